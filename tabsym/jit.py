@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -31,6 +32,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
+from numba.core.event import Listener, register
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -110,6 +112,40 @@ def _keep_elsewhere() -> None:
         f"{unwritable} in the temporary folder {folder}. "
         "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or each new machine compiles for a minute."
     )
+
+
+class CompilationNotice(Listener):
+    """Says once a process that kernels are being compiled, when that has taken longer than `PATIENCE` seconds."""
+
+    PATIENCE = 3.0
+
+    def __init__(self) -> None:
+        self.is_due, self._seconds = True, 0.0
+        self._starts: list[float] = []
+
+    def on_start(self, event: Any) -> None:
+        """A kernel begins to be compiled, which was not on disk; others can be within it."""
+        self._starts.append(time.monotonic())
+        if self.is_due and self._seconds > self.PATIENCE and _is_kernel(event):
+            self.is_due = False
+            warn_user(
+                "tabsym is compiling its kernels, once per machine: a first fit takes about a minute longer, later "
+                "ones read them from disk."
+            )
+
+    def on_end(self, event: Any) -> None:
+        """A kernel is compiled."""
+        start = self._starts.pop()
+        if not self._starts and _is_kernel(event):
+            self._seconds += time.monotonic() - start
+
+
+def _is_kernel(event: Any) -> bool:
+    return event.data["dispatcher"].py_func.__module__.partition(".")[0] == "tabsym"
+
+
+compilation_notice = CompilationNotice()
+register("numba:compile", compilation_notice)
 
 
 def own_temporary_folder(name: str) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 _OURS = f"{Path(__file__).parent}{os.sep}"
-_WRAPPERS = ("sklearn", "joblib", "contextlib")
+_WRAPPERS = ("sklearn", "joblib", "contextlib", "numba")
 """Libraries that call estimators, or parts of them, for the user: pipelines, searches, containers, decorators."""
 
 
@@ -19,6 +19,12 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and (_is_import(frame) or _is_between(frame)):  # a thread's outermost line is ours
         level, frame = level + (not _is_import(frame)), frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def show_progress(verbose: int, text: str) -> None:
+    """A line of progress on standard error, for an estimator with ``verbose >= 1``."""
+    if verbose:
+        print(text, file=sys.stderr)
 
 
 def _is_between(frame: FrameType) -> bool:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from scipy.stats import norm
+from scipy.stats import chi2, f, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -755,3 +755,30 @@ def test_contrasts_of_bins_are_the_same_term_by_term(monkeypatch):
         wanted = whole.contrast("x", *pair)
         np.testing.assert_allclose(parts.contrast("x", *pair)["sd"], wanted["sd"], rtol=1e-5)
         assert wanted["sd"].gt(0).all()
+
+
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_nested_fits_are_tested_as_statsmodels_does(loss):
+    X, y, _, _ = made(loss)
+    larger = estimator(loss, **GLM).fit(X, y)
+    smaller = estimator(loss, **GLM).fit(X.drop(columns="b"), y)
+    found = larger.likelihood_ratio_test(smaller)
+    scale = None if loss in ("poisson", "logistic") else "X2"
+    fits = [smf.glm(f"y ~ a {b} + x", X.assign(y=y), family=FAMILIES[loss]).fit(scale=scale) for b in ("+ b", "")]
+    gain = fits[1].deviance - fits[0].deviance
+    if scale is None:
+        statistic, p = gain, chi2.sf(gain, 2)
+        assert larger.bic_ == pytest.approx(fits[0].bic_llf, rel=1e-6)
+    else:
+        statistic = gain / 2 / fits[0].scale
+        p = f.sf(statistic, 2, N - 7)
+        assert found["df_residual"] == N - 7
+    assert found["df"] == 2
+    assert found["statistic"] == pytest.approx(statistic, rel=1e-3)
+    assert found["p"] == pytest.approx(p, rel=1e-2)
+    with pytest.raises(ValueError, match=r"has 'b' in its terms and this one has not"):
+        smaller.likelihood_ratio_test(larger)
+    with pytest.raises(ValueError, match=r"The terms 'a'.* are penalized, and the test is of maximum likelihood"):
+        estimator(loss, **ADDITIVE).fit(X, y).likelihood_ratio_test(smaller)
+    with pytest.raises(ValueError, match="are to 1,200 and 1,199 rows; fit both to the same rows"):
+        larger.likelihood_ratio_test(estimator(loss, **GLM).fit(X[1:], y[1:]))

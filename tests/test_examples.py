@@ -44,6 +44,16 @@ def test_guides_run(name, tmp_path, monkeypatch):
     assert "model" in namespace
 
 
+@pytest.mark.slow
+def test_blocks_of_the_guide_to_coefficients_run(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "evidence.md").read_text(), flags=re.S)
+    namespace: dict = {}
+    for block in blocks:
+        exec(compile(block, "evidence.md", "exec"), namespace)
+    assert "df_residual" in capsys.readouterr().out
+    assert namespace["larger"].likelihood_ratio_test(namespace["smaller"])["df"] == 6  # 7 sizes
+
+
 def test_descent_by_hand_prints_what_paper_gives(capsys):
     runpy.run_path(str(ROOT / "examples" / "descent_by_hand.py"))
     lines = capsys.readouterr().out.splitlines()

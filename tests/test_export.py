@@ -5,10 +5,11 @@ import pickle
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 
-from tabsym import load, save
+from tabsym import OneHotEncoder, load, save
 from tests.saved_models import answers, cases, fitted
 
 
@@ -41,3 +42,16 @@ def test_it_answers_as_before(case, tmp_path):
         same(answers(pickle.loads(pickle.dumps(model)), X), want)  # noqa: S301
         same(answers(copy.deepcopy(model), X), want)
         assert len(skops.io.dumps(model))  # what MLflow calls
+
+
+def test_paths_that_are_not_there_are_sentences_with_the_remedy(tmp_path):
+    model = OneHotEncoder().fit(pd.DataFrame({"a": ["u", "v"]}))
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nosuch to save m.skops in; create it first"):
+        save(model, tmp_path / "nosuch" / "m.skops")
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it, such as .*model.skops"):
+        save(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nofile; give the path that save returned"):
+        load(tmp_path / "nofile")
+    path = save(model, tmp_path / "model.skops")
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*model; did you mean 'model.skops'\?"):
+        load(str(path).removesuffix(".skops"))

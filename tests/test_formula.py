@@ -72,7 +72,6 @@ def test_target_and_columns():
         ("w[a] / (x + v[b])", "cannot be divided by a learned block", 12),
         ("w[a] / 0", "Division by zero", 7),
         ("log(w[a])", "log() is for columns", 4),
-        ("w[a] * a", "Column 'a' is used as categories and as a number", 7),
         ("2 * x", "has no coefficients", 0),
         ("w[a] - w[a]", "cancels out of the formula", 0),
         ("b[1] + 0 * w[a]", "cancels out of the formula", 11),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDRegressor
 from sklearn.metrics import log_loss
 
-from tabsym import WideSGDClassifier, WideSGDRegressor
+from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.design.formula import FormulaError
 from tabsym.losses import Quantile, Tweedie
 from tabsym.optimizers import SGD
@@ -510,3 +510,19 @@ def test_nothing_is_said_of_terms_that_have_coefficients():
         WideSGDRegressor("y ~ 2 * w[a] * x + s[1] * x + b[1]", random_state=0).fit(table)
     assert [str(one.message) for one in told if "without a coefficient" in str(one.message)] == []
     assert not any(issubclass(one.category, UserWarning) for one in told)
+
+
+@pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
+@pytest.mark.parametrize("formula", ["f[x] + s[1]*x + c[1]", "f[x]*x + c[1]", "f[x] + s[1]*log1p(x) + c[1]"])
+def test_a_column_is_a_number_and_categories_in_one_formula(formula, kind):
+    """As with a copy of the column under another name, which was the remedy that the refusal named."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.integers(0, 6, 600)})
+    y = 2.0 * X["x"] + rng.normal(size=6)[X["x"]] + 0.1 * rng.normal(size=600)
+    options = {"loss": "squared_error", "random_state": 0}
+    model = kind(formula, **options).fit(X, y)
+    other = kind(formula.replace("[x]", "[k]"), **options).fit(X.assign(k=X["x"].astype(str)), y)
+    np.testing.assert_allclose(model.predict(X), other.predict(X.assign(k=X["x"].astype(str))), rtol=1e-9)
+    assert model.score(X, y) > 0.99
+    with pytest.raises(ValueError, match=r"Column 'x' is categorical; write w\[x\]"):
+        kind(formula, **options).fit(X.astype(str), y)

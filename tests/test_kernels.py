@@ -1,5 +1,9 @@
 """The kernels against the slow oracle, and identities."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -356,3 +360,27 @@ def test_code_matrix_is_one_hot_without_zeros():
     matrix = CodeMatrix.assemble([np.array([0, 1, -1]), np.array([1, 1, 0])], [2, 2], 3)
     assert matrix.to_csr().toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
     assert matrix.counts().tolist() == [1, 1, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_none(tmp_path):
+    """In a folder without compiled kernels; the warning is at the user's line."""
+    script = tmp_path / "first.py"
+    script.write_text(
+        "import warnings\n"
+        "warnings.simplefilter('always')\n"
+        "from tabsym.jit import CompilationNotice\n"
+        "CompilationNotice.PATIENCE = 0.0\n"
+        "import pandas as pd\n"
+        "from tabsym import WideRegressor\n"
+        "X, y = pd.DataFrame({'a': ['p', 'q'] * 40}), [0.0, 1.0] * 40\n"
+        "WideRegressor(loss='squared_error', interactions=None, count_effect=False).fit(X, y)\n"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said = [
+        subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True).stderr
+        for _ in range(2)
+    ]
+    assert said[0].count("tabsym is compiling its kernels, once per machine") == 1
+    assert "first.py:8: UserWarning" in said[0]
+    assert "compiling" not in said[1]

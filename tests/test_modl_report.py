@@ -57,7 +57,7 @@ def test_parts_and_text():
     assert "mean" in MODLEncoder().fit(X, AMOUNT).describe()
     many = pd.DataFrame({"x": np.arange(4000.0)})
     assert "... and " in MODLEncoder().fit(many, np.arange(4000) // 100 % 2).describe()
-    with pytest.raises(ValueError, match="There is no encoded column 'q'; there are 'x', 'g'"):
+    with pytest.raises(ValueError, match="There is no column 'q'; the encoded columns are 'x', 'g'"):
         MODLEncoder().fit(X, Y).parts("q")
 
 
@@ -82,3 +82,15 @@ def test_plots(target):
         np.testing.assert_allclose(widths, encoder.parts(name)["share"])
         assert encoder.plot_partition(name, ax=ax) is ax
         plt.close(ax.figure)
+
+
+def test_one_column_is_described_and_others_are_told_from_it():
+    table = pd.DataFrame({"g": list("abcd") * 100, "h": list("ab") * 200, "x": np.arange(400.0)})
+    encoder = MODLEncoder(numeric="passthrough").fit(table, np.arange(400) % 2)
+    assert encoder.describe("h").startswith("h: Level ")
+    assert "g: Level" not in encoder.describe("h")
+    assert "h: Level" in encoder.describe() and "g: Level" in encoder.describe()
+    for name, words in (("x", "Column 'x' was not encoded"), ("y", "There is no column 'y'")):
+        for method in (encoder.describe, encoder.parts, encoder.plot_partition):
+            with pytest.raises(ValueError, match=f"{words}; the encoded columns are 'g', 'h'"):
+                method(name)

@@ -183,6 +183,23 @@ def rare_table():
     return pd.DataFrame({"a": a}), y
 
 
+def test_the_effect_of_counts_is_its_columns_in_explanations_and_importances():
+    """Where the number of rows separates the target, the column's own term had next to nothing to show."""
+    names = [f"few{i // 3}" for i in range(150)] + [f"more{i // 15}" for i in range(150)]
+    table = pd.DataFrame({"a": names, "b": np.resize(["u", "v", "w"], 300)})
+    y = np.repeat([1.0, 0.0], 150)
+    model = WideRegressor(**COUNTED).fit(table, y + 0.1 * (table["b"] == "u"))
+    parts = model.explain(table)
+    assert not [name for name in parts if name.startswith("count of")]
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(table), atol=1e-9)
+    assert parts["a"].var() > 0.5 * np.var(y)
+    assert model.feature_importances_[0] > 0.9
+    line = next(line for line in model.summary().splitlines() if line.startswith("share of the linear predictor's"))
+    shares = dict(part.rsplit(" ", 1) for part in line.partition(": ")[2].split(", "))
+    assert {"count of a"} <= set(shares)
+    assert sum(float(share.rstrip("%")) for share in shares.values()) == pytest.approx(100.0, abs=0.5)
+
+
 def test_a_row_counts_the_others_of_its_symbol():
     table, y = rare_table()
     model = WideRegressor(**COUNTED).fit(table, y)
@@ -191,7 +208,9 @@ def test_a_row_counts_the_others_of_its_symbol():
     assert frame["rows"].tolist() == [60, 80, 60]
     # a symbol that was never seen has no rows, as in training those that were seen once had none but their own
     new = pd.DataFrame({"a": ["never", "once0", "twice0", "often"]})
-    seen = model.explain(new)["count of a"].to_numpy()
+    own = model.coefs_["a"]["value"].reindex(new["a"]).fillna(0.0).to_numpy()
+    seen = (model.explain(new)["a"].to_numpy() - own).round(12)  # a column's contribution holds that of its counts
+    frame["value"] = frame["value"].round(12)
     assert seen[0] == frame["value"]["0"]
     assert seen[1] == frame["value"]["1"]  # once seen is not unseen
     assert seen[2] == frame["value"]["1"]  # later rows of a symbol stand where its own rows stood in training

@@ -1,5 +1,6 @@
 """OneHotEncoder's options against the two encoders that they come from, combined with one another."""
 
+import inspect
 import itertools
 
 import category_encoders
@@ -303,3 +304,34 @@ def test_arrays_without_columns_have_rows(encoder, library):
     X = X if library == "pandas" else pl.from_pandas(X)
     model = encoder(cols=["a", "b"], drop_invariant=True, return_df=False).fit(X, np.arange(40) % 2)
     assert model.transform(X).shape == (40, 0)
+
+
+def test_the_differences_from_scikit_learn_are_listed():
+    """By parameters' names and defaults, and attributes' types; what the list promises holds."""
+    theirs, ours = (inspect.signature(kind).parameters for kind in (sklearn.preprocessing.OneHotEncoder, OneHotEncoder))
+    assert set(theirs) <= set(ours)
+    listed = OneHotEncoder.__doc__.partition("Differences from it:")[2].partition("Categories are in order")[0]
+    other_defaults = {name for name in theirs if theirs[name].default != ours[name].default}
+    for name in other_defaults | (set(ours) - set(theirs)):
+        assert f"`{name}`" in listed
+    X = pd.DataFrame({"a": pd.Series(["v", "u", "v", None, np.nan], dtype=object), "n": [1, 2, 1, 1, 2]})
+    own = OneHotEncoder(cols="all", drop="first").fit(X)
+    other = sklearn.preprocessing.OneHotEncoder(drop="first").fit(X)
+    public = {name for name in dir(other) if not name.startswith("_")}
+    assert public <= set(dir(own))
+    assert {name for name in vars(other) if name.endswith("_")} >= {"categories_", "drop_idx_"}
+    for name in ("categories_", "drop_idx_", "infrequent_categories_"):
+        assert isinstance(getattr(own, name), dict)
+        assert f"`{name}`" in listed
+    assert own.categories_["a"].tolist() == ["v", "u", None]
+    assert len(other.categories_[0]) == 4
+
+
+def test_the_defaults_of_scikit_learn_make_its_matrix():
+    X = pd.DataFrame({"a": list("abcab"), "n": [1, 2, 3, 1, 2]})
+    as_theirs = OneHotEncoder(
+        cols="all", handle_unknown="error", sparse_output=True, dtype=np.float64, feature_name_combiner="concat"
+    )
+    other = sklearn.preprocessing.OneHotEncoder()
+    np.testing.assert_array_equal(as_theirs.fit_transform(X).toarray(), other.fit_transform(X).toarray())
+    assert as_theirs.get_feature_names_out().tolist() == other.get_feature_names_out().tolist()

@@ -36,6 +36,7 @@ from tabsym.compare.settings import (
 )
 from tabsym.compare.splits import make_plan
 from tabsym.compare.text import in_one_line, listed, perhaps, summary
+from tabsym.jit import compilation_notice
 from tabsym.warn import warn_user
 
 
@@ -167,6 +168,7 @@ def compare(
     (3,)
     """
     check_extra()
+    compilation_notice.is_due = False  # the live table shows that something goes on
     check_numbers(folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit)
     check_memory_limit(memory_limit)
     check_lists(drop=drop)

@@ -212,15 +212,7 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
                 formula.text,
                 ref.at,
             )
-    categories = {column for ref in refs for column in ref.columns}
     for column in columns_read(formula.root):
-        if column.name in categories:
-            raise FormulaError(
-                f"Column {column.name!r} is used as categories and as a number; copy it under another name for one "
-                "of the two.",
-                formula.text,
-                column.at,
-            )
         if column.name == formula.target:
             raise FormulaError(f"The target {column.name!r} cannot predict itself.", formula.text, column.at)
     for ref in refs:

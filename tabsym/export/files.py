@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
         raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'model.skops'}.")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.absolute().parent} to save {path.name} in; create it first.")
     try:
         members = members_of(estimator)
     except OSError:  # of the file, not of what is written
@@ -169,6 +174,10 @@ def trusted_types() -> list[str]:
 def _read(path: Path, trusted: frozenset[str], allow_boosters: bool, root: str | None) -> Any:
     if path.is_dir():
         raise BadFile("is a folder")
+    if not path.exists():
+        near = get_close_matches(path.name, [one.name for one in path.absolute().parent.glob("*")], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "give the path that save returned."
+        raise FileNotFoundError(f"There is no file {path.absolute()}; {hint}")
     members = read_members(path)
     schema = read_json(members.pop(SCHEMA))
     if not isinstance(schema, dict):

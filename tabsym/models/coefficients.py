@@ -65,12 +65,12 @@ def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mappin
         if mean.home is not None and name in bases:
             frame = frames[name]
             at = _position(frame, bases[name], name, split_frame(frame, model.n_outputs))
-            index = model.layout.coefs(mean.block).start + at
-            added.setdefault(mean.home, {})[index] = mean.times
+            coef = model.layout.coefs(mean.block).start + at
+            added.setdefault(mean.home, {})[coef] = mean.times
     found = {}
     for home, by in added.items():
         scalar = model.layout.coefs(home).start
-        value = np.sum([times * model.theta[index] for index, times in by.items()], axis=0)
+        value = np.sum([times * model.theta[coef] for coef, times in by.items()], axis=0)
         found[model.layout.blocks[home].name] = Shift(value, _deviation_of_sum(model, {scalar: 1.0} | by, scalar))
     return found
 

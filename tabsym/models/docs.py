@@ -15,10 +15,11 @@ formula : str, default None
     ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
-    with other signs go in backquotes. Without a formula every column has a term.
+    with other signs go in backquotes. A column can be both: ``f[age] + s[1]*age + b[1]``.
+    Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
-    positions, or of a mask; none. All others are numbers; dates are days.
+    positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 64 bins of equal frequency (for classes
     also of MODL's), whose neighbours are held together by a random walk, so that fine bins cost little and a jump stays
@@ -26,26 +27,31 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not name are smooth. Bins are
     categories for `interactions`, which take coarser ones of smooth columns. Missing values have a bin of their own.
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
+    Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of held-out rows (`interactions_`); "pairwise": all pairs; a list names them:
-    ``[("a", "b"), ("a", "b", "c")]``. None: no interactions.
+    ``[("a", "b"), ("a", "b", "c")]``. None: no interactions. Refused beside a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
     ``Huber(1.35)``, ``Tweedie(1.5)``.
 scoring : str or callable, default "neg_root_mean_squared_error"
-    What ``loss="auto"`` chooses by: a scorer of scikit-learn.
+    What ``loss="auto"`` chooses by: a scorer of scikit-learn. Refused beside another loss.
 alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
     and divided by its spread otherwise. "auto": each term has its own, estimated (a variance component, by REML; of
     terms with infrequent categories by the loss of held-out rows; see `variances_`). Of terms that a mapping does not
-    name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none.
+    name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none. A mapping is refused for formulas
+    that multiply or share terms, and with names of no term.
 count_effect : bool, default True
     Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
     row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
-    its variance is estimated as 0. "count of a" in `coefs_`. Of formulas where they are sums of terms.
+    its variance is estimated as 0. "count of a" in `coefs_`. Where the target goes with how frequent a category is,
+    this effect takes what a coefficient of its own would else have: `coefs_` and `summary` show both apart, `explain`
+    and `feature_importances_` together, as the column's. Of formulas where they are sums of terms; for others False is
+    refused.
 monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each column, or None, default None
     Columns with which the linear predictor must not decrease (1) or not increase (-1), the others held; for two classes
     that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
@@ -59,22 +65,25 @@ fixed : mapping of term -> {category: number}, Series, frame or number, default 
     in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
     0, and the column is in no interaction. Not with ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
-    Multiplies the sample weights. "balanced": inversely to how often a class occurs.
+    Multiplies the sample weights. "balanced": inversely to how often a class occurs (refused in
+    `partial_fit` and streams).
 offset_column : str (or position, for arrays), default None
     A column of X that is no feature: added to the linear predictor as it is. Every tool that passes tables on passes it
-    on, and a table to predict must have it. Beside an `offset` array it is refused.
+    on, and a table to predict must have it. Refused beside an `offset` array, and beside ``loss="auto"``.
 exposure_column : str (or position, for arrays), default None
-    As `offset_column`, but its logarithm is added: for losses with a log link.
+    As `offset_column`, but its logarithm is added: for losses with a log link, else refused, as beside `offset` and
+    `offset_column`.
 handle_unknown : {"neutral", "error", "similar"}, default "neutral"
     A category that fit has not seen adds nothing to the linear predictor (inside a product: stands for the mean of the
     term over the training rows); is a `ValueError`; or adds what the categories add that occur in rows like its own in
     the same call, as far as that has predicted anything of known categories (see TIWSEncoder; for `fit` on a table,
-    without a formula). Missing is a category of its own where fit saw it, else unknown.
+    without a formula: "similar" is refused beside one, and in `partial_fit`). Missing is a category of its own where
+    fit saw it, else unknown.
 n_posterior_samples : int, default 0
     Samples of all coefficients together from their posterior, which ``return_std=True`` needs; some tens do. For sums
-    of terms and one linear predictor.
+    of terms and one linear predictor; refused for others.
 n_init : int, default 3
-    From how many points a formula with products is descended; the best is kept.
+    From how many points a formula with products is descended; the best is kept. Refused for sums, whose optimum is one.
 max_iter : int, default 200
     Sweeps over all terms at most; a ``ConvergenceWarning`` says where they end short. Formulas with products are
     descended by L-BFGS, with up to a quarter as many iterations.
@@ -85,15 +94,17 @@ random_state : int, RandomState or None, default 0
 n_jobs : int or None, default None
     Threads for coding columns; the result is the same for any number.
 verbose : int, default 0
-    1 writes progress to standard error. Ctrl-C ends a fit with the coefficients that were reached.
+    1 writes progress to standard error: the loss chosen, the interactions found, terms and coefficients, variances,
+    sweeps. Ctrl-C ends a fit with the coefficients that were reached.
 numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these, default "linear"
     What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that
     separates the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
-    frequency. Bins are categories for `interactions`.
+    frequency. Bins are categories for `interactions`. Bins are refused in `partial_fit` and streams, and with a formula
+    without a column of fractions in brackets.
 interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default None
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
-    pairs, that lower the loss of held-out rows (`interactions_`; in `fit`, not in streams); "pairwise": all pairs; a
-    list names them: ``[("a", "b"), ("a", "b", "c")]``.
+    pairs, that lower the loss of held-out rows (`interactions_`; refused in streams and `partial_fit`); "pairwise": all
+    pairs; a list names them: ``[("a", "b"), ("a", "b", "c")]``. Refused beside a formula.
 loss_classes : {"log_loss", "hinge"}, default "log_loss"
     "hinge" is for two classes, and has no probabilities.
 loss_online : str or of `tabsym.losses`, default "squared_error"
@@ -109,9 +120,9 @@ learning_rate : float or "auto", default "auto"
 schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
     scikit-learn's: ``1 / (alpha (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
     the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the category's own updates.
-    "optimal" is for sgd.
+    "optimal" is for sgd with a penalty, else refused.
 power_t : float, default 0.5
-    Of "invscaling".
+    Of "invscaling"; refused for other schedules.
 gradient : {"gse", "mean"}, default "gse"
     "gse": a category moves only with the rows that have it, by their mean gradient, and
     keeps its optimizer state while absent. "mean": the ordinary mean over the batch,
@@ -124,14 +135,14 @@ alpha_online : float, default 0.0
     of a category's own rows, so that infrequent and frequent categories are shrunk alike. In units of training (see
     `standardize`), so that the unit of the target does not matter; scalars have none.
 l1_ratio : float, default 0.0
-    The share of `alpha` that is lasso's.
+    The share of `alpha` that is lasso's. Refused without `alpha`.
 max_iter_online : int or "auto", default "auto"
     Epochs. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
     (at most 5 where ``interactions="auto"`` chose interactions); otherwise epochs until the training loss has
     converged (see `tol`), 1,000 at most. A ``ConvergenceWarning`` says where they ended before that.
     Where the rate or the epochs are automatic, the intercept is corrected at the end: predictions add up
     to the targets (squared_error, poisson and log_loss; not in `partial_fit`, nor where held-out rows
-    would lose by it).
+    would lose by it). More than one is refused for iterators, which can be read once.
 tol_online : float or None, default None
     Training ends when the loss has not improved by `tol`, as a share of what training has lowered it by so far, over
     `n_iter_no_change` epochs (of the training loss also over a quarter of all epochs and 100 updates), with a
@@ -140,11 +151,11 @@ tol_online : float or None, default None
 early_stopping : bool, default False
     Hold out `validation_fraction` of the rows, stop when their loss has not improved by `tol`
     in `n_iter_no_change` epochs, and keep the best epoch; where none is better than the start (the best constant),
-    that is kept, with a ``ConvergenceWarning``.
+    that is kept, with a ``ConvergenceWarning``. Refused in streams.
 validation_fraction : float, default 0.1
-    Of the rows, held out for early stopping.
+    Of the rows, held out for early stopping; refused without it.
 n_iter_no_change : int, default 10
-    Epochs without improvement that end training.
+    Epochs without improvement that end training; refused where neither `tol` nor `early_stopping` asks for them.
 average : bool, default False
     Predict with the mean of each coefficient over its updates.
 shuffle : bool, default True
@@ -158,7 +169,7 @@ standardize : bool, default True
 coef_init : float or mapping of term -> float, Series or DataFrame, default None
     Where terms start, in your units; ``coef_init=other.coefs_`` starts where another fit ended. Default:
     1 in units of training for factors of products, the loss's best constant for a scalar that stands
-    alone, else 0; latent vectors at random.
+    alone, else 0; latent vectors at random. Names of no term are refused.
 random_state_online : int, RandomState or None, default None
     Of the order of rows and of where vectors start.
 verbose_online : int, default 0
@@ -200,8 +211,8 @@ feature_importances_ : ndarray of shape (n_features_in_,)
     uncorrelated; interactions are shared equally by their columns. For sums of terms.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the interactions chosen, in the order they were taken, with
-    `cross` (the term's name), `order`, `gain` (a row held out, in units of the training loss,
-    beyond what was taken before), its standard `error`, `round` and `entries`, the observed
+    `interaction` (the term's name), `order`, `gain` (a row held out, in units of the training loss,
+    beyond what was taken before), its standard `error`, `round` and `coefficients`, the observed
     combinations (in the sample, for tables larger than `AutoInteractions.max_rows`).
 loss_ : str
     The loss that was fitted.
@@ -223,8 +234,8 @@ SOLVED_ATTRIBUTES = _ATTRIBUTES.format(
 variances_ : pandas.DataFrame
     For every term the variance of its coefficients, its root, and their effective degrees of freedom, the widest first:
     which columns matter.
-dispersion_, deviance_, aic_ : float
-    Pearson's dispersion, the deviance of the training rows, and Akaike's criterion.
+dispersion_, deviance_, aic_, bic_ : float
+    Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
     curve="Mean training loss at the end, for every sweep.",
     iterations="Sweeps made.",

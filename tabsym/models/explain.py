@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.layout import Factor, Layout, Term
 from tabsym.design.plan import show
+from tabsym.design.sources import Rarity
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import describe_directions
 from tabsym.models.tables import Split, split_frame
@@ -23,7 +24,8 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     """The contribution (n, K) of every term, by name; their sum, with an offset, is the linear predictor.
 
     A slope's contribution is the slope times the centred value; the rest is in the intercept, or in the main effect of
-    the same category. Dropped terms, which contribute 0, are left out.
+    the same category. Dropped terms, which contribute 0, are left out. The effect of a category's count is part of that
+    of the category.
     """
     layout = model.layout
     dropped = switched_off(model)
@@ -34,7 +36,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     found: dict[str, Floats] = {}
 
     def add(term: Term, value: Floats) -> None:
-        name = term_name(layout, term)
+        name = _counted(layout, term) or term_name(layout, term)
         found[name] = found[name] + value if name in found else value
 
     for term in layout.terms:
@@ -63,8 +65,20 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
 
     None for formulas that multiply or share coefficients.
     """
-    layout = model.layout
+    shares = variances_of_terms(model)
+    if shares is None:
+        return None
     found: dict[str, float] = {}
+    for size, columns in shares.values():
+        for name in columns:
+            found[name] = found.get(name, 0.0) + size / len(columns)
+    return found
+
+
+def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
+    """Variance of each term over the training rows, and its columns; None as in `variances_of_columns`."""
+    layout = model.layout
+    found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in layout.learned:
         block = layout.blocks[term.factors[0].block]
         if len(term.factors) > 1 or not layout.stands_alone(term) or block.rank > 1:
@@ -89,9 +103,17 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
             )
             columns = (*block.columns, *layout.numerics[term.numeric].columns)
             size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
-        for name in columns:
-            found[name] = found.get(name, 0.0) + size / len(columns)
+        found[block.name] = size, columns
     return found
+
+
+def _counted(layout: Layout, term: Term) -> str | None:
+    """The name of the term whose categories a count effect counts."""
+    source = layout.blocks[term.factors[0].block].source if term.factors else None
+    if source is None or not isinstance(counts := layout.sources[source], Rarity):
+        return None
+    names = (block.name for block in layout.blocks if block.source == counts.of and block.columns == counts.columns)
+    return next(names, None)
 
 
 def term_name(layout: Layout, term: Term) -> str:
@@ -154,11 +176,22 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
             held = "fixed" if model.layout.blocks[index].fixed else _deviation(model.entry_variance(index))
             known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+    shares = variances_of_terms(model)
+    if shares:
+        lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
     if directions := describe_directions(model.layout):
         lines.append(directions)
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)
+
+
+def _shares_line(sizes: Mapping[str, float]) -> str:
+    """The largest shares of the terms in the variance of the linear predictor, as if they were uncorrelated."""
+    total = sum(sizes.values()) or 1.0
+    ordered = sorted(sizes, key=lambda name: -sizes[name])
+    shown = [f"{_cut(name, _LONGEST)} {sizes[name] / total:.1%}" for name in ordered if sizes[name] >= 0.001 * total]
+    return f"share of the linear predictor's variance: {', '.join(shown[:_MAX_TICKS]) or 'none'}"
 
 
 def switched_off(model: WideModel) -> list[str]:

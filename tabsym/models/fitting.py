@@ -50,6 +50,7 @@ from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.rates import is_known_to_do, search_rate
 from tabsym.solvers.sgd.state import RowNumbers, take_rows
+from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -106,11 +107,18 @@ def fit_model(
     if auto is not None:
         plain = plan_layout(config, training, 1, Cuts(cuts.coarse))
         chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
+        names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
+        more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
+        show_progress(config.verbose, f"interactions searched: {names}{more}")
         interactions = [interaction.columns for interaction in chosen]
     if isinstance(config.optimizer, Newton):
         layout = plan_layout(config, training, interactions, cuts)
         coder = layout.coder(training.table, config.n_jobs, raws)
         layout, coded = code_table(config, layout, coder, training, n_outputs)
+        show_progress(
+            config.verbose,
+            f"{len(layout.blocks)} terms coded: {layout.n_coefs:,} coefficients, {len(training.y):,} rows",
+        )
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
         model, outcome = solve(config, config.optimizer, model, coded, rng)
         return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)

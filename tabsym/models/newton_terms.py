@@ -141,6 +141,7 @@ class Answer:
     converged: bool
     together: tuple[NDArray[np.int64], Floats] | None = None
     whole: Whole | None = None
+    interrupted: bool = False
 
 
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:

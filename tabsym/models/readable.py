@@ -25,6 +25,7 @@ from tabsym.models.explain import (
 )
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
+from tabsym.models.nested import compare_nested
 from tabsym.models.tables import CoefficientFrames, split_frame
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.table import Table
@@ -57,7 +58,8 @@ class Readable:
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
             with a link. The contribution of a slope is that of the centred column; the rest is in the intercept (or
-            in the main effect of the same category). Dropped terms are left out. The sum of a row is
+            in the main effect of the same category), and
+            that of a category holds the effect of its count. Dropped terms are left out. The sum of a row is
             `decision_function`, or the prediction before its link, without an offset. With several linear predictors
             the columns are (term, class), and each class has its own sum. Unknown categories contribute as for
             ``handle_unknown="neutral"``, also under "similar", where the sum is that for "neutral".
@@ -147,6 +149,50 @@ class Readable:
         """
         certainty = self._certainty("aic_")
         return 2.0 * float(certainty.edf.sum()) - 2.0 * certainty.log_likelihood
+
+    @property
+    def bic_(self) -> float:
+        """Schwarz's Bayesian information criterion, ``log(rows) edf - 2 log likelihood``; see `aic_`."""
+        certainty = self._certainty("bic_")
+        return float(np.log(self._n_rows()) * certainty.edf.sum()) - 2.0 * certainty.log_likelihood
+
+    def likelihood_ratio_test(self, smaller: Any) -> pd.Series:
+        """Test of this fit against a smaller one nested in it, both without penalties.
+
+        Parameters
+        ----------
+        smaller : WideClassifier or WideRegressor
+            Fitted to the same rows with the same loss and fewer terms (``alpha=0.0``).
+
+        Returns
+        -------
+        pandas.Series
+            `statistic`, `df`, `df_residual` and `p`: the difference of the deviances by chi2 for classes and
+            poisson; for other losses, whose dispersion is estimated, the F test of the analysis of deviance.
+
+        Raises
+        ------
+        ValueError
+            Terms are penalized, the fits are not nested, or are of other rows or losses.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"a": ["u", "v"] * 60, "b": ["p", "q", "r"] * 40})
+        >>> y = [3, 5, 2, 8, 1, 9] * 20
+        >>> larger = WideRegressor("f[a] + g[b] + c[1]", loss="poisson", alpha=0.0).fit(X, y)
+        >>> smaller = WideRegressor("f[a] + c[1]", loss="poisson", alpha=0.0).fit(X, y)
+        >>> larger.likelihood_ratio_test(smaller)[["df", "p"]].round(3).tolist()
+        [2.0, 0.0]
+        """
+        check_is_fitted(self, "model_")
+        check_is_fitted(smaller, "model_")
+        return compare_nested(self, smaller)
+
+    def _n_rows(self) -> int:
+        """The number of training rows of positive weight, of a solved model."""
+        return self.n_rows_seen_ // max(self.n_iter_, 1)
 
     def _certainty(self, name: str) -> Certainty:
         check_is_fitted(self, "model_")
@@ -264,7 +310,7 @@ class Readable:
 
     def _rows_in_words(self) -> str:
         """The number of training rows, as text."""
-        return f"{self.n_rows_seen_ // max(self.n_iter_, 1):,} rows"
+        return f"{self._n_rows():,} rows"
 
     def plot_term(self, term: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
         """Plot the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.

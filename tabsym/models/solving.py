@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -38,7 +37,7 @@ from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
-from tabsym.warn import warn_user
+from tabsym.warn import show_progress, warn_user
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -93,7 +92,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         fitted = identify(fitted, shares)
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
-    interrupted = by_turns and optimum.interrupted
+    interrupted = optimum.interrupted if by_turns else answer.interrupted
     scores = optimum.solver.scores() if by_turns else scores_of(model, rows, answer.phi)
     certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
     fitted = without_idle(replace(fitted, certainty=certainty))
@@ -104,8 +103,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             ConvergenceWarning,
         )
     warn_of_separation(config.who, fitted, answer.loss)
-    if config.verbose:
-        print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
+    show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
 
@@ -228,7 +226,15 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
         answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip
     phi = answer.phi.reshape(-1, k)
-    return Answer(phi, certainty, answer.loss, answer.n_passes, answer.converged, whole=answer.whole)
+    return Answer(
+        phi,
+        certainty,
+        answer.loss,
+        answer.n_passes,
+        answer.converged,
+        whole=answer.whole,
+        interrupted=answer.interrupted,
+    )
 
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:

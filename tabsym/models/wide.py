@@ -19,6 +19,7 @@ from tabsym.models.loss_selection import choose_loss
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.table import check_regression_target
 from tabsym.table.read import is_stream
+from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 
@@ -329,6 +330,7 @@ class WideRegressor(_Solved, WideRegressorBase):
                 "such as loss='poisson' or 'squared_error'."
             )
         loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
+        show_progress(config.verbose, f"losses compared on held-out rows: {loss.public_name} of {', '.join(scores)}")
         return self._fit(config, training, loss, 1, known), scores
 
     def _refuse_scoring(self) -> None:

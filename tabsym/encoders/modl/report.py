@@ -81,9 +81,10 @@ class PartitionReport:
         """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd."""
         return parts_table(self._fitted_column(column))
 
-    def describe(self) -> str:
-        """All columns by Level, with their intervals or groups, as text."""
-        return describe_columns({name: self.partitions_[name] for name in self.levels_})
+    def describe(self, column: str | None = None) -> str:
+        """All columns by Level, or one, with their intervals or groups, as text."""
+        names = list(self.levels_) if column is None else [column]
+        return describe_columns({name: self._fitted_column(name) for name in names})
 
     def plot_partition(self, column: str, *, ax: Any = None) -> Any:
         """Draw a column's parts: width by rows, height by the target, a line for all rows (needs matplotlib).
@@ -101,9 +102,10 @@ class PartitionReport:
 
     def _fitted_column(self, column: str) -> Intervals | Groups:
         if column not in self.partitions_:
-            raise ValueError(
-                f"There is no encoded column {column!r}; there are {', '.join(map(repr, self.partitions_))}."
-            )
+            is_known = column in getattr(self, "feature_names_in_", ())
+            what = f"Column {column!r} was not encoded" if is_known else f"There is no column {column!r}"
+            names = ", ".join(map(repr, self.partitions_)) or "none"
+            raise ValueError(f"{what}; the encoded columns are {names} (see cols and numeric).")
         return self.partitions_[column]
 
 

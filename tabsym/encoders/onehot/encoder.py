@@ -99,6 +99,21 @@ class OneHotEncoder(ColumnEncoder):
 
     Notes
     -----
+    Every parameter of scikit-learn's OneHotEncoder is here. Differences from it:
+
+    - Columns: text, object and category columns are encoded and the others pass through in place (`cols`); there, all.
+      ``cols="all"`` encodes all.
+    - Defaults: `handle_unknown` "value", all zeros (there "error"); `sparse_output` False (True); `dtype` None, int8
+      (float64); `feature_name_combiner` None, names by number, ``colour_1`` (there "concat", ``colour_red``:
+      `use_cat_names`).
+    - Output: a frame of the kind given (`return_df`); there, an array or a sparse matrix.
+    - Order: categories are in order of first appearance; there, sorted. `categories` sets it.
+    - Missing: None and NaN are one category; `handle_missing` decides; there, two categories as any other.
+    - Attributes: `categories_`, `drop_idx_` and `infrequent_categories_` are dicts by column; there, lists and arrays.
+    - Of equally frequent categories `max_categories` keeps the first in the table; there, the first sorted.
+    - In addition, from category_encoders: `drop_invariant`, `min_group_size`, `min_group_name`,
+      `combine_min_nan_groups`, `verbose`; and ``fit(..., sample_weight)``.
+
     Categories are in order of first appearance, those of category columns in category order. Frequencies are sums of
     `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
     a row of NaN has an entry for each output column of its category: beyond 4,194,304 such entries (50 MB)

@@ -21,6 +21,7 @@ from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
+from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +145,10 @@ def find_optimum(
     interrupted, n_sweeps, converged = False, 0, False
     try:
         n_sweeps, stood = _find_variances(solver, evidence, rows, newton, rng, fixed or {}) if estimates else (0, True)
+        if estimates:
+            n_terms = sum(term.prior is not Prior.FLAT for term in terms)
+            n_dropped = int(solver.dropped.sum())
+            show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
         n_sweeps, converged = n_sweeps + more, converged and stood
         dispersion = evidence.dispersion
@@ -170,15 +175,16 @@ def find_optimum(
 
 
 class Sweeps:
-    """A progress line on standard error about every second: iterations, and the last decrease of the objective."""
+    """Progress lines on standard error after 1, 2, 4, 8, ... seconds: iterations, and the objective's last decrease."""
 
     def __init__(self) -> None:
-        self._n_sweeps, self._shown = 0, time.monotonic()
+        self._n_sweeps, self._start, self._next = 0, time.monotonic(), 1.0
 
     def __call__(self, decrease: float) -> None:
         self._n_sweeps += 1
-        if time.monotonic() - self._shown >= 1.0:
-            self._shown = time.monotonic()
+        seconds = time.monotonic() - self._start
+        if seconds >= self._next:
+            self._next = 2.0 * seconds
             print(f"{self._n_sweeps} sweeps, the objective falls by {decrease:.3g} a row", file=sys.stderr)
 
 

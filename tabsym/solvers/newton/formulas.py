@@ -62,6 +62,7 @@ class Answer:
     n_passes: int
     converged: bool
     whole: Whole | None
+    interrupted: bool
 
 
 class Objective:
@@ -77,6 +78,8 @@ class Objective:
 
     Attributes
     ----------
+    reached : (coefficients * K,) or None
+        The best coefficients so far, by the current precisions.
     unit : float
         The unit of changes of the mean loss: for regression the variance of the targets.
     """
@@ -91,6 +94,8 @@ class Objective:
         self.centred = [centred and block.neutral_mean for block in layout.blocks]
         self._levels = CommonLevels(layout, task.program, rows, self.centred)
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
+        self.reached: Floats | None = None
+        self._lowest = np.inf
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
@@ -115,7 +120,13 @@ class Objective:
             away = self.away(index, phi)
             lost += 0.5 * self.precision[index] * float(np.square(away).sum())
             gradient[own] += self.precision[index] * away.ravel()
+        if lost < self._lowest:
+            self._lowest, self.reached = lost, phi
         return lost, gradient
+
+    def put(self, indices: list[int], precisions: Floats) -> None:
+        """Set precisions of terms; objectives before and after are not comparable."""
+        self.precision[indices], self._lowest = precisions, np.inf
 
     def held(self) -> Iterator[tuple[int, slice]]:
         """The penalized terms, and the slices of their coefficients."""
@@ -149,7 +160,10 @@ def fit_formula(
     start: Floats,
     rng: np.random.RandomState,
 ) -> Answer:
-    """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML."""
+    """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML.
+
+    Ctrl-C ends the fit with the best coefficients so far.
+    """
     objective = Objective(layout, rows, task, centred=penalty is None)
     for index, _ in objective.held():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
@@ -157,16 +171,14 @@ def fit_formula(
     if not layout.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
         starts += [_jittered(layout, task.n_outputs, start, jitter, rng) for jitter in jitters]
-    reached = [_descend(objective, one, newton) for one in starts]
-    phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
-    weighed = _weigh(objective, phi)
-    if penalty is None:
-        change, looks = np.inf, 0
-        while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
-            change, looks = _move_variances(objective, phi, weighed), looks + 1
-            phi, converged = _descend(objective, phi, newton)
-            weighed = _weigh(objective, phi)
-        converged = converged and change < STILL
+    interrupted = False
+    try:
+        phi, converged, weighed = _optimum(objective, starts, newton, estimates=penalty is None)
+    except KeyboardInterrupt:
+        if objective.reached is None:
+            raise
+        phi, converged, interrupted = objective.shared(objective.reached), False, True
+        weighed = _weigh(objective, phi)
     dispersion = weighed.dispersion
     variances = np.full(len(layout.blocks), np.inf)
     for index, _ in objective.held():
@@ -175,7 +187,24 @@ def fit_formula(
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi)
-    return Answer(phi, sd, variances, weighed.edf, dispersion, loss, objective.n_passes, converged, whole)
+    return Answer(phi, sd, variances, weighed.edf, dispersion, loss, objective.n_passes, converged, whole, interrupted)
+
+
+def _optimum(
+    objective: Objective, starts: list[Floats], newton: Newton, *, estimates: bool
+) -> tuple[Floats, bool, _Weighed]:
+    """The coefficients, whether they converged, and their posterior; `estimates`: of the variances, too."""
+    reached = [_descend(objective, one, newton) for one in starts]
+    phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
+    weighed = _weigh(objective, phi)
+    if not estimates:
+        return phi, converged, weighed
+    change, looks = np.inf, 0
+    while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
+        change, looks = _move_variances(objective, phi, weighed), looks + 1
+        phi, converged = _descend(objective, phi, newton)
+        weighed = _weigh(objective, phi)
+    return phi, converged and change < STILL, weighed
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
@@ -308,7 +337,7 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
     free = scale_free(objective.layout)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
-    objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION)
+    objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
     edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
     moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))
