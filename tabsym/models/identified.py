@@ -195,50 +195,55 @@ def jointly(
     whole = whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
-        found = _of_whole(model, [terms[index].block for index in active], whole, shares, random)
+        found = _of_whole(model, [terms[index].block for index in active], whole, dispersion, shares, random)
     elif active and model.n_outputs == 1:
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(layout, certainty.samples, shares, random)
-            dispersion = 1.0  # the samples include it
         else:
             found = _of_parts(model, parts, terms, shares, sd, dispersion, random)
-    scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
-    for block, one in scaled.items():
+    for block, one in found.items():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
         sd[layout.coefs(terms[index].block)] = np.nan
-        scaled.pop(terms[index].block, None)
-    return replace(certainty, sd=sd, covariances=tuple(scaled.get(block) for block in range(len(layout.blocks))))
+        found.pop(terms[index].block, None)
+    return replace(certainty, sd=sd, covariances=tuple(found.get(block) for block in range(len(layout.blocks))))
 
 
 def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     layout, sd = model.layout, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    found = _of_whole(model, range(len(layout.blocks)), whole, shares, random)
-    scaled = [found[block].times(np.sqrt(dispersion)) for block in range(len(layout.blocks))]
-    for block, one in enumerate(scaled):
+    found = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
+    for block, one in found.items():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    return replace(certainty, sd=sd, covariances=tuple(scaled))
+    return replace(certainty, sd=sd, covariances=tuple(found.values()))
 
 
 def _of_whole(
-    model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares, random: Collection[int]
+    model: WideModel,
+    blocks: Sequence[int],
+    whole: Whole,
+    dispersion: float,
+    shares: Shares,
+    random: Collection[int],
 ) -> dict[int, TermCovariance]:
     """From the joint covariance of some blocks on the training scale, by a linear map."""
     layout = model.layout
     own = [np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks]
     coefs = np.concatenate(own)
-    unit = np.zeros((layout.n_coefs, len(coefs)))
-    unit[coefs, np.arange(len(coefs))] = 1.0
     nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
-    by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares, random)[coefs]
-    shown = by @ whole.matrix @ by.T
+
+    def shown(rows: Floats) -> Floats:
+        padded = np.zeros((layout.n_coefs, rows.shape[1]))
+        padded[coefs] = rows
+        return move_means(layout, model.units.to_user(layout, padded) - nothing, shares, random)[coefs]
+
+    matrices = [dispersion * shown(shown(matrix).T) for matrix in whole.matrix]
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + layout.sizes[block])
-        found[block] = covariance_of(np.ascontiguousarray(shown[:, at, at]), whole.untold[at])
+        found[block] = covariance_of(np.array([one[at, at] for one in matrices]), whole.untold[at])
         start += layout.sizes[block]
     return found
 
@@ -272,7 +277,7 @@ def _of_parts(
     for index, covariance in covariances.items():
         block = terms[index].block
         if block not in moved:
-            sized = covariance.times(float(units.sizes[block]))
+            sized = covariance.times(float(units.sizes[block] * np.sqrt(dispersion)))
             found[block] = sized.about_mean(shares[block]) if block in shares else sized
         elif terms[index].size == 1:
             own = {one: share for one, share in shares.items() if one not in random}

@@ -30,7 +30,7 @@ class TermCovariance:
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
-        found = self.own + np.square(self.factor).sum(axis=2).T
+        found = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
         if not len(self.shares):
             return np.asarray(found)
         posterior = np.where(np.isfinite(self.own), self.own, 0.0)
@@ -45,11 +45,13 @@ class TermCovariance:
 
     def about_mean(self, shares: Floats) -> TermCovariance:
         """Covariance of the coefficients less their mean with weights `shares` (q,)."""
-        centre = np.einsum("q,kqr->kr", shares, self.factor)
+        centre = shares @ self.factor
         return replace(self, factor=self.factor - centre[:, None], shares=shares if self.own.any() else np.empty(0))
 
     def times(self, size: float) -> TermCovariance:
         """Covariance of the coefficients times a number."""
+        if size == 1.0:
+            return self
         return replace(self, own=self.own * size**2, factor=self.factor * abs(size))
 
 
