@@ -269,7 +269,9 @@ def _of_parts(
 ) -> dict[int, TermCovariance]:
     """Block by block; `sd` (coefficients, 1) is set for the scalars that means and centring are moved to."""
     layout, units = model.layout, model.units
-    covariances, variance = parts()
+    sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
+    means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
+    covariances, variance = parts(sizes, means)
     moved = {term.factors[0].block for term in layout.homes.values()}
     moved |= {mean.home for mean in means_of(layout) if mean.home is not None and mean.block in shares}
     place_of = {term.block: index for index, term in enumerate(terms)}
@@ -277,8 +279,7 @@ def _of_parts(
     for index, covariance in covariances.items():
         block = terms[index].block
         if block not in moved:
-            sized = covariance.times(float(units.sizes[block] * np.sqrt(dispersion)))
-            found[block] = sized.about_mean(shares[block]) if block in shares else sized
+            found[block] = covariance
         elif terms[index].size == 1:
             own = {one: share for one, share in shares.items() if one not in random}
             by = _row_of_home(layout, units, own, block)

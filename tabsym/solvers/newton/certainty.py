@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +43,12 @@ class TermCovariance:
         between = self.factor[:, a] - self.factor[:, b]
         return np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
 
-    def about_mean(self, shares: Floats) -> TermCovariance:
-        """Covariance of the coefficients less their mean with weights `shares` (q,)."""
-        centre = shares @ self.factor
-        return replace(self, factor=self.factor - centre[:, None], shares=shares if self.own.any() else np.empty(0))
-
-    def times(self, size: float) -> TermCovariance:
-        """Covariance of the coefficients times a number."""
-        if size == 1.0:
-            return self
-        return replace(self, own=self.own * size**2, factor=self.factor * abs(size))
+    def shown(self, size: float, mean: Floats | None) -> TermCovariance:
+        """Covariance of the coefficients times a number, less their mean with weights `mean` (q,) if given."""
+        factor, shares = size * self.factor, self.shares
+        if mean is not None:
+            factor, shares = factor - (mean @ factor)[:, None], mean if self.own.any() else shares
+        return TermCovariance(self.own * size**2, factor, shares)
 
 
 @dataclass(frozen=True, eq=False)

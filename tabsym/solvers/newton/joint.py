@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, address_of
 from tabsym.solvers.newton.certainty import TermCovariance
-from tabsym.solvers.newton.kernels_joint import multiply, subtract_square, sum_beside, sum_pairs
+from tabsym.solvers.newton.kernels_joint import mirror, multiply, subtract_square, sum_beside, sum_pairs
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -75,14 +75,10 @@ class Columns:
 
     def sum_pairs(self, values: Floats) -> Floats:
         """The sums (p, p) of the rows' values (n,) by pairs of coefficients."""
-        sums, places = np.zeros((self.size, self.size)), np.empty(len(self.starts), dtype=np.intp)
-        sum_pairs(*self.arrays, values, places, np.empty(len(places)), sums)
-        return _symmetric(sums)
-
-
-def _symmetric(lower: Floats) -> Floats:
-    """The symmetric matrix (p, p) of a lower triangle."""
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+        sums = np.zeros((self.size, self.size))
+        products = np.empty(len(values) if self.arrays[1].any() else 0)
+        sum_pairs(*self.arrays, values, products, sums)
+        return sums
 
 
 class Information:
@@ -134,12 +130,13 @@ class Information:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
         columns, k = Columns([self.solver.terms[index] for index in indices]), self.k
         p = columns.size
-        whole = np.zeros((k, p, k, p))
-        for one in range(k):
-            for other in range(one + 1):
-                sums = columns.sum_pairs(self._curvature(one, other))
-                whole[one, :, other] = sums
-                whole[other, :, one] = sums
+        if k == 1:
+            whole = columns.sum_pairs(self._curvature(0, 0)).reshape(1, p, 1, p)
+        else:
+            whole = np.empty((k, p, k, p))
+            for one in range(k):
+                for other in range(one + 1):
+                    whole[one, :, other] = whole[other, :, one] = columns.sum_pairs(self._curvature(one, other))
         own = [slice(a, b) for a, b in pairwise([*columns.starts.tolist(), p])]
         for i, index in enumerate(indices):
             self._hold(whole, own[i], index)
@@ -166,21 +163,24 @@ class Information:
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """The inverse (p, p), and which coefficients (p,) are not identified; the variances of these are meaningless."""
     scaled, root, told = _scaled(information)
-    lower, missing = _cholesky(scaled), ~told
-    if lower is not None:
-        found = _symmetric(dpotri(lower, lower=1)[0])
+    upper, missing = _cholesky(scaled), ~told
+    if upper is not None:
+        found = dpotri(upper, overwrite_c=1)[0].T
+        mirror(found)
     else:
         axes, missing = _known_axes(scaled)
         found, missing = axes @ axes.T, missing | ~told
     found[~told] = found[:, ~told] = 0.0
-    return found / np.outer(root, root), missing
+    found /= root[:, None]
+    found /= root
+    return found, missing
 
 
 def _root_of_inverse(information: Floats) -> Floats:
     """R (p, r), contiguous, with RR' the inverse; of the information the lower triangle is read."""
     scaled, root, told = _scaled(information)
-    lower = _cholesky(scaled)
-    found = _known_axes(scaled)[0] if lower is None else np.tril(dtrtri(lower, lower=1)[0]).T
+    upper = _cholesky(scaled)
+    found = _known_axes(scaled)[0] if upper is None else dtrtri(upper, overwrite_c=1)[0]
     found[~told] = 0.0
     return np.ascontiguousarray(found / root[:, None])
 
@@ -190,17 +190,18 @@ def _scaled(information: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     size = np.diag(information)
     told = size > 0.0
     root = np.sqrt(np.where(told, size, 1.0))
-    scaled = information / np.outer(root, root)
+    scaled = information / root[:, None]
+    scaled /= root
     scaled[~told, ~told] = 1.0
     return scaled, root, told
 
 
 def _cholesky(scaled: Floats) -> Floats | None:
-    """The lower Cholesky factor of a matrix of diagonal 1; None where it is singular, or nearly."""
-    lower, info = dpotrf(scaled, lower=1)
-    if info != 0 or np.square(np.diag(lower)).min(initial=1.0) < SINGULAR:
+    """U with U'U a matrix of diagonal 1, by its lower triangle; None where it is singular, or nearly."""
+    upper, info = dpotrf(scaled.T)
+    if info != 0 or np.square(np.diag(upper)).min(initial=1.0) < SINGULAR:
         return None
-    return np.asarray(lower)
+    return np.asarray(upper)
 
 
 def _known_axes(scaled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -257,9 +258,15 @@ class Parts:
             return False
         return len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
-    def __call__(self) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
-        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index."""
-        found = {index: self._of_other(index) for index in self.others}
+    def __call__(
+        self, sizes: Floats, means: dict[int, Floats]
+    ) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
+        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index.
+
+        The covariances are of the coefficients times `sizes` (by index), less their mean where `means` has weights (q,)
+        for it; the variances of the coefficients as they are.
+        """
+        found = {index: self._of_other(index, sizes[index], means.get(index)) for index in self.others}
         left, shared, alone = self._matrix.copy(), None, None
         if self._largest is not None:
             own, shared = self._shared(self._largest, len(left))
@@ -268,7 +275,7 @@ class Parts:
         matrix, untold = inverse(left)
         for number, index in enumerate(self.beside):
             at = slice(self._starts[number], self._starts[number + 1])
-            found[index] = covariance_of(matrix[at, at][None], untold[at])
+            found[index] = covariance_of(matrix[at, at][None], untold[at]).shown(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
             c = np.zeros(len(matrix))
@@ -283,8 +290,8 @@ class Parts:
 
         return found, variance
 
-    def _of_other(self, index: int) -> TermCovariance:
-        """Covariance of a term that is not among the small ones, given the others that are not."""
+    def _of_other(self, index: int, size: float, mean: Floats | None) -> TermCovariance:
+        """Covariance of a term that is not among the small ones, given the others that are not; as `__call__`."""
         term, width = self._terms[index], len(self._matrix)
         while width > 1 and width * term.size > MAX_FACTOR:
             width = int(self._starts[self._starts < width][-1]) or 1
@@ -293,14 +300,16 @@ class Parts:
         if term.prior is Prior.RIDGE:
             alone = _inverse_or(0.0, own)
             subtract_square(shared, alone, left)
-            root = _root_of_inverse(left)
-            factor = np.zeros((term.size, root.shape[1]))
-            multiply(shared, alone, root, factor)
-            return TermCovariance(_inverse_or(np.inf, own)[:, None], factor[None])
+            root = size * _root_of_inverse(left)
+            start = np.zeros(root.shape[1]) if mean is None else -((mean * alone) @ shared) @ root
+            factor = np.empty((term.size, root.shape[1]))
+            multiply(shared, alone, root, start, factor)
+            own = size**2 * _inverse_or(np.inf, own)
+            return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ _root_of_inverse(left - shared.T @ follows)
-        return covariance_of((matrix + factor @ factor.T)[None], untold)
+        return covariance_of((matrix + factor @ factor.T)[None], untold).shown(size, mean)
 
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
         """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
