@@ -1,8 +1,9 @@
-"""The command line: ``tabsym compare``."""
+"""The command line: ``tabsym compare``, ``tabsym export``, ``tabsym predict``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -27,19 +28,12 @@ def main(arguments: list[str] | None = None) -> int:
     with _warnings_in_a_line():  # the parser imports contenders, and with them kernels
         args = _parser().parse_args(arguments)
     try:
-        from tabsym.compare.settings import check_extra
-
-        check_extra()
-    except ModuleNotFoundError as error:
-        print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
-        return 2
-    try:
         with _warnings_in_a_line():
-            complete = _compare(vars(args))
+            complete = _COMMANDS[args.command](vars(args))
     except BrokenPipeError:  # the reader went away, as `head` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (Python flushes it at exit)
         return 1
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         print(f"tabsym: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
@@ -51,6 +45,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _compare(args: dict[str, Any]) -> bool:
     """Run the comparison of one table or several; whether every contender that was asked for did all folds."""
+    from tabsym.compare.settings import check_extra
+
+    try:
+        check_extra()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"') from None
     from tabsym.compare import compare, compare_tables
 
     options = {name: value for name, value in args.items() if name not in ("command", "contender", "tables", "target")}
@@ -70,6 +70,59 @@ def _compare(args: dict[str, Any]) -> bool:
     options["out"] = options["out"] or "tabsym-compare-tables"
     results = compare_tables(list(zip(tables, targets, strict=True)), **options)
     return not results.failures and all(_all_ran(one, args["contenders"]) for one in results.tables.values())
+
+
+def _export(args: dict[str, Any]) -> bool:
+    """Write the model in a file in another form."""
+    from tabsym import export
+
+    model, path, to = export.load(args["model"]), Path(args["model"]), args["to"]
+    out = path.with_suffix(f".{to}") if args["out"] is None else Path(args["out"])
+    for option in ("table", "dialect"):
+        if args[option] is not None and to != "sql":
+            raise ValueError(f"--{option} is for --to sql; leave it out.")
+    if to == "sql":
+        text = export.to_sql(model, args["table"] or "rows", args["dialect"] or "ansi")
+        out.write_text(text, encoding="utf-8")
+    elif to == "json":
+        out.write_text(json.dumps(export.to_spec(model), allow_nan=False), encoding="utf-8")
+    elif to == "xlsx":
+        export.to_excel(model, out)
+    elif hasattr(export, "to_onnx"):
+        out.write_bytes(export.to_onnx(model).SerializeToString())
+    else:
+        raise ValueError("--to onnx is not there in this version; use --to json, sql or xlsx.")
+    print(out)
+    return True
+
+
+def _predict(args: dict[str, Any]) -> bool:
+    """Write the rows of a table with the predictions of the model in a file."""
+    from tabsym.compare.reading import read
+    from tabsym.compare.retyping import read_typed
+    from tabsym.export import load
+
+    model = load(args["model"])
+    rows = read(args["table"]).frame.reset_index(drop=True)
+    X: Any = args["table"]
+    if not hasattr(model, "retyping"):  # no winner of a comparison, which reads tables itself
+        X, _ = read_typed(args["table"])
+        X = X[[name for name in getattr(model, "feature_names_in_", X.columns) if name in X.columns]]
+    found: dict[str, Any] = {}
+    if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
+        shares = model.predict_proba(X)
+        found = {f"probability_{label}": shares[:, place] for place, label in enumerate(model.classes_)}
+    found["prediction"] = model.predict(X)
+    taken = [name for name in found if name in rows.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r}, as the predictions would have; rename it.")
+    text = rows.assign(**found).to_csv(args["out"], index=False)
+    if text is not None:
+        print(text, end="")
+    return True
+
+
+_COMMANDS = {"compare": _compare, "export": _export, "predict": _predict}
 
 
 def _all_ran(result: Any, named: list[str] | None) -> bool:
@@ -165,7 +218,36 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--resume", action="store_true", help="continue the comparison in the folder of --out")
     c.add_argument("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")
     c.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    _add_export(commands)
     return parser
+
+
+def _add_export(commands: Any) -> None:
+    e = commands.add_parser(
+        "export",
+        help="write a model as SQL, ONNX, JSON or an Excel file",
+        description="Write a wide model as SQL, ONNX, JSON or an Excel file: a winner that compare --save-best wrote, "
+        "or a model that tabsym.save wrote.",
+        epilog="Example: tabsym export best.skops --to sql --table sales --dialect snowflake",
+        formatter_class=_Help,
+    )
+    e.add_argument("model", help="file of a model")
+    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx"], required=True)
+    e.add_argument("--out", metavar="FILE", help="default: the name of the model's file, with another ending")
+    e.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
+    e.add_argument(
+        "--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark"
+    )
+    p = commands.add_parser(
+        "predict",
+        help="predict the rows of a table by a model in a file",
+        description="Write the rows of a table with their predictions as CSV.",
+        epilog="Example: tabsym predict best.skops new.csv --out predicted.csv",
+        formatter_class=_Help,
+    )
+    p.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
+    p.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
+    p.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
 
 
 def _known() -> str:

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.solvers.newton import joint
 from tabsym.solvers.sgd.optimizers import Newton
 from tests.options import ADDITIVE, GLM
 
@@ -86,6 +88,85 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
         assert base.loc[("a", "r"), ["lower", "upper"]].tolist() == pytest.approx([low, high], abs=1e-3)
         assert base.loc[("a", "r"), "p"] == pytest.approx(fit.pvalues["a[T.r]"], abs=1e-3)
         assert base.loc[("a", "r"), "relativity"] == pytest.approx(np.exp(fit.params["a[T.r]"]), rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
+    """A treatment contrast's intercept; it stayed at the means of the terms."""
+    X, y, _, _ = made(loss)
+    model = estimator(loss, **GLM).fit(X, y)
+    glm = smf.glm("y ~ C(a, Treatment('q')) + C(b, Treatment('v')) + x", X.assign(y=y), family=FAMILIES[loss])
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12)
+    found = model.coef_table(base={"a": "q", "b": "v"}).set_index("term").loc["(intercept)"]
+    assert found["value"] == pytest.approx(fit.params["Intercept"], abs=1e-3 * fit.bse["Intercept"])
+    assert found["sd"] == pytest.approx(fit.bse["Intercept"], rel=1e-4)
+    assert [found["lower"], found["upper"]] == pytest.approx(norm.interval(0.95, found["value"], found["sd"]))
+    with pytest.raises(ValueError, match="base names 'x', which has one coefficient and no categories"):
+        model.coef_table(base={"x": None})
+
+
+@pytest.mark.parametrize("base", ["largest", {"a": "q"}, {"a": "q", "b": "v"}])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (WideRegressor, ADDITIVE | {"loss": "poisson"}),
+        (WideRegressor, SUM | {"interactions": "pairwise"}),
+        (WideClassifier, ADDITIVE),
+        (WideSGDRegressor, {"random_state": 0}),
+        (WideRegressor, {"formula": "a[a] + b[b] + v[b]*x + x[1]*x + c[1]", "loss": "squared_error"}),
+    ],
+)
+def test_values_from_a_base_and_the_intercept_add_up_to_the_linear_predictor(kind, options, base):
+    X, y, _, _ = made("poisson")
+    y = np.minimum(y, 2) if kind is WideClassifier else y
+    model = kind(**options).fit(X, y)
+    wanted = (
+        model.explain(X).T.groupby(level="class", sort=False).sum().T
+        if kind is WideClassifier
+        else (model.explain(X).sum(axis=1).to_frame())
+    )
+    table = model.coef_table(base=base)
+    table["class"] = table.get("class", "all")
+    totals = []
+    for _, own in table.groupby("class", sort=False):
+        values = own.set_index(["term", "category"])["value"]
+        total = np.full(N, values[own["term"].isin(["(intercept)", "c"]).to_numpy()].iloc[0])
+        pairs = pd.Series(list(zip(X["a"], X["b"])))
+        for name, keys in {"a": X["a"], "b": X["b"], "v": X["b"], "a:b": pairs}.items():
+            if name in values.index.get_level_values(0):
+                total += keys.map(values[name].to_dict()).to_numpy() * (X["x"].to_numpy() if name == "v" else 1.0)
+        totals.append(total + X["x"].to_numpy() * values["x"].iloc[0])
+    np.testing.assert_allclose(np.column_stack(totals), wanted.to_numpy(), atol=1e-8)
+
+
+def test_the_intercept_of_base_categories_has_the_deviation_of_the_prediction_there():
+    """Beside dense algebra, where effects are random; from samples; and nearly, where a matrix would be too large."""
+    rng = np.random.default_rng(0)
+    n, q = 6000, 30
+    codes = rng.integers(0, q, n)
+    X = pd.DataFrame({"g": [f"{one:04}" for one in codes], "c": rng.choice(list("pqr"), n)})
+    y = rng.normal(size=q)[codes] + (X["c"] == "p") + rng.normal(size=n)
+    base = {"g": "0003", "c": "p"}
+
+    def deviations(model, keys):
+        design = np.column_stack([np.ones((n, 1)), dummies(X["c"], list("pqr")), dummies(X["g"], keys)])
+        held = model.dispersion_ / model.variances_["variance"]
+        penalty = np.diag(np.r_[0.0, np.full(3, held["c"]), np.full(len(keys), held["g"])])
+        row = np.r_[1.0, 1.0, 0.0, 0.0, np.array(keys) == "0003"]
+        return np.sqrt(model.dispersion_ * row @ np.linalg.solve(design.T @ design + penalty, row))
+
+    def found(model):
+        return model.coef_table(base=base).set_index("term").loc["(intercept)", "sd"]
+
+    keys = [f"{one:04}" for one in range(q)]
+    model = WideRegressor(**SUM, tol=1e-6, max_iter=2000).fit(X, y)
+    assert found(model) == pytest.approx(deviations(model, keys), rel=1e-4)
+    drawn = WideRegressor(**SUM, n_posterior_samples=1000).fit(X, y)
+    assert found(drawn) == pytest.approx(deviations(drawn, keys), rel=0.1)
+    codes = np.r_[np.arange(900), rng.integers(0, 900, n - 900)]
+    X["g"], y = [f"{one:04}" for one in codes], rng.normal(size=900)[codes] + (X["c"] == "p") + rng.normal(size=n)
+    large = WideRegressor(**SUM).fit(X, y)
+    assert found(large) == pytest.approx(deviations(large, [f"{one:04}" for one in range(900)]), rel=0.05)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
@@ -625,3 +706,52 @@ def test_names_of_terms_are_listed_without_frames_and_a_column_leads_to_its_term
     assert repr(model.coefs_.keys()) == "dict_keys(['gamma', 'mu', 'c'])"
     with pytest.raises(KeyError, match="the coefficients of column 'taxi' are in the term 'gamma'"):
         model.coefs_["taxi"]
+
+
+def softmax_information(design, p):
+    """Fisher information (q K, q K) of a multinomial logit, coefficient by coefficient of (q, K)."""
+    k = p.shape[1]
+    blocks = [[design.T @ ((p[:, i] * ((i == j) - p[:, j]))[:, None] * design) for j in range(k)] for i in range(k)]
+    q = design.shape[1]
+    return np.array(blocks).transpose(2, 0, 3, 1).reshape(q * k, q * k)
+
+
+def test_contrasts_of_several_classes_and_many_coefficients_are_those_of_dense_algebra():
+    """They had no deviation: one large column beside the intercept and a slope, all jointly."""
+    rng = np.random.default_rng(0)
+    n, q, k = 4000, 300, 3
+    g = np.r_[np.arange(q), rng.integers(0, q, n - q)]
+    X = pd.DataFrame({"g": [f"{one:03}" for one in g], "x": rng.normal(size=n)})
+    score = rng.normal(size=(q, k))[g] + np.outer(X["x"], [0.0, 0.5, -0.5])
+    y = (score + rng.gumbel(size=(n, k))).argmax(axis=1)
+    model = WideClassifier(**ADDITIVE, tol=1e-6).fit(X, y)
+    keys = sorted(X["g"].unique())
+    design = np.column_stack([np.ones(n), X["x"], dummies(X["g"], keys)])
+    held = np.diag(np.repeat(np.r_[0.0, 0.0, np.full(q, 1.0 / model.variances_.loc["g", "variance"])], k))
+    common = np.kron(np.eye(2 + q), np.full((k, k), 1.0 / k))  # no direction of the probabilities
+    covariance = np.linalg.inv(softmax_information(design, model.predict_proba(X)) + held + common * n)
+    for a, b in ((0, 1), (17, 200)):
+        row = np.zeros((2 + q, k))
+        found = model.contrast("g", keys[a], keys[b])["sd"]
+        for one in range(k):
+            row[:] = 0.0
+            row[2 + a], row[2 + b] = np.eye(k)[one] - 1 / k, 1 / k - np.eye(k)[one]
+            assert found.iloc[one] == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
+            row[2 + b] = 0.0
+            shown = model.coefs_["g"].loc[keys[a], f"sd {one}"]  # less the mean over the classes, as the value
+            assert shown == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
+
+
+def test_contrasts_of_bins_are_the_same_term_by_term(monkeypatch):
+    """Of one smooth term nothing is conditioned on: the joint covariance is the same."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.where(rng.random(1500) < 0.1, np.nan, rng.normal(size=1500))})
+    y = (np.outer(np.sin(2 * X["x"].fillna(1)), [1, 0, -1]) + rng.gumbel(size=(1500, 3))).argmax(axis=1)
+    options = ADDITIVE | {"numeric": "smooth"}
+    whole = WideClassifier(**options).fit(X, y)
+    monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    parts = WideClassifier(**options).fit(X, y)
+    for pair in ((-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)):
+        wanted = whole.contrast("x", *pair)
+        np.testing.assert_allclose(parts.contrast("x", *pair)["sd"], wanted["sd"], rtol=1e-5)
+        assert wanted["sd"].gt(0).all()

@@ -8,15 +8,18 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
+from sklearn.pipeline import make_pipeline
 
-from tabsym import compare
+from tabsym import WideEncoder, compare
 from tabsym.cli import main
 from tabsym.compare import Metric
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.own import choose
 from tabsym.datasets import make_retail
+from tabsym.encoders import NativeCategories
 from tests.own_contenders import Mean, Names, ready
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -291,3 +294,19 @@ def test_of_an_error_only_the_first_line_is_said(tmp_path):
 
     result = run(SALES, "sales", {"mine": Wordy()}, tmp_path, folds=2)
     assert result.failures["mine"] == "fold 1: RuntimeError: no fit"
+
+
+@pytest.mark.parametrize("booster", ["LGBMRegressor", "HistGradientBoostingRegressor"])
+def test_an_estimator_that_takes_no_text_is_told_of_the_remedy(booster, tmp_path):
+    """LightGBM's own message is of dtypes; what the remedy names works."""
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRegressor(verbose=-1) if booster == "LGBMRegressor" else HistGradientBoostingRegressor()
+    own = {
+        "mine": model,
+        "encoded": make_pipeline(WideEncoder(), model),
+        "native": make_pipeline(NativeCategories(), model),
+    }
+    result = run(SALES, "sales", own, tmp_path, folds=2)
+    assert set(result.failures) == {"mine"}
+    for part in (f"{booster} that gets column", "make_pipeline(tabsym.WideEncoder(), ...)", "NativeCategories()"):
+        assert part in result.failures["mine"]

@@ -32,6 +32,18 @@ def test_readme_python_runs():
     assert "model" in namespace
 
 
+@pytest.mark.parametrize("name", ["rates", "serving", "sql"])
+def test_guides_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    assert text.split("```python")[0].count("\n\n") == 1  # a title, and then a block that runs
+    namespace: dict = {}
+    for block in blocks:
+        exec(compile(block, f"docs/{name}.md", "exec"), namespace)
+    assert "model" in namespace
+
+
 def test_descent_by_hand_prints_what_paper_gives(capsys):
     runpy.run_path(str(ROOT / "examples" / "descent_by_hand.py"))
     lines = capsys.readouterr().out.splitlines()

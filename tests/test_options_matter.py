@@ -52,6 +52,8 @@ SOLVED = COMMON | {
     "interactions": [None, "pairwise", [("a", "b")], AutoInteractions(significance=0.5)],
     "alpha": [0.0, 0.01, {"a": 1.0}],
     "count_effect": [False],
+    "monotonic_cst": [{"x": -1}],
+    "fixed": [{"a": {"b": 0.5}}],
     "n_posterior_samples": [8],
     "n_init": [1, 5],
     "max_iter": [1],

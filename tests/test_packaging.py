@@ -48,6 +48,7 @@ def test_the_wheel_has_the_same_adapters(tmp_path):
     assert tops == {"tabsym", *folders()}
     assert "tabsym/compare/report.html.jinja" in names
     assert "tabsym/compare/sort.js" in names
+    assert "tabsym/export/spec.schema.json" in names
     groups = CONFIG["project"]["entry-points"]
     lines = points.splitlines()
     assert all(f"{name} = {target}" in lines for group in groups.values() for name, target in group.items())

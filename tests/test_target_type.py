@@ -1,5 +1,6 @@
 """Classes or a quantity: encoders that have to choose choose alike, and can be told."""
 
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -8,7 +9,17 @@ import polars as pl
 import pytest
 from sklearn.base import is_classifier
 
-from tabsym import MODLEncoder, WideClassifier, WideEncoder, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym import (
+    CrossFit,
+    MODLEncoder,
+    TIWSEncoder,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
+from tabsym.compare.task import read_target
 from tests.options import ADDITIVE
 
 RNG = np.random.default_rng(0)
@@ -22,8 +33,10 @@ TARGETS = {
     "one fraction": (np.r_[0.5, np.arange(N - 1) % 3], False),
     "text": (np.array([f"y{i % 150}" for i in range(N)], dtype=object), True),
     "booleans": (np.arange(N) % 2 == 0, True),
-    "100 numbers": (np.arange(N) % 100, True),
-    "101 numbers": (np.arange(N) % 101, False),
+    "20 numbers": (np.arange(N) % 20, True),
+    "60 numbers": (np.arange(N) % 60, False),
+    "counts": (np.minimum(np.random.default_rng(1).poisson(0.5, N), 3), False),
+    "ratings": (1 + np.minimum(np.random.default_rng(2).binomial(4, 0.6, N), 4), False),
     "prices": (RNG.integers(100, 10_000, N), False),
     "decimals": (np.array([Decimal(int(i)) / 4 for i in range(N)], dtype=object), False),
 }
@@ -35,6 +48,38 @@ def test_both_encoders_choose_alike(name, frame):
     y, classes = TARGETS[name]
     assert is_classifier(WideEncoder().fit(frame(COLUMNS), y).model_) is classes
     assert hasattr(MODLEncoder().fit(frame(COLUMNS), y), "classes_") is classes
+
+
+@pytest.mark.parametrize("encoder", [MODLEncoder, TIWSEncoder, WideEncoder])
+@pytest.mark.parametrize(
+    "name", ["two numbers", "whole floats", "20 numbers", "60 numbers", "counts", "ratings", "text"]
+)
+def test_a_guess_is_said_with_the_option_that_decides(name, encoder):
+    """60 whole numbers were 60 classes, silently."""
+    y, classes = TARGETS[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        encoder().fit(X, y)
+        encoder(target_type="classes" if classes else "continuous").fit(X, y)
+    said = [str(one.message) for one in caught if "whole numbers of the target" in str(one.message)]
+    assert len(said) == (name in ("whole floats", "20 numbers", "counts", "ratings"))
+    if said:
+        kind = "target_type='classes'" if classes else "target_type='continuous'"
+        assert said[0].startswith(encoder.__name__) and said[0].endswith(f"or {kind} if they are.")
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in ("booleans", "decimals", "text")])
+def test_compare_and_the_encoders_take_whole_numbers_for_the_same(name):
+    y, classes = TARGETS[name]
+    task = read_target(pd.Series(y), "y", None).task
+    assert (task in ("binary", "multiclass")) is classes
+
+
+def test_folds_of_crossfit_take_the_target_for_what_all_rows_say():
+    """A fold of few rows, by itself, would take the counts for classes."""
+    y = np.r_[np.zeros(200), np.ones(100), np.full(60, 2), np.full(30, 3), np.arange(10) % 4].astype(int)
+    folds = [(np.arange(390), np.arange(390, N)), (np.arange(390, N), np.arange(390))]
+    assert CrossFit(WideEncoder(cv=None), cv=folds).fit_transform(X, y).shape == (N, 1)
 
 
 def test_prices_are_a_quantity():

@@ -25,6 +25,7 @@ IDENTIFIERS = {
 EXCEPTIONS = {
     ("models/tables.py", "symbols"),  # an attribute of `codes.Categories`
     ("models/similar.py", "symbols"),
+    ("models/terms.py", "symbols"),
 }
 
 PHRASES = [

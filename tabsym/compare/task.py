@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table import check_regression_target
+from tabsym.table import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
 
-_MAX_CLASSES = 20
 _AMOUNTS = "for a continuous target: --task regression"
 _NAMES = "for classes: --task multiclass"
 _EVENTS = "for counts of events: --task count"
-_CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -81,45 +78,18 @@ def _guess(values: pd.Series, name: str) -> tuple[str, str]:
         return "multiclass", f"{distinct} values that are not numbers, read as classes"
     numbers = values.to_numpy(dtype=np.float64)
     whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
-    if not whole or distinct > _MAX_CLASSES:
+    if not whole or distinct > MAX_CLASSES:
         further = f"; {_EVENTS}" if whole and numbers.min() >= 0 else ""
-        further += f"; {_NAMES}" if distinct <= _MAX_CLASSES else ""
+        further += f"; {_NAMES}" if distinct <= MAX_CLASSES else ""
         return "regression", f"{distinct:,} different numbers, read as a continuous target{further}"
     low, high = int(numbers.min()), int(numbers.max())
     few = f"{distinct} whole numbers from {low} to {high}"
-    if not _CLASS_NAMES.search(name):
-        times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * _MAX_CLASSES else np.zeros(0)
-        if _like_counts(low, times):
-            return "count", f"{few}, most of them small, read as counts; {_AMOUNTS}, {_NAMES}"
-        if _like_ratings(times):
-            return "regression", f"{few} in a row, read as ratings, that is as a continuous target; {_NAMES}, {_EVENTS}"
+    kind = kind_of_whole_numbers(numbers, name)
+    if kind == "counts":
+        return "count", f"{few}, most of them small, read as counts; {_AMOUNTS}, {_NAMES}"
+    if kind == "ratings":
+        return "regression", f"{few} in a row, read as ratings, that is as a continuous target; {_NAMES}, {_EVENTS}"
     return "multiclass", f"{few}, read as labels of {distinct} classes; {_AMOUNTS}, {_EVENTS}"
-
-
-def _like_counts(low: int, times: NDArray[Any]) -> bool:
-    """From 0 on, most often 0 or 1, and ever rarer; three values only where each is at most half as frequent."""
-    if low != 0 or len(times) < 3:
-        return False
-    top = int(np.argmax(times))
-    falls = _steps(times[top:])
-    if top > 1 or (falls > 0).any() or times[-1] > times[top] / 2:
-        return False
-    return len(times) > 3 or bool((times[1:] <= times[:-1] / 2).all())
-
-
-def _like_ratings(times: NDArray[Any]) -> bool:
-    """Four or more values in a row whose frequencies rise and fall once at most: codes of classes go up and down."""
-    if len(times) < 4 or not times.all():
-        return False
-    steps = _steps(times)
-    steps = steps[steps != 0]
-    return len(steps) > 0 and int((steps[1:] != steps[:-1]).sum()) <= 1
-
-
-def _steps(times: NDArray[Any]) -> NDArray[np.float64]:
-    """Whether each frequency is above (1) or below (-1) the one before, or within two standard errors of it (0)."""
-    change = np.diff(times).astype(np.float64)
-    return np.sign(change) * (np.abs(change) > 2 * np.sqrt(times[1:] + times[:-1]))
 
 
 def _check_classes(values: pd.Series, name: str, task: str) -> None:
@@ -128,9 +98,9 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
         raise ValueError(f"The target {name!r} has {distinct} classes, so task='binary' does not fit.")
     if task == "multiclass" and distinct == 2:
         raise ValueError(f"The target {name!r} has two classes; use task='binary'.")
-    if is_number(values) and distinct > max(_MAX_CLASSES, len(values) // 2):
+    if is_number(values) and distinct > max(MAX_CLASSES, len(values) // 2):
         raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
-    if not is_number(values) and distinct > max(_MAX_CLASSES, len(values) // 10):
+    if not is_number(values) and distinct > max(MAX_CLASSES, len(values) // 10):
         raise ValueError(
             f"The target {name!r} is text with {distinct:,} different values in {len(values):,} rows "
             f"({_stranger(values)}), too many to be classes; if it is numeric, correct or clear such "

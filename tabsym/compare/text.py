@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
+
+import pandas as pd
 
 from tabsym.compare.ranking import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE
 
@@ -22,6 +25,23 @@ def in_one_line(error: Exception) -> str:
         text = ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+_REFUSES_TEXT = re.compile(
+    r"could not convert string|Cannot convert|pandas dtypes must be|DataFrame.dtypes for data must be|Invalid columns"
+)
+
+
+def remedy_for_text(error: Exception, X: pd.DataFrame, model: Any) -> str:
+    """What to do where an estimator of the user's own takes no text, in brackets; "" where that is not the error."""
+    columns = [str(name) for name, column in X.items() if not pd.api.types.is_numeric_dtype(column)]
+    if not columns or not _REFUSES_TEXT.search(in_one_line(error)):
+        return ""
+    kind = "an estimator" if hasattr(model, "steps") else type(model).__name__
+    return (
+        f" ({kind} that gets column {columns[0]!r} as it is; put an encoder before it, such as "
+        "make_pipeline(tabsym.WideEncoder(), ...), or for a booster tabsym.encoders.NativeCategories())"
+    )
 
 
 def perhaps(name: str, names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.job import TOKEN, Work, private, read_job, read_work
 from tabsym.compare.machine import PeakMemory, Stopwatch, lacked_memory, limit_memory, over_limit, was_busy
 from tabsym.compare.splits import Split
-from tabsym.compare.text import in_one_line
+from tabsym.compare.text import in_one_line, remedy_for_text
 
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
@@ -66,7 +66,9 @@ def _run(folder: Path, token: str, pipe: int) -> None:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            say({"fold": fold, "error": why(error)})
+            is_own = job.own or job.address is not None
+            remedy = remedy_for_text(error, work.data.X, work.model) if is_own else ""
+            say({"fold": fold, "error": why(error) + remedy})
             return
         np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)
         say({"fold": fold} | result)

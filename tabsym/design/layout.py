@@ -44,6 +44,10 @@ class Block:
         Whether an unknown category gets the mean of the block (inside a product) instead of 0.
     ordered : bool
         Whether a first-order random walk relates neighbouring coefficients, except a first one for missing values.
+    monotone : int
+        1 or -1 where what the block adds must not fall, or not rise, with its column; else 0.
+    fixed : bool
+        Whether its coefficients are given by the user.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Block:
     start: float = 0.0
     neutral_mean: bool = False
     ordered: bool = False
+    monotone: int = 0
+    fixed: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -27,6 +27,7 @@ def plan_additive(
     bins: Sequence[Bins] = (),
     fine: Sequence[Bins] = (),
     rarity: bool = False,
+    apart: Collection[str] = (),
 ) -> Layout:
     """The layout of an additive model: intercept, main effects, interactions, and a slope or bins per numeric column.
 
@@ -42,6 +43,8 @@ def plan_additive(
         Finer bins of numeric columns, for their smooth main effects; interactions use `bins`.
     rarity : bool
         Whether categorical terms and interactions get a smooth effect of the number of training rows (count effect).
+    apart : collection of str
+        Columns that are in no interaction.
 
     Raises
     ------
@@ -61,7 +64,8 @@ def plan_additive(
     for column in numeric:
         if np.isnan(column.values).any():
             plan.add_flag(column.name)
-    for members in _crosses([*(column.name for column in symbolic), *cut_names], interactions):
+    crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in apart]
+    for members in _crosses(crossable, interactions):
         plan.add_block(":".join(members), members)
     if rarity:
         plan.add_rarities()

@@ -29,7 +29,9 @@ from tabsym.table import (
     check_same_rows,
     check_target,
     check_weights,
+    holds_classes,
     match_features,
+    name_of_target,
     read_table,
     remember_features,
     split_target,
@@ -172,7 +174,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
         if self.cv is None:
             return self._finish(self.encoder_.transform(data), table, data)
-        kind = getattr(self.encoder, "target_type", None)
+        kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
@@ -236,7 +238,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             # category_encoders number the classes that they see: a fold that lacks one would number others
             target = np.unique(target, return_inverse=True)[1]
         data = data_for(self.encoder, X, table)
-        self.encoder_ = _fitted(clone(self.encoder), data, target, weight)
+        self._target_type = _target_type_of(self.encoder, target, name_of_target(y))
+        self.encoder_ = _fitted(self._typed(), data, target, weight)
         remember_features(self, table)
         return table, data, target, weight
 
@@ -288,8 +291,13 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _clone(self) -> Any:
         """The encoder, unfitted, for some rows: what is constant is decided on all rows, by encoder_."""
-        encoder = clone(self.encoder)
+        encoder = self._typed()
         return encoder.set_params(drop_invariant=False) if getattr(encoder, "drop_invariant", False) else encoder
+
+    def _typed(self) -> Any:
+        """The encoder, unfitted, with the kind of target that all rows decide: a fold could decide otherwise."""
+        encoder = clone(self.encoder)
+        return encoder if self._target_type is None else encoder.set_params(target_type=self._target_type)
 
     def _matched(self, out: Any, names: list[Any], wanted: list[Any], whose: str) -> Any:
         """The columns of `encoder_` from another's, or a `ValueError`."""
@@ -308,6 +316,14 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """The encoder's output in the container that the user gave, or asked for by set_output."""
         asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         return in_users_container(out, self.encoder_, table, data, asked)
+
+
+def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None:
+    """The kind of target for an encoder of ours that would guess it; None for others."""
+    is_ours = type(encoder).__module__.partition(".")[0] == "tabsym"
+    if not is_ours or getattr(encoder, "target_type", None) != "auto" or getattr(encoder, "model", None) is not None:
+        return None
+    return "classes" if holds_classes(target, "auto", type(encoder).__name__, name) else "continuous"
 
 
 def _fullest(data: Any) -> int:

@@ -25,6 +25,7 @@ from tabsym.table import (
     check_regression_target,
     check_target,
     holds_classes,
+    name_of_target,
     read_table,
 )
 
@@ -58,8 +59,9 @@ class WideEncoder(OutOfFoldEncoder):
         Unfitted, without a formula; None: `WideClassifier` or, with the squared error, `WideRegressor`, by the target,
         with one term per column: without interactions and effects of counts.
     target_type : {"auto", "classes", "continuous"}, default "auto"
-        The kind of target, where no `model` determines it. "auto": numbers with a fraction, or with more than 100
-        distinct values, are continuous (as in MODLEncoder).
+        The kind of target, where no `model` determines it. "auto": text and booleans are classes; numbers with a
+        fraction, more than 20 whole numbers, and fewer that look like counts or ratings are continuous, as in
+        `compare`; a warning says what fewer are taken for.
     numeric : {"covariate", "passthrough"}, default "covariate"
         How numeric and boolean columns outside `cols` enter the model; in the output they are unchanged. "covariate":
         as terms, by the `numeric` of the model ("smooth" by default), and infinite values are errors. "passthrough":
@@ -167,7 +169,7 @@ class WideEncoder(OutOfFoldEncoder):
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""
         target = check_target(y, len(table), type(self).__name__)
-        model = self._choose_model(target)
+        model = self._choose_model(target, name_of_target(y))
         others = self.numeric == "covariate"
         wanted = [c.name for c in table.columns if c.name in encoded or (others and c.kind is not Kind.SYMBOLIC)]
         if not wanted:
@@ -178,9 +180,9 @@ class WideEncoder(OutOfFoldEncoder):
         frame = nw.from_native(table.native, eager_only=True).select(wanted)
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
-    def _choose_model(self, target: NDArray[Any]) -> Any:
+    def _choose_model(self, target: NDArray[Any], name: str) -> Any:
         if self.model is None:
-            if holds_classes(target, self.target_type):
+            if holds_classes(target, self.target_type, type(self).__name__, name):
                 return WideClassifier(**ADDITIVE, random_state=self.random_state)
             return WideRegressor(**ADDITIVE, loss="squared_error", random_state=self.random_state)
         if self.target_type == ("continuous" if is_classifier(self.model) else "classes"):

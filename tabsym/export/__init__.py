@@ -1,5 +1,9 @@
-"""Fitted models in files that hold no code: `save`, `load`, and the list of types that `load` makes."""
+"""Fitted models outside of Python: files without code (`save`, `load`), and specs that other tools read."""
 
+from tabsym.export.excel import to_excel
 from tabsym.export.files import load, save, trusted_types
+from tabsym.export.from_spec import from_spec
+from tabsym.export.spec import spec_schema, to_spec
+from tabsym.export.sql import to_sql
 
-__all__ = ["load", "save", "trusted_types"]
+__all__ = ["from_spec", "load", "save", "spec_schema", "to_excel", "to_spec", "to_sql", "trusted_types"]

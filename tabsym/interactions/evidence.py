@@ -78,7 +78,8 @@ class _LogisticModels(FoldModels):
     def _grow(self, codes: Codes, steps: Floats) -> None:
         growth = np.negative(steps, dtype=np.float32, casting="same_kind")
         np.exp(np.clip(growth, -MAX_STEP, MAX_STEP, out=growth), out=growth)
-        logistic_gradients(codes, growth, self._target, self._weight, self._odds, self.grads[0])
+        gradients_here = logistic_gradients(growth.shape[1])
+        gradients_here(codes, growth, self._target, self._weight, self._odds, self.grads[0])
 
     def current_scores(self) -> Floats:
         return -np.log(self._odds, dtype=np.float64)[None]
@@ -102,7 +103,8 @@ class _KeptModels(FoldModels):
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
     def _grow(self, codes: Codes, growth: Floats) -> None:
-        kept_gradients(codes, growth, self._y, self._weight, self._code, self._values, self.grads[0])
+        gradients_here = kept_gradients(self._code, growth.shape[1])
+        gradients_here(codes, growth, self._y, self._weight, self._values, self.grads[0])
 
     def current_scores(self) -> Floats:
         return scores_of_kept(self._values, self._y[:, None], self._code)[None]
@@ -248,10 +250,10 @@ class Evidence:
         codes.fill(-1)
         gain = variance = 0.0
         for grads, own in zip(self.models.grads, work.steps):
-            n_cells = sum_cells(
-                starts, order, every, right.codes, self.fold, self.n_folds, grads, seen, work.sums, codes
+            n_cells = sum_cells(self.n_folds, *every)(
+                starts, order, right.codes, self.fold, grads, seen, work.sums, codes
             )
-            of_output, more = gain_of_cells(work.sums, self.n_folds, self.penalty, own[:n_cells])
+            of_output, more = gain_of_cells(self.n_folds)(work.sums, self.penalty, own[:n_cells])
             gain += of_output
             variance += more
         error = float(np.sqrt(variance * self.dispersion)) / self.total
@@ -278,7 +280,7 @@ class Evidence:
         """Update the models by a Newton step per category, or by a slope of x; `sums`: work array of zeros."""
         steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.kept)
         for grads, own in zip(self.models.grads, steps):
-            newton_steps(column.codes, x, self.fold, self.n_folds, grads, penalty, sums[: column.size], own)
+            newton_steps(self.n_folds)(column.codes, x, self.fold, grads, penalty, sums[: column.size], own)
         self.models.add(column.codes, x, steps)
 
     def _find_dispersion(self) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel, unsigned
-from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, gradients_at, loss_of_one, slopes_of_many, stepped
+from tabsym.jit import inlined, kernel, kernels_by, unsigned
+from tabsym.losses.kernels import gradients_at, loss_of_one, slopes_of_many, stepped
 
 MIN_HESSIAN = 1e-6
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
@@ -37,70 +37,50 @@ def row_gradients(scores, y, weight, loss, parameter, slope, grads):
                     grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
-@inlined
-def _logistic_gradients(codes, growth, target, weight, n_folds, odds, grads):
-    one = np.float32(1.0)
-    for i in range(len(target)):
-        if codes[i] >= 0:
-            s = unsigned(codes[i])
-            share = np.float32(weight[i]) if len(weight) else one
-            for v in range(n_folds):
-                odds[i, v] *= growth[s, v]
-                p = one / (one + odds[i, v])
-                grads[i, 2 * v] = share * (p - target[i])
-                grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(MIN_HESSIAN))
-
-
-@kernel
-def logistic_gradients(codes, growth, target, weight, odds, grads):
+@kernels_by
+def logistic_gradients(n_folds):
     """Multiply odds (n, F), exp(-score), by `growth` (categories, F), exp(-step); derivatives (n, 2 F) there.
 
     All in single precision; target (n,) is 1 or 0. The same as adding the steps to the scores and then `row_gradients`
     of the logistic loss, without an exp per row.
     """
-    if odds.shape[1] == 2:  # so that loops over folds are unrolled
-        _logistic_gradients(codes, growth, target, weight, 2, odds, grads)
-    else:
-        _logistic_gradients(codes, growth, target, weight, odds.shape[1], odds, grads)
+
+    def logistic_gradients(codes, growth, target, weight, odds, grads):
+        one = np.float32(1.0)
+        for i in range(len(target)):
+            if codes[i] >= 0:
+                s = unsigned(codes[i])
+                share = np.float32(weight[i]) if len(weight) else one
+                for v in range(n_folds):
+                    odds[i, v] *= growth[s, v]
+                    p = one / (one + odds[i, v])
+                    grads[i, 2 * v] = share * (p - target[i])
+                    grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(MIN_HESSIAN))
+
+    return logistic_gradients
 
 
-@inlined
-def _kept_gradients(codes, growth, y, weight, loss, n_folds, values, grads):
-    for i in range(len(y)):
-        if codes[i] >= 0:
-            s = unsigned(codes[i])
-            share = weight[i] if len(weight) else 1.0
-            for v in range(n_folds):
-                value = stepped(values[i, v], growth[s, v], loss)
-                values[i, v] = value
-                slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
-                grads[i, 2 * v] = share * slope
-                grads[i, 2 * v + 1] = share * hess
-
-
-@inlined
-def _kept_pulls_of(codes, growth, y, weight, loss, values, grads):
-    if values.shape[1] == 2:  # so that loops over folds are unrolled
-        _kept_gradients(codes, growth, y, weight, loss, 2, values, grads)
-    else:
-        _kept_gradients(codes, growth, y, weight, loss, values.shape[1], values, grads)
-
-
-@kernel
-def kept_gradients(codes, growth, y, weight, loss, values, grads):
+@kernels_by
+def kept_gradients(loss, n_folds):
     """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
     For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a
     constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
-    if loss == SQUARED:  # one loop per loss, known at compile time
-        _kept_pulls_of(codes, growth, y, weight, SQUARED, values, grads)
-    elif loss == POISSON:
-        _kept_pulls_of(codes, growth, y, weight, POISSON, values, grads)
-    elif loss == GAMMA:
-        _kept_pulls_of(codes, growth, y, weight, GAMMA, values, grads)
-    else:
-        _kept_pulls_of(codes, growth, y, weight, HALVES, values, grads)
+
+    def kept_gradients(codes, growth, y, weight, values, grads):
+        for i in range(len(y)):
+            if codes[i] >= 0:
+                s = unsigned(codes[i])
+                share = weight[i] if len(weight) else 1.0
+                for v in range(n_folds):
+                    value = stepped(values[i, v], growth[s, v], loss)
+                    values[i, v] = value
+                    slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
+                    grads[i, 2 * v] = share * slope
+                    grads[i, 2 * v + 1] = share * hess
+
+    return kept_gradients
 
 
 @kernel
@@ -126,36 +106,31 @@ def softmax_gradients(codes, growth, y, weight, values, grads):
                     grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
-@inlined
-def _newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            s = unsigned(codes[i])
-            factor = x[i] if len(x) else 1.0
-            for k in range(1, n_folds):  # the other folds
-                index = unsigned(2 * ((fold[i] + k) % n_folds))
-                sums[s, index] += factor * grads[i, index]
-                sums[s, index + unsigned(1)] += factor * factor * grads[i, index + unsigned(1)]
-    for s in range(len(steps)):
-        for v in range(n_folds):
-            steps[s, v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
-            sums[s, 2 * v] = 0.0
-            sums[s, 2 * v + 1] = 0.0
-
-
-@kernel
-def newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
+@kernels_by
+def newton_steps(n_folds):
     """Newton step of each category and fold's model, from the rows of the other folds, into steps (categories, F).
 
     The step is the same for all rows of a category, or times x (n,) of the row where `x` is not empty. `grads` (n, 2
-    F); `sums` (categories, 2 F) is zeros between calls.
+    F); `sums` (categories, 2 F) is zeros between calls. The number of folds is known when it is compiled, here and
+    below, so that loops over folds are unrolled.
     """
-    if n_folds == 2:  # so that loops over folds are unrolled
-        _newton_steps(codes, x, fold, 2, grads, penalty, sums, steps)
-    elif n_folds == 4:
-        _newton_steps(codes, x, fold, 4, grads, penalty, sums, steps)
-    else:
-        _newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps)
+
+    def newton_steps(codes, x, fold, grads, penalty, sums, steps):
+        for i in range(len(codes)):
+            if codes[i] >= 0:
+                s = unsigned(codes[i])
+                factor = x[i] if len(x) else 1.0
+                for k in range(1, n_folds):  # the other folds
+                    index = unsigned(2 * ((fold[i] + k) % n_folds))
+                    sums[s, index] += factor * grads[i, index]
+                    sums[s, index + unsigned(1)] += factor * factor * grads[i, index + unsigned(1)]
+        for s in range(len(steps)):
+            for v in range(n_folds):
+                steps[s, v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
+                sums[s, 2 * v] = 0.0
+                sums[s, 2 * v + 1] = 0.0
+
+    return newton_steps
 
 
 @kernel
@@ -212,77 +187,62 @@ def _add_gradients(grads, row, sums, cell, first, n_folds):
         sums[cell, first + k + unsigned(1)] += grads[row, k + unsigned(1)]
 
 
-@inlined
-def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, grads, seen, sums, codes):
-    n_cells = 0
-    for s in range(0, len(starts) - 1, every_symbol):
-        before = n_cells
-        for at in range(starts[s], starts[s + 1], every_row):
-            i = unsigned(order[at])
-            if other[i] >= 0:
-                number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
-                if len(codes):
-                    codes[i] = np.int32(number - 1)
-                first = unsigned(2 * n_folds) * unsigned(fold[i])
-                _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
-    for category in range(len(seen)):
-        seen[category] = 0
-    return n_cells
-
-
-@kernel
-def sum_cells(starts, order, every, other, fold, n_folds, grads, seen, sums, codes):
+@kernels_by
+def sum_cells(n_folds, by_category, by_row):
     """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
-    `every`: on a sample, every n-th category that rows are sorted by, and every n-th row of a category; (1, 1) for all.
-    `sums` (levels or more, 2 F^2), zeros before: gradients and Hessians of rows of fold u under the model trained
-    without fold v at 2 (u F + v).
+    On a sample, every `by_category`-th category that rows are sorted by, and every `by_row`-th row of a category; 1 and
+    1 for all. `sums` (levels or more, 2 F^2), zeros before: gradients and Hessians of rows of fold u under the model
+    trained without fold v at 2 (u F + v).
     """
-    by_category, by_row = every
-    if n_folds == 2 and by_category * by_row == 1:  # constants known at compile time unroll short loops
-        return _sum_cells(starts, order, 1, 1, other, fold, 2, grads, seen, sums, codes)
-    if n_folds == 2:
-        return _sum_cells(starts, order, by_category, by_row, other, fold, 2, grads, seen, sums, codes)
-    if n_folds == 4 and by_category * by_row == 1:
-        return _sum_cells(starts, order, 1, 1, other, fold, 4, grads, seen, sums, codes)
-    if n_folds == 4:
-        return _sum_cells(starts, order, by_category, by_row, other, fold, 4, grads, seen, sums, codes)
-    return _sum_cells(starts, order, by_category, by_row, other, fold, n_folds, grads, seen, sums, codes)
+
+    def sum_cells(starts, order, other, fold, grads, seen, sums, codes):
+        n_cells = 0
+        for s in range(0, len(starts) - 1, by_category):
+            before = n_cells
+            for at in range(starts[s], starts[s + 1], by_row):
+                i = unsigned(order[at])
+                if other[i] >= 0:
+                    number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
+                    if len(codes):
+                        codes[i] = np.int32(number - 1)
+                    first = unsigned(2 * n_folds) * unsigned(fold[i])
+                    _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
+        for category in range(len(seen)):
+            seen[category] = 0
+        return n_cells
+
+    return sum_cells
 
 
-@inlined
-def _gain_of_cells(sums, n_folds, penalty, steps):
-    gain, variance = 0.0, 0.0
-    for cell in range(len(steps)):
-        for v in range(n_folds):
-            grad, hess = 0.0, 0.0
-            for u in range(n_folds):
-                if u != v:
-                    grad += sums[cell, 2 * (u * n_folds + v)]
-                    hess += sums[cell, 2 * (u * n_folds + v) + 1]
-            step = -grad / (hess + penalty)
-            own = 2 * (v * n_folds + v)
-            gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
-            variance += step * step * sums[cell, own + 1]
-            steps[cell, v] = step
-        for k in range(2 * n_folds * n_folds):
-            sums[cell, k] = 0.0
-    return gain, variance
-
-
-@kernel
-def gain_of_cells(sums, n_folds, penalty, steps):
+@kernels_by
+def gain_of_cells(n_folds):
     """The gain of a penalized Newton step per level, from the other folds, on the rows of each fold.
 
     Returns the sum over rows, and its variance given the steps if gradients vary as the Hessian implies (as they do
     under a correct logistic model). `sums`: as `sum_cells` leaves them, reset to zeros; the steps are written into
     `steps` (levels, F). They are 0 where the other folds have no rows.
     """
-    if n_folds == 2:  # so that loops over folds are unrolled
-        return _gain_of_cells(sums, 2, penalty, steps)
-    if n_folds == 4:
-        return _gain_of_cells(sums, 4, penalty, steps)
-    return _gain_of_cells(sums, n_folds, penalty, steps)
+
+    def gain_of_cells(sums, penalty, steps):
+        gain, variance = 0.0, 0.0
+        for cell in range(len(steps)):
+            for v in range(n_folds):
+                grad, hess = 0.0, 0.0
+                for u in range(n_folds):
+                    if u != v:
+                        grad += sums[cell, 2 * (u * n_folds + v)]
+                        hess += sums[cell, 2 * (u * n_folds + v) + 1]
+                step = -grad / (hess + penalty)
+                own = 2 * (v * n_folds + v)
+                gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
+                variance += step * step * sums[cell, own + 1]
+                steps[cell, v] = step
+            for k in range(2 * n_folds * n_folds):
+                sums[cell, k] = 0.0
+        return gain, variance
+
+    return gain_of_cells
 
 
 @kernel

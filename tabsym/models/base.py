@@ -23,6 +23,7 @@ from tabsym.models.readable import Readable
 from tabsym.models.similar import Similar
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.table import (
+    Kind,
     Table,
     check_same_rows,
     match_features,
@@ -146,6 +147,8 @@ class WideBase(Readable, BaseEstimator):
         remember_features(self, training.table if training.given is None else training.given)
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
+        numbers = [column for column in training.table.columns if column.kind is Kind.NUMERIC]
+        self._moments = {one.name: str(one.measure) for one in numbers if one.measure.name != "numbers"}
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model

@@ -68,6 +68,49 @@ def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[s
     return check_option("numeric", value, allowed, "a mapping from column to one of these"), {}
 
 
+def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:
+    """Directions -1, 0 or 1 by column, or one for each column in their order; None for none."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        pairs = [(f"monotonic_cst[{name!r}]", one) for name, one in value.items()]
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        pairs = [(f"monotonic_cst[{index}]", one) for index, one in enumerate(value)]
+    else:
+        raise ValueError(
+            f"monotonic_cst={value!r} is not possible; use a mapping from column to 1 (not decreasing) or -1 (not "
+            "increasing), an array of -1, 0 or 1 for each column, or None."
+        )
+    for name, one in pairs:
+        if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
+            raise ValueError(f"{name}={one!r} is not possible; use 1 (not decreasing), -1 (not increasing) or 0.")
+    directions = [int(one) for _, one in pairs]
+    if not any(directions):
+        raise ValueError(f"monotonic_cst={value!r} constrains no column; leave it out.")
+    return dict(zip(value, directions, strict=True)) if isinstance(value, Mapping) else tuple(directions)
+
+
+def check_fixed(value: Any) -> dict[str, Any]:
+    """Given coefficients by term: a number, or a mapping, Series or frame by category."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(
+            f"fixed={value!r} is not possible; use a mapping from term to values by category, such as "
+            "{'region': {'north': 0.1}}, or None."
+        )
+    for name, given in value.items():
+        is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
+        if isinstance(given, (list, tuple, np.ndarray)):  # of a slope, for several classes
+            is_number = len(given) > 0
+        if not is_number and not (isinstance(given, (Mapping, pd.Series, pd.DataFrame)) and len(given)):
+            raise ValueError(
+                f"fixed[{name!r}]={given!r} is not possible; use {{category: number}}, a Series or frame of values by "
+                "category, or a number for a slope."
+            )
+    return dict(value)
+
+
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from tabsym.design.sources import Flag
+from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
 from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, products_of, split_frame
@@ -29,8 +31,9 @@ def table_of(
         raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
-    bases = _bases(base, frames, len(outputs))
-    parts = [_part(model, name, frame, outputs, bases.get(name), level) for name, frame in frames.items()]
+    bases = _bases(base, model, frames, len(outputs))
+    shifts = shifts_of_scalars(model, frames, bases)
+    parts = [_part(model, name, frame, outputs, bases.get(name), level, shifts) for name, frame in frames.items()]
     table = pd.concat(parts, ignore_index=True)
     if len(outputs) == 1:
         table = table.drop(columns="class")
@@ -46,14 +49,71 @@ def has_ratios(model: WideModel) -> bool:
     return model.loss.log_link or model.loss.for_classes
 
 
+@dataclass(frozen=True)
+class Shift:
+    """What the base categories of terms add to a scalar: values (K,), and the standard deviations (K,) of the sum."""
+
+    value: Floats
+    sd: Floats
+
+
+def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mapping[str, Any]) -> dict[str, Shift]:
+    """The intercept, and other scalars that the means of terms are in, from the means to the base categories."""
+    added: dict[int, dict[int, float]] = {}
+    for mean in means_of(model.layout):
+        name = model.layout.blocks[mean.block].name
+        if mean.home is not None and name in bases:
+            frame = frames[name]
+            at = _position(frame, bases[name], name, split_frame(frame, model.n_outputs))
+            index = model.layout.coefs(mean.block).start + at
+            added.setdefault(mean.home, {})[index] = mean.times
+    found = {}
+    for home, by in added.items():
+        scalar = model.layout.coefs(home).start
+        value = np.sum([times * model.theta[index] for index, times in by.items()], axis=0)
+        found[model.layout.blocks[home].name] = Shift(value, _deviation_of_sum(model, {scalar: 1.0} | by, scalar))
+    return found
+
+
+def _deviation_of_sum(model: WideModel, by: Mapping[int, float], scalar: int) -> Floats:
+    """Posterior standard deviation (K,) of a weighted sum of coefficients, one of which is a scalar.
+
+    In models that are too large for a joint covariance, and without samples, terms count as uncorrelated.
+    """
+    certainty, coefs, weights = model.certainty, np.array(list(by)), np.array(list(by.values()))
+    if certainty is None:
+        return np.full(model.n_outputs, np.nan)
+    known = ~np.isnan(certainty.sd[coefs, 0])  # dropped terms are 0
+    coefs, weights = coefs[known], weights[known]
+    if np.isinf(certainty.sd[coefs]).any():
+        return np.full(model.n_outputs, np.inf)
+    if certainty.joint.size:
+        at = certainty.joint_index[coefs]
+        return np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
+    if certainty.samples is not None:
+        return np.sqrt(np.square(weights @ certainty.samples[coefs]).mean(keepdims=True))
+    sd = certainty.sd[coefs]
+    if certainty.total_sd.size:
+        total = certainty.total_sd[coefs]
+        sd = np.where((coefs == scalar)[:, None] & ~np.isnan(total), total, sd)
+    return np.asarray(np.sqrt(np.square(weights) @ np.square(sd)))
+
+
 def _part(
-    model: WideModel, name: str, frame: pd.DataFrame, outputs: list[str], base: Any, level: float
+    model: WideModel,
+    name: str,
+    frame: pd.DataFrame,
+    outputs: list[str],
+    base: Any,
+    level: float,
+    shifts: Mapping[str, Shift],
 ) -> pd.DataFrame:
     """The rows of one term."""
     index = _index(model, name)
     rank = 1 if index is None else model.layout.blocks[index].rank
     split = split_frame(frame, rank * len(outputs))
-    categories = [_category(key, name) for key in frame.index]
+    is_scalar = index is None or model.layout.blocks[index].source is None
+    categories = [None if is_scalar else key for key in frame.index]
     is_factor = any(index in product.means for product in products_of(model))
     found = []
     for number, column in enumerate(split.values.columns):
@@ -63,6 +123,8 @@ def _part(
             at = _position(frame, base, name, split)
             sd = np.array([_deviation(model, name, one, at)[number] for one in range(len(value))])
             value = value - value[at]
+        elif name in shifts:
+            value, sd = value + shifts[name].value[number], shifts[name].sd[[number]]
         reach = norm.ppf(0.5 + level / 2) * sd
         none = 1.0 if is_factor and base is None else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -88,12 +150,7 @@ def _part(
     return pd.concat(found, ignore_index=True)
 
 
-def _category(key: Any, name: str) -> Any:
-    """A category, a tuple of them for an interaction, None for a scalar."""
-    return None if isinstance(key, str) and key == name else key
-
-
-def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+def _bases(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term."""
     if base is None:
         return {}
@@ -108,6 +165,10 @@ def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, An
         raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
     for name in base:
         frame_of(frames, name)
+        index = _index(model, name)
+        source = None if index is None else model.layout.blocks[index].source
+        if source is None or isinstance(model.layout.sources[source], Flag):
+            raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
     return dict(base)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tabsym.design.formula import Formula, parse
 from tabsym.design.layout import Layout
+from tabsym.design.polynomial import Monomial, expand
 from tabsym.interactions.search import FOR_EVIDENCE, FOR_MANY_ROWS, MANY_ROWS, AutoInteractions
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import (
@@ -19,10 +20,12 @@ from tabsym.models.checks import (
     check_batch_size,
     check_coef_init,
     check_columns,
+    check_fixed,
     check_flag,
     check_formula,
     check_interactions,
     check_max_iter,
+    check_monotonic,
     check_number,
     check_numeric,
     check_optimizer,
@@ -60,6 +63,8 @@ class Config:
     numeric_of: Mapping[str, str] = field(default_factory=dict)
     rarity: bool = False
     by_evidence: bool = False
+    monotonic: Mapping[Any, int] | tuple[int, ...] | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     l1: float = 0.0
     l2: float = 0.0
     learning_rate: float | None = None
@@ -85,6 +90,13 @@ class Config:
         if not is_freer:
             return self.interactions
         return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_EVIDENCE
+
+    @property
+    def free_terms(self) -> list[Monomial]:
+        """The terms of the formula that are not fixed."""
+        assert self.formula is not None
+        terms = expand(self.formula)
+        return [term for term in terms if not any(ref.block in self.fixed for ref in term.blocks)]
 
     @property
     def ridge(self) -> float | None:
@@ -134,8 +146,15 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         verbose=common["verbose"],
     )
     is_number = isinstance(alpha, float)
+    monotonic = check_monotonic(e.monotonic_cst)
+    if common["formula"] is not None and isinstance(monotonic, tuple):
+        raise ValueError(
+            "monotonic_cst by position has no meaning beside a formula; name the columns: monotonic_cst={'price': -1}."
+        )
     return Config(
         **common,
+        monotonic=monotonic,
+        fixed=check_fixed(e.fixed),
         optimizer=newton,
         rarity=check_flag("count_effect", e.count_effect),
         by_evidence=not is_number,

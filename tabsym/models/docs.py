@@ -46,6 +46,18 @@ count_effect : bool, default True
     Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
     row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
     its variance is estimated as 0. "count of a" in `coefs_`. Of formulas where they are sums of terms.
+monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each column, or None, default None
+    Columns with which the linear predictor must not decrease (1) or not increase (-1), the others held; for two classes
+    that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
+    order (booleans, ordered Categoricals of pandas, Enums of polars); missing values and unknown categories are free.
+    The fit is the optimum within the constraint, at the variances that are estimated without it. Degrees of freedom and
+    deviations do not count on it either: they are those of bins that nothing holds equal, and so on the large side. A
+    constrained column is in no interaction, and has no count effect. For sums of terms, not for more than two classes.
+fixed : mapping of term -> {category: number}, Series, frame or number, default None
+    Terms with coefficients of your own, on the scale of `coefs_`, which the fit leaves as they are and the others
+    adapt to: an offset that is named. By column (in a formula by the name of its term): values by category or frames as
+    in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
+    0, and the column is in no interaction. Not with ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to how often a class occurs.
 offset_column : str (or position, for arrays), default None

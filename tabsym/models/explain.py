@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tabsym.design.layout import Factor, Layout, Term
 from tabsym.design.plan import show
 from tabsym.models.model import WideModel
+from tabsym.models.monotonic import describe_directions
 from tabsym.models.tables import Split, split_frame
 from tabsym.table import Table
 
@@ -25,7 +26,8 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     the same category. Dropped terms, which contribute 0, are left out.
     """
     layout = model.layout
-    off = set() if model.certainty is None else set(np.flatnonzero(model.certainty.variances == 0.0).tolist())
+    dropped = switched_off(model)
+    off = {index for index, block in enumerate(layout.blocks) if block.name in dropped}
     indices = {id(term): index for index, term in enumerate(layout.learned)}
     numbers = layout.numbers(table)
     codes = layout.code(model.coder(table, n_jobs))
@@ -149,8 +151,11 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
-            known = f"{own:>11}{_deviation(model.entry_variance(index)):>12}{certain.edf[index]:8.1f}"
+            held = "fixed" if model.layout.blocks[index].fixed else _deviation(model.entry_variance(index))
+            known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+    if directions := describe_directions(model.layout):
+        lines.append(directions)
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)
@@ -161,7 +166,7 @@ def switched_off(model: WideModel) -> list[str]:
     if model.certainty is None:
         return []
     blocks = zip(model.layout.blocks, model.certainty.variances, strict=True)
-    return [block.name for block, variance in blocks if variance == 0.0]
+    return [block.name for block, variance in blocks if variance == 0.0 and not block.fixed]
 
 
 def _deviation(variance: float) -> str:

@@ -38,10 +38,11 @@ from tabsym.models.data import (
     training_loss,
     weight_by_entry,
 )
+from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_terms
 from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import find_crosses
 from tabsym.models.model import WideModel
-from tabsym.models.planning import Cuts, plan_cuts, plan_layout
+from tabsym.models.planning import Cuts, columns_apart, plan_cuts, plan_layout
 from tabsym.models.solving import solve
 from tabsym.models.start import grow_model, with_state
 from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
@@ -90,6 +91,13 @@ def fit_model(
 ) -> Fitted:
     """Fit a model to all rows, from scratch; `known`: precomputed bins and columns of the rows of positive weight."""
     training = training.weighted_rows()
+    if config.monotonic is not None and n_outputs > 1:
+        raise ValueError(
+            f"monotonic_cst is for regression and for two classes, and there are {n_outputs}: a direction of all of "
+            "them together means nothing; leave it out, or fit one class against the others."
+        )
+    fixed = find_fixed(config, training, n_outputs)
+    training = with_fixed_scores(training, fixed, n_outputs)
     known = known or Known(plan_cuts(config, training, loss), {})
     cuts, raws = known.cuts, known.raws  # columns are factorized once
     auto = config.crosses_for(loss, n_outputs, len(training.y))
@@ -104,7 +112,8 @@ def fit_model(
         coder = layout.coder(training.table, config.n_jobs, raws)
         layout, coded = code_table(config, layout, coder, training, n_outputs)
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
-        return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
+        model, outcome = solve(config, config.optimizer, model, coded, rng)
+        return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
     layout = plan_layout(config, training, interactions, cuts)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
@@ -234,4 +243,7 @@ def _choose_crosses(
     """The interactions of ``interactions="auto"``; `raws`: cache of factorized columns."""
     model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
-    return find_crosses(training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs)
+    apart = columns_apart(config, training)
+    return find_crosses(
+        training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs, apart
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty, TermCovariance
+from tabsym.solvers.newton.fit import Optimum
 from tabsym.solvers.newton.joint import Parts, Whole, covariance_of, whole_covariance
+from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -164,9 +167,7 @@ def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_
     return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
 
 
-def jointly(
-    model: WideModel, certainty: Certainty, solver: BlockDescent, dispersion: float, shares: Shares
-) -> Certainty:
+def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares) -> Certainty:
     """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
     Parameters
@@ -174,14 +175,12 @@ def jointly(
     model : WideModel
     certainty : Certainty
         On the original scale, each block by itself.
-    solver : BlockDescent
-        At the optimum.
-    dispersion : float
-        On the training scale.
+    optimum : Optimum
     shares : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
     """
-    layout, terms = model.layout, solver.terms
+    layout, solver, dispersion = model.layout, optimum.solver, optimum.evidence.pearson
+    terms = solver.terms
     active = [index for index in range(len(terms)) if not solver.dropped[index]]
     by_category = is_mean_by_category(layout, terms, solver)
     random = np.flatnonzero(by_category).tolist()
@@ -194,20 +193,27 @@ def jointly(
     n_numbers = layout.n_coefs * sum(terms[index].size for index in active)
     whole = whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
     sd = certainty.sd.copy()
+    total_sd, joint = certainty.total_sd, _NO_JOINT
     if whole is not None:
-        found = _of_whole(model, [terms[index].block for index in active], whole, dispersion, shares, random)
+        blocks = [terms[index].block for index in active]
+        found = _of_whole(model, blocks, whole, dispersion, shares, random)
+        joint = _joint_of(model, blocks, whole, dispersion, shares)
     elif active and model.n_outputs == 1:
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(layout, certainty.samples, shares, random)
         else:
-            found = _of_parts(model, parts, terms, shares, sd, dispersion, random)
-    for block, one in found.items():
+            total_sd = np.full_like(sd, np.nan)
+            found = _of_parts(model, parts, terms, shares, sd, total_sd, dispersion, random)
+    elif isinstance(optimum.evidence.posteriors, MulticlassPosteriors):
+        found = _of_classes(model, optimum.evidence.posteriors, active, dispersion)
+    for block, one in found.items() if whole is not None or model.n_outputs == 1 else ():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
         sd[layout.coefs(terms[index].block)] = np.nan
         found.pop(terms[index].block, None)
-    return replace(certainty, sd=sd, covariances=tuple(found.get(block) for block in range(len(layout.blocks))))
+    covariances = tuple(found.get(block) for block in range(len(layout.blocks)))
+    return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
 def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
@@ -217,7 +223,42 @@ def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion:
     found = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
     for block, one in found.items():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    return replace(certainty, sd=sd, covariances=tuple(found.values()))
+    joint = _joint_of(model, range(len(layout.blocks)), whole, dispersion, shares)
+    return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
+
+
+_NO_JOINT: dict[str, Any] = {}
+
+
+def _joint_of(
+    model: WideModel, blocks: Sequence[int], whole: Whole, dispersion: float, shares: Shares
+) -> dict[str, Any]:
+    """`Certainty.joint` and `joint_index`, from the joint covariance of some blocks on the training scale."""
+    coefs, matrices = _shown(model, blocks, whole, dispersion, shares)
+    index = np.full(model.layout.n_coefs, -1)
+    index[coefs] = np.arange(len(coefs))
+    return {"joint": np.array(matrices), "joint_index": index}
+
+
+def _shown(
+    model: WideModel,
+    blocks: Sequence[int],
+    whole: Whole,
+    dispersion: float,
+    shares: Shares,
+    kept: Collection[int] = (),
+) -> tuple[NDArray[np.int64], list[Floats]]:
+    """The coefficients (p,) of some blocks, and their covariances (p, p), for each class, as they are shown."""
+    layout = model.layout
+    coefs = np.concatenate([np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks])
+    nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
+
+    def shown(rows: Floats) -> Floats:
+        padded = np.zeros((layout.n_coefs, rows.shape[1]))
+        padded[coefs] = rows
+        return move_means(layout, model.units.to_user(layout, padded) - nothing, shares, kept)[coefs]
+
+    return coefs, [dispersion * shown(shown(matrix).T) for matrix in whole.matrix]
 
 
 def _of_whole(
@@ -230,21 +271,26 @@ def _of_whole(
 ) -> dict[int, TermCovariance]:
     """From the joint covariance of some blocks on the training scale, by a linear map."""
     layout = model.layout
-    own = [np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks]
-    coefs = np.concatenate(own)
-    nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
-
-    def shown(rows: Floats) -> Floats:
-        padded = np.zeros((layout.n_coefs, rows.shape[1]))
-        padded[coefs] = rows
-        return move_means(layout, model.units.to_user(layout, padded) - nothing, shares, random)[coefs]
-
-    matrices = [dispersion * shown(shown(matrix).T) for matrix in whole.matrix]
+    _, matrices = _shown(model, blocks, whole, dispersion, shares, random)
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + layout.sizes[block])
         found[block] = covariance_of(np.array([one[at, at] for one in matrices]), whole.untold[at])
         start += layout.sizes[block]
+    return found
+
+
+def _of_classes(
+    model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
+) -> dict[int, TermCovariance]:
+    """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
+    moved = {term.factors[0].block for term in model.layout.homes.values()}
+    found = {}
+    for index in active:
+        block = posteriors.solver.terms[index].block
+        covariance = None if block in moved else posteriors.covariance(index)
+        if covariance is not None:
+            found[block] = covariance.shown(float(model.units.sizes[block] * np.sqrt(dispersion)), None)
     return found
 
 
@@ -264,14 +310,17 @@ def _of_parts(
     terms: Sequence[SolverTerm],
     shares: Shares,
     sd: Floats,
+    total_sd: Floats,
     dispersion: float,
     random: Collection[int],
 ) -> dict[int, TermCovariance]:
-    """Block by block; `sd` (coefficients, 1) is set for the scalars that means and centring are moved to."""
+    """Block by block; `sd` and `total_sd` (coefficients, 1) are set for the scalars that means and centring are moved
+    to, `total_sd` with the means of random effects.
+    """
     layout, units = model.layout, model.units
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
-    means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
-    covariances, variance = parts(sizes, means)
+    own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
+    covariances, variance = parts(sizes, own_means)
     moved = {term.factors[0].block for term in layout.homes.values()}
     moved |= {mean.home for mean in means_of(layout) if mean.home is not None and mean.block in shares}
     place_of = {term.block: index for index, term in enumerate(terms)}
@@ -281,10 +330,11 @@ def _of_parts(
         if block not in moved:
             found[block] = covariance
         elif terms[index].size == 1:
-            own = {one: share for one, share in shares.items() if one not in random}
-            by = _row_of_home(layout, units, own, block)
-            total = variance({place_of[one]: by[one] for one in by if one in place_of})
-            sd[layout.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
+            fixed = {one: share for one, share in shares.items() if one not in random}
+            for means, into in ((fixed, sd), (shares, total_sd)):
+                by = _row_of_home(layout, units, means, block)
+                total = variance({place_of[one]: by[one] for one in by if one in place_of})
+                into[layout.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,15 +33,21 @@ def find_crosses(
     options: AutoInteractions,
     rng: np.random.RandomState,
     n_jobs: int | None,
+    apart: Collection[str] = (),
 ) -> list[Chosen]:
     """Select interactions of the categorical columns and bins of an additive model, on its training rows.
 
     `codes` and `rows` are the coded table, in the same order; the codes of `rows` are not used. Categories are numbered
-    in order of appearance in the sample, so that the order of categories in a data frame has no effect.
+    in order of appearance in the sample, so that the order of categories in a data frame has no effect. `apart`:
+    columns that are in none.
     """
     n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
-    crossable = [block for block in columns if isinstance(_source(layout, block), (Bins, Symbols))]
+    crossable = [
+        block
+        for block in columns
+        if isinstance(_source(layout, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
+    ]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
     order = rng.permutation(n_rows)[: options.max_rows]

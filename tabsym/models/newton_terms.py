@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from tabsym.design.layout import Layout
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
-from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source
+from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
 from tabsym.models.begin import Coded
 from tabsym.models.model import WideModel
+from tabsym.models.monotonic import order_of
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.joint import Whole
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 _EMPTY = np.empty(0)
+_NO_CHAIN = np.empty(0, dtype=np.intp)
 
 
 def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
@@ -38,7 +40,12 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         else:
             codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
         prior, apart = _prior(layout, factor.block)
-        terms.append(SolverTerm(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
+        direction = layout.blocks[factor.block].monotone
+        chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
+        sign = direction if source is None else 0
+        terms.append(
+            SolverTerm(factor.block, codes, x, layout.sizes[factor.block], prior, apart, chain=chain, sign=sign)
+        )
     made_of = {term.block: _made_of(layout, term.block) for term in terms}
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     terms = [replace(term, within=_within(layout, term, terms, made_of, whole)) for term in terms]
@@ -220,6 +227,8 @@ def without_idle(model: WideModel) -> WideModel:
         sd=of_kept(certainty.sd),
         samples=None if certainty.samples is None else of_kept(certainty.samples),
         covariances=tuple(certainty.covariances[index] for index in kept) if certainty.covariances else (),
+        joint_index=of_kept(certainty.joint_index) if len(certainty.joint_index) else certainty.joint_index,
+        total_sd=of_kept(certainty.total_sd) if len(certainty.total_sd) else certainty.total_sd,
     )
     return replace(
         model,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral
@@ -14,12 +14,12 @@ from tabsym.codes.contingency import code_numbers
 from tabsym.codes.threads import in_threads
 from tabsym.design.layout import Layout
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
-from tabsym.design.polynomial import expand
 from tabsym.design.sources import Bins
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
+from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
@@ -157,13 +157,13 @@ def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -
     for name in config.numeric_of:
         if name not in known:
             what = "is a categorical column" if name in training.table.names else "is no column of the table"
+            what = "is fixed" if name in config.fixed else what
             raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
 
 
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     """Numeric columns in brackets of a formula with fractional values, or named by `numeric`; others are categories."""
-    assert config.formula is not None
-    in_brackets = {name for term in expand(config.formula) for ref in term.blocks for name in ref.columns}
+    in_brackets = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
     columns = [training.table[name] for name in training.table.names if name in in_brackets]
     numbers = [column for column in columns if column.kind is Kind.NUMERIC]
     found = [column for column in numbers if column.name in config.numeric_of or _has_fractions(column)]
@@ -194,12 +194,13 @@ def plan_layout(
     `whole`: whether these are all training rows, so that a column without values will have none later.
     """
     if config.formula is not None:
-        terms = expand(config.formula)
+        terms = config.free_terms
         if isinstance(config.optimizer, Newton) and not config.rarity and not is_sum(terms):
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        return plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
+        layout = plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
+        return with_directions(layout, directions_of(config.monotonic, training), training)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
@@ -207,14 +208,40 @@ def plan_layout(
             f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
             "table."
         )
+    directions = directions_of(config.monotonic, training)
     if not isinstance(interactions, int):
-        interactions = _found(interactions, training, symbolic, cuts)
-    return plan_additive(
-        symbolic, numeric, interactions=interactions, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
+        interactions = _found(interactions, training, symbolic, cuts, config.fixed)
+        _refuse_constrained(interactions, directions)
+    layout = plan_additive(
+        symbolic,
+        numeric,
+        interactions=interactions,
+        bins=cuts.coarse,
+        fine=cuts.fine,
+        rarity=config.rarity,
+        apart=columns_apart(config, training),
     )
+    return with_directions(layout, directions, training)
 
 
-def _found(interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
+def columns_apart(config: Config, training: Training) -> set[str]:
+    """The columns that are in no interaction: an interaction would bend the direction that one of them must have."""
+    return set(directions_of(config.monotonic, training))
+
+
+def _refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Mapping[str, int]) -> None:
+    for members in interactions:
+        for name in members:
+            if name in directions:
+                raise ValueError(
+                    f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "
+                    "interaction; leave one of them out."
+                )
+
+
+def _found(
+    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, fixed: Collection[str]
+) -> list[tuple[str, ...]]:
     """Named interactions as column names; a `ValueError` for columns without categories or bins."""
     names = training.table.names
     crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
@@ -230,6 +257,11 @@ def _found(interactions: Crosses, training: Training, symbolic: list[Column], cu
                     f"interactions names {name!r}, and there is no such column; there is "
                     f"{' or '.join(map(repr, near))}."
                 )
+            if name in fixed:
+                raise ValueError(
+                    f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
+                    "of them out."
+                )
             if name not in crossable:
                 raise ValueError(
                     f"interactions names {name!r}, a numeric column without bins; add it to "
@@ -241,8 +273,8 @@ def _found(interactions: Crosses, training: Training, symbolic: list[Column], cu
 
 
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
-    """The categorical columns, including empty ones, and the other columns."""
-    columns = training.table.columns
+    """The categorical columns, including empty ones, and the other columns, without fixed ones."""
+    columns = [column for column in training.table.columns if column.name not in config.fixed]
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]

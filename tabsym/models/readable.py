@@ -125,7 +125,8 @@ class Readable:
             },
             index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
         )
-        return frame[np.isfinite(certainty.variances)].sort_values("sd", ascending=False, kind="stable")
+        is_free = np.array([not block.fixed for block in layout.blocks])
+        return frame[np.isfinite(certainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
 
     @property
     def dispersion_(self) -> float:
@@ -175,8 +176,9 @@ class Readable:
             for classification.
         base : mapping of term -> category, "largest" or None, default None
             The base category of a term, from which `value` and `sd` are differences; "largest": the category with
-            most rows. None: differences from the mean of the term. The intercept is that of the means in any case: the
-            linear predictor of the base categories is the intercept plus their values without `base`.
+            most rows. None: differences from the mean of the term. The intercept is that of the base categories, so
+            that it and the values of a row add up to the linear predictor either way (but for factors of a
+            product, and for coefficients that several terms share).
         level : float, default 0.95
             Level of the intervals from `lower` to `upper`.
 
@@ -204,7 +206,9 @@ class Readable:
         Returns
         -------
         pandas.Series with `value` and `sd`; a DataFrame with a row for each class for several linear predictors.
-            `sd` accounts for the covariance of the two coefficients; NaN after a fit without deviations.
+            `sd` accounts for the covariance of the two coefficients (for several classes and more than 800 coefficients
+            given the other penalized terms); NaN after a fit without deviations, for dropped terms, and for bins of
+            more than 800 coefficients of all classes.
         """
         check_is_fitted(self, "model_")
         return difference(self.model_, self.coefs_, term, a, b, self._output_names())

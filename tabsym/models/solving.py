@@ -61,6 +61,10 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         raise ValueError(
             "alpha by term is for sums of terms; give 'auto' or a number for formulas that multiply or share terms."
         )
+    if config.monotonic is not None and not by_turns:
+        raise ValueError(
+            "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
+        )
     model, rows, units, ridge = _begun(config, model, coded)
     model = _counted(model, coded)
     if by_turns:
@@ -83,7 +87,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum.solver, optimum.evidence.pearson, shares)
+        certainty = jointly(fitted, certainty, optimum, shares)
     else:
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)

@@ -14,6 +14,7 @@ from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config, defaults_of, solved_config
 from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
+from tabsym.models.fixed_terms import as_lists
 from tabsym.models.loss_selection import choose_loss
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.table import check_regression_target
@@ -27,8 +28,18 @@ SMOOTH_LOSSES = ("auto", "squared_error", "huber", "poisson", "gamma", "tweedie"
 class _Solved:
     """Base class of the solved models; not public."""
 
+    fixed: Any
     _held: Mapping[str, float] | None = None
     """Fixed precisions from another fit to rows of the same table, for a clone that is fitted once."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fixed coefficients as lists instead of frames, for files without code."""
+        state: Any = super().__getstate__()
+        if isinstance(state.get("fixed"), Mapping):
+            frames = (pd.Series, pd.DataFrame)
+            fixed = {name: as_lists(one) if isinstance(one, frames) else one for name, one in self.fixed.items()}
+            state = {**state, "fixed": fixed}
+        return dict(state)
 
     def _config(self) -> Config:
         return solved_config(self, self._held)
@@ -44,8 +55,8 @@ class _Solved:
 
 @fill_in(
     parameters=described(
-        "formula categorical_features numeric interactions alpha count_effect class_weight offset_column "
-        "handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+        "formula categorical_features numeric interactions alpha count_effect monotonic_cst fixed class_weight "
+        "offset_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
     ),
     attributes=SOLVED_ATTRIBUTES,
 )
@@ -97,6 +108,8 @@ class WideClassifier(_Solved, WideClassifierBase):
         interactions="auto",
         alpha="auto",
         count_effect=True,
+        monotonic_cst=None,
+        fixed=None,
         class_weight=None,
         offset_column=None,
         handle_unknown="neutral",
@@ -114,6 +127,8 @@ class WideClassifier(_Solved, WideClassifierBase):
         self.interactions = interactions
         self.alpha = alpha
         self.count_effect = count_effect
+        self.monotonic_cst = monotonic_cst
+        self.fixed = fixed
         self.class_weight = class_weight
         self.offset_column = offset_column
         self.handle_unknown = handle_unknown
@@ -154,8 +169,9 @@ class WideClassifier(_Solved, WideClassifierBase):
 
 @fill_in(
     parameters=described(
-        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect offset_column "
-        "exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect monotonic_cst "
+        "fixed offset_column exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state "
+        "n_jobs verbose"
     ),
     attributes=SOLVED_ATTRIBUTES,
 )
@@ -218,6 +234,8 @@ class WideRegressor(_Solved, WideRegressorBase):
         scoring="neg_root_mean_squared_error",
         alpha="auto",
         count_effect=True,
+        monotonic_cst=None,
+        fixed=None,
         offset_column=None,
         exposure_column=None,
         handle_unknown="neutral",
@@ -237,6 +255,8 @@ class WideRegressor(_Solved, WideRegressorBase):
         self.scoring = scoring
         self.alpha = alpha
         self.count_effect = count_effect
+        self.monotonic_cst = monotonic_cst
+        self.fixed = fixed
         self.offset_column = offset_column
         self.exposure_column = exposure_column
         self.handle_unknown = handle_unknown
@@ -289,6 +309,11 @@ class WideRegressor(_Solved, WideRegressorBase):
     ) -> tuple[KeyboardInterrupt | None, dict[str, float] | None]:
         """Compare losses on held-out rows, then fit with the best."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
+        if config.fixed:
+            raise ValueError(
+                "loss='auto' compares losses of different links, and fixed belongs to one of them; name the loss, "
+                "such as loss='poisson' or 'squared_error'."
+            )
         target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
         training = rows.training(target, 1).weighted_rows()
         losses = {name: LOSSES[name] for name in ("squared_error", "poisson", "gamma", "tweedie")}

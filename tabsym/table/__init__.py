@@ -26,12 +26,15 @@ from tabsym.table.target import (
     check_target,
     check_weights,
     holds_classes,
+    name_of_target,
     plain_labels,
     relative_weights,
     split_target,
 )
+from tabsym.table.whole_target import MAX_CLASSES, kind_of_whole_numbers
 
 __all__ = [
+    "MAX_CLASSES",
     "NUMBERS",
     "TARGET_TYPES",
     "Column",
@@ -57,6 +60,8 @@ __all__ = [
     "halfway",
     "library_of_frame",
     "holds_classes",
+    "kind_of_whole_numbers",
+    "name_of_target",
     "match_features",
     "nanoseconds_of",
     "plain_labels",

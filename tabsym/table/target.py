@@ -17,10 +17,10 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.table.read import is_stream
 from tabsym.table.storage import library_of
+from tabsym.table.whole_target import MAX_CLASSES, kind_of_whole_numbers
+from tabsym.warn import warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
-MAX_CLASSES = 100
-"""Numeric targets with more distinct values are continuous, for target_type="auto"."""
 
 _LARGEST = 1e150  # the square of more than 1.3e154 is infinite; the rest is room for sums over rows
 _NUMBERS = (Real, Decimal, np.bool_)
@@ -284,11 +284,11 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 
-def holds_classes(values: NDArray[Any], target_type: str) -> bool:
+def holds_classes(values: NDArray[Any], target_type: str, who: str, name: str = "") -> bool:
     """Whether a checked target (n,) holds classes, by `target_type`.
 
-    "auto": text and booleans are classes; numbers are, unless one has a fraction or there are more than
-    `MAX_CLASSES` of them.
+    "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
+    and a warning says so where they could be either. `name`: of the target, if it has one.
     """
     if target_type != "auto":
         return target_type == "classes"
@@ -298,7 +298,22 @@ def holds_classes(values: NDArray[Any], target_type: str) -> bool:
         return True
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
         return False
-    return len(pd.unique(values)) <= MAX_CLASSES
+    kind = kind_of_whole_numbers(values.astype(np.float64), name)
+    n_distinct = len(pd.unique(values))
+    if 2 < n_distinct <= MAX_CLASSES:
+        decided, other = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
+        shown = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"
+        warn_user(
+            f"{who} takes the {n_distinct} whole numbers of the target, {values.min():g} to {values.max():g}, for "
+            f"{shown}; give target_type={other!r} if they are not, or target_type={decided!r} if they are."
+        )
+    return kind == "classes"
+
+
+def name_of_target(y: Any) -> str:
+    """The name of a series; "" where it has none."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) else ""
 
 
 def split_target(X: Any, y: Any, who: str = "tabsym") -> tuple[Any, Any]:

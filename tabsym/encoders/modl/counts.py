@@ -24,6 +24,7 @@ from tabsym.table import (
     check_target,
     exact_values,
     holds_classes,
+    name_of_target,
     symbolic_columns,
 )
 from tabsym.warn import warn_user
@@ -55,7 +56,7 @@ class CodedTarget:
 
 def is_classification(y: Any, n_rows: int, target_type: str, who: str) -> bool:
     """Whether the target holds classes, by `target_type`."""
-    return holds_classes(check_target(y, n_rows, who), target_type)
+    return holds_classes(check_target(y, n_rows, who), target_type, who, name_of_target(y))
 
 
 def code_target(y: Any, n_rows: int, *, classes: bool, who: str) -> CodedTarget:

@@ -94,7 +94,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         they cost little; not in regression, where a fit takes three to ten times as long, mostly for the same parts
         and sometimes for a cost that is lower by some 1e-5.
     target_type : {"auto", "classes", "continuous"}, default "auto"
-        What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
+        What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
+        fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.
     cv : int, splitter or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
         row by parts fitted on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the

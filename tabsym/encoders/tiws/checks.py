@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from tabsym.encoders.tiws.rows import TIWSColumn
-from tabsym.table import TARGET_TYPES, check_classes, check_regression_target, check_target, holds_classes
+from tabsym.table import (
+    TARGET_TYPES,
+    check_classes,
+    check_regression_target,
+    check_target,
+    holds_classes,
+    name_of_target,
+)
 from tabsym.tiws.column import CONTEXTS, Observed
 from tabsym.tiws.counts import TableCounts
 
@@ -80,7 +87,7 @@ def components(y: Any, n_rows: int, target_type: str, who: str, classes: Any = N
     """The target of a table, checked; `classes`: all that there can be, if they are known."""
     if classes is not None:
         return further(y, n_rows, _all_classes(classes, target_type), who)
-    if holds_classes(check_target(y, n_rows, who), target_type):
+    if holds_classes(check_target(y, n_rows, who), target_type, who, name_of_target(y)):
         found = check_classes(y, n_rows, who=who)
         return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
     return further(y, n_rows, None, who)

@@ -90,7 +90,7 @@ class SmallTerms:
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
-        decrease = take_turns(
+        decrease = take_turns(rows.code)(
             blocks, address_of(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
             self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
             self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
@@ -177,6 +177,7 @@ class BlockDescent:
         self.theta = [np.zeros((term.size, self.rows.width)) for term in self.terms]
         self.curvature = [np.zeros((term.size, self.rows.width)) for term in self.terms]
         self.precision = np.zeros(len(self.terms))
+        self.is_bound = False  # whether terms keep to their constraint
         self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
         self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
@@ -204,10 +205,14 @@ class BlockDescent:
         self.report(decrease / self.total)
         return decrease / self.total
 
+    def is_held(self, index: int) -> bool:
+        """Whether a term takes steps within its constraint."""
+        return self.is_bound and self.terms[index].is_monotone
+
     @cached_property
     def small(self) -> SmallTerms | None:
         """The small terms: the first of those that are updated one by one, which are ordered by size."""
-        alone = [index for index in range(len(self.terms)) if index not in self.together]
+        alone = [index for index in range(len(self.terms)) if index not in self.together and not self.is_held(index)]
         indices = list(takewhile(lambda index: SmallTerms.is_one(self.terms[index]), alone))
         if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows):
             return None
@@ -304,7 +309,7 @@ class BlockDescent:
     def turn(self, index: int) -> float:
         """The Newton step of one term; returns half its Newton decrement."""
         term, theta, precision = self.terms[index], self.theta[index], self.precision[index]
-        if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK:
+        if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK and not self.is_held(index):
             held = 0.0 if term.prior is Prior.FLAT else precision
             own = self.curvature[index]
             self.n_moves += 1
@@ -313,12 +318,14 @@ class BlockDescent:
         gradient, curvature = self.rows.collect(term)
         self.curvature[index] = curvature
         step = term.step_of_classes if self.loss.code == MULTINOMIAL else term.step
+        if self.is_held(index):
+            step = term.monotone_step
         steps, decrease = step(gradient, curvature, theta, precision, self._most)
         self._move_rows(index, steps)
         return decrease
 
     def _turn_together(self) -> float:
-        """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement."""
+        """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement, or the like."""
         scores = self.scores()
         self.rows.stand_at(scores)
         gradient = self.rows.slopes_together(self.flat_columns)
@@ -327,7 +334,9 @@ class BlockDescent:
             self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
-        steps = self._joint.steps(gradient)
+        signs = np.array([self.terms[index].sign if self.is_held(index) else 0 for index in self.together])
+        theta = np.concatenate([self.theta[index] for index in self.together])
+        steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
         reach = self.rows.reach(self.flat_columns, steps)
         share = length_of_step(scores, reach, self._most, self.mean_loss_at)
         self._joint.note(reach)

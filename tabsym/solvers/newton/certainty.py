@@ -71,6 +71,14 @@ class Certainty:
         Posterior samples minus the coefficients.
     covariances : tuple of TermCovariance or None
         Of each term, where they are known.
+    joint : (K, p, p)
+        Posterior covariance of all coefficients, with the means of all terms in the intercept, of random effects too:
+        linear predictors have the variance of their sums. Empty where the model is too large for it.
+    joint_index : (coefficients,)
+        The index of each coefficient in `joint`; -1 where it has none.
+    total_sd : (coefficients, K)
+        Standard deviations of the scalars that means are moved to, with the means of all terms; NaN elsewhere. Only
+        where there is no `joint`.
     working : float
         The dispersion that variances were estimated with; NaN for `dispersion` itself.
     deviance, log_likelihood : float
@@ -83,6 +91,9 @@ class Certainty:
     sd: Floats
     samples: Floats | None
     covariances: tuple[TermCovariance | None, ...] = ()
+    joint: Floats = field(default_factory=lambda: np.empty((0, 0, 0)))
+    joint_index: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    total_sd: Floats = field(default_factory=lambda: np.empty((0, 0)))
     working: float = np.nan
     deviance: float = np.nan
     log_likelihood: float = np.nan

@@ -16,6 +16,7 @@ from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.joint import finish
+from tabsym.solvers.newton.monotone import bind, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
@@ -126,7 +127,8 @@ def find_optimum(
     """The optimum, starting at `theta`: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
     `held`: fixed precisions of all terms, estimated elsewhere. `fixed`: given precisions of some terms, while the
-    variances of the others are estimated. Ctrl-C ends the fit with the current coefficients.
+    variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
+    for these variances (`monotone`). Ctrl-C ends the fit with the current coefficients.
     """
     solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss)
     solver.put(theta)
@@ -154,9 +156,12 @@ def find_optimum(
             n_sweeps += (
                 more if is_close or newton.close >= ROUGHLY_CLOSE else more + finish(solver, dispersion, newton.close)
             )
+            more, is_within = iterate_within(solver, newton, most, dispersion, surely=penalty is not None)
+            n_sweeps, converged = n_sweeps + more, converged and is_within
     except KeyboardInterrupt:
         interrupted = True
         solver.put(list(solver.theta))  # an iteration may have been interrupted
+        bind(solver)
     solver.balance()
     if not estimates:
         _weigh(solver, evidence)

@@ -51,12 +51,17 @@ class JointSteps:
     """
 
     def __init__(self, information: Floats, *, keeps: bool) -> None:
+        self._information = information
         self._inverses = [inverse_of(own, np.diag(own), SAME) for own in information]
         self._keeps, self._n_steps, self._furthest = keeps, 0, 0.0
 
     def steps(self, gradient: Floats) -> Floats:
         """The Newton steps (f, W) for gradients (f, W)."""
         return -np.column_stack([own @ slopes for own, slopes in zip(self._inverses, gradient.T, strict=True)])
+
+    def steps_within(self, gradient: Floats, theta: Floats, signs: NDArray[np.int64]) -> Floats:
+        """The same (f, 1) for one model, where slopes of a sign 1 or -1 keep to it: see `signed_steps`."""
+        return signed_steps(self._information[0], gradient[:, 0], theta[:, 0], signs)[:, None]
 
     def note(self, reach: Floats) -> None:
         """Record the change of the linear predictors (n, K) by a whole step."""
@@ -81,6 +86,39 @@ def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floa
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
     inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
     return np.where(np.outer(told, told), (axes * inverse) @ axes.T / np.outer(root, root), 0.0)
+
+
+def signed_steps(information: Floats, gradient: Floats, theta: Floats, signs: NDArray[np.int64]) -> Floats:
+    """Steps (f,) to the minimum of a quadratic where ``signs * (theta + steps)`` is not negative.
+
+    The primal active-set method, from theta (f,), which is within the bounds: slopes at 0 stay there until their
+    gradient leads inwards.
+    """
+    steps, at_zero = np.zeros(len(theta)), (signs != 0) & (theta == 0.0)
+    for _ in range(20 * len(theta) + 20):
+        free = np.flatnonzero(~at_zero)
+        left = information[np.ix_(free, free)]
+        own = gradient + information @ steps
+        moves = np.zeros(len(theta))
+        moves[free] = -inverse_of(left, np.diag(left), SAME) @ own[free] if len(free) else 0.0
+        after = signs * (theta + steps + moves)
+        crossing = np.flatnonzero(after < 0.0)
+        if len(crossing):
+            shares = np.abs((theta + steps)[crossing] / moves[crossing])
+            first = crossing[int(np.argmin(shares))]
+            steps += min(float(shares.min()), 1.0) * moves
+            steps[first], at_zero[first] = -theta[first], True
+            continue
+        steps += moves
+        own = gradient + information @ steps
+        inwards = np.where(at_zero, -signs * own / np.sqrt(np.maximum(np.diag(information), 1e-300)), 0.0)
+        size = float(np.abs(gradient / np.sqrt(np.maximum(np.diag(information), 1e-300))).max(initial=0.0))
+        if inwards.max(initial=0.0) <= ROUNDING * size:
+            break
+        at_zero[int(np.argmax(inwards))] = False
+    beyond = at_zero | (signs * (theta + steps) < 0.0)  # the latter by rounding
+    steps[beyond] = -theta[beyond]
+    return steps
 
 
 def rank_of(columns: Floats) -> int:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.losses.kernels import MULTINOMIAL
@@ -117,14 +117,7 @@ class Information:
 
     def penalty(self, index: int) -> Floats:
         """The penalty matrix (q, q) of a term."""
-        term, precision = self.solver.terms[index], self.solver.precision[index]
-        if term.prior is Prior.FLAT:
-            return np.zeros((1, 1))
-        if term.prior is Prior.RIDGE:
-            return np.asarray(precision * np.eye(term.size))
-        jumps, beside = np.diff(np.eye(term.size)[term.apart :], axis=0), np.eye(term.size)[: term.apart]
-        beside[:, term.apart :] = -1.0 / max(term.size - term.apart, 1)
-        return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
+        return penalty_of(self.solver.terms[index], self.solver.precision[index])
 
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
@@ -158,6 +151,17 @@ class Information:
     def visits(self, indices: Sequence[int]) -> float:
         """The number of rows visited to compute the information on terms."""
         return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
+
+
+def penalty_of(term: SolverTerm, precision: float) -> Floats:
+    """The penalty matrix (q, q) of a term."""
+    if term.prior is Prior.FLAT:
+        return np.zeros((1, 1))
+    if term.prior is Prior.RIDGE:
+        return np.asarray(precision * np.eye(term.size))
+    jumps, beside = np.diff(np.eye(term.size)[term.apart :], axis=0), np.eye(term.size)[: term.apart]
+    beside[:, term.apart :] = -1.0 / max(term.size - term.apart, 1)
+    return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
 
 
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -321,10 +325,10 @@ def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance
     """From matrices (K, q, q), and which coefficients (q,) are not identified."""
     own = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
     own[untold] = np.inf
-    return TermCovariance(own, np.array([_root(one) for one in matrices]))
+    return TermCovariance(own, np.array([root_of(one) for one in matrices]))
 
 
-def _root(matrix: Floats) -> Floats:
+def root_of(matrix: Floats) -> Floats:
     """R with RR' = a matrix that is positive semidefinite up to rounding."""
     shift = np.diag(matrix).max(initial=0.0)
     for share in ALMOST_ZERO:
@@ -361,7 +365,8 @@ RIDGE_OF_DIAGONAL = 1e-10
 def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
 
-    For models with one linear predictor and up to some hundred coefficients; others are left as they are.
+    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with one linear
+    predictor and up to some hundred coefficients; others are left as they are.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:
@@ -385,24 +390,49 @@ def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], floa
         gradients.append(np.bincount(term.codes[seen], own, minlength=term.size) + grad)
     gradient = np.concatenate(gradients)
     information = Information(solver, {}).of(indices)
+    face = _face(solver, indices) if solver.is_bound else None
+    if face is not None:
+        information, gradient = face.T @ information @ face, face.T @ gradient
     size = np.diag(information)
     information[np.diag_indices_from(information)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
     try:
         moves = -cho_solve(cho_factor(information, lower=True, overwrite_a=True), gradient)
     except (LinAlgError, ValueError):
         return [], 0.0
+    decrease = -0.5 * float(gradient @ moves)
     ends = np.cumsum([len(one) for one in gradients])[:-1]
-    return [move[:, None] for move in np.split(moves, ends)], -0.5 * float(gradient @ moves)
+    return [move[:, None] for move in np.split(moves if face is None else face @ moves, ends)], decrease
+
+
+def _face(solver: BlockDescent, indices: list[int]) -> Floats:
+    """The moves (p, m) of all coefficients that keep to the constraints that hold with equality."""
+    terms, theta = solver.terms, solver.theta
+    own = [terms[i].face(theta[i]) if terms[i].is_monotone else np.eye(terms[i].size) for i in indices]
+    return np.asarray(block_diag(*own))
+
+
+def _share_within(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> float:
+    """The largest fraction, up to 1, of steps that stays within the constraints."""
+    share = 1.0
+    for index, step in zip(indices, steps, strict=True):
+        term, theta = solver.terms[index], solver.theta[index]
+        room = np.concatenate([np.abs(theta[:, 0]) * abs(term.sign), np.diff(theta[term.chain, 0])])
+        closer = np.concatenate([-term.sign * step[:, 0], -np.diff(step[term.chain, 0])])
+        if (closer > 0.0).any():
+            share = min(share, float((room[closer > 0.0] / closer[closer > 0.0]).min()))
+    return share
 
 
 def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool:
     """Take the step, halved until the objective decreases; whether it does."""
     theta, before = list(solver.theta), _objective(solver, indices)
-    share = 1.0
+    share = _share_within(solver, indices, steps) if solver.is_bound else 1.0
     for _ in range(MAX_HALVINGS):
         moved = list(theta)
         for index, step in zip(indices, steps, strict=True):
             moved[index] = theta[index] + share * step
+            if solver.is_held(index):  # up to rounding it is there
+                moved[index] = solver.terms[index].feasible(moved[index], solver.curvature[index])
         solver.put(moved)
         if _objective(solver, indices) <= before:
             return True

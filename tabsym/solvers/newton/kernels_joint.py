@@ -1,4 +1,4 @@
-"""Kernels of joint covariances: sums over rows by pairs of coefficients, and products with the sparse matrices of these.
+"""Kernels of joint covariances: sums over rows by pairs of coefficients, and products with their sparse matrices.
 
 Several terms come in one call, by the addresses `codes_at` and `x_at` (t,) of their codes and numeric factors (n,), 0
 for a factor of 1; `starts` (t,) are the indices of their first coefficients. `codes_like` and `x_like` have the dtypes

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel, unsigned
+from tabsym.jit import inlined, kernel, kernels_by, unsigned
 from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, SQUARED, gradients_at, stepped
 
 MIN_HESSIAN = 1e-9
@@ -53,52 +53,39 @@ def _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, param
 
 
 @inlined
-def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, grads):
+def _take_plain_turn(before, steps, codes, y, values, loss, parameter, n_lanes, grads):
     """Without weights and numeric factors: a loop without branches takes half the time."""
     length, last = unsigned(len(grads) // n_lanes), unsigned(n_lanes - 1)
     for i in range(len(codes)):
         value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
         values[i] = value
-        slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
+        slope, hess = gradients_at(value, y[i], loss, parameter, MIN_HESSIAN)
         at = unsigned(codes[i] + 1) + length * (unsigned(i) & last)
         grads[at, 0] += slope
         grads[at, 1] += hess
 
 
-@inlined
-def _take_turn_of(before, x_before, steps, codes, x, y, weight, values, loss, n_lanes, grads):
-    """For a loss that is known at compile time."""
-    if len(x_before) + len(x) + len(weight) > 0:
-        _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, 0.0, grads)
-    else:
-        _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, grads)
-
-
-@kernel
-def take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, n_lanes, grads):
+@kernels_by
+def take_turn(loss):
     """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the next term.
 
     In one pass, for losses with one linear predictor; `grads` is overwritten. Rows use `n_lanes` accumulators, a power
     of 2, in turn, of which the first holds the sum in the end: with few coefficients, additions to one would wait for
     each other.
     """
-    grads[:] = 0.0
-    if loss == SQUARED:  # one loop per loss, known at compile time
-        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, SQUARED, n_lanes, grads)
-    elif loss == LOGISTIC:
-        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, LOGISTIC, n_lanes, grads)
-    elif loss == POISSON:
-        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, POISSON, n_lanes, grads)
-    elif loss == GAMMA:
-        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, GAMMA, n_lanes, grads)
-    elif loss == HALVES:
-        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, HALVES, n_lanes, grads)
-    else:
-        _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, grads)
-    length = len(grads) // n_lanes
-    for at in range(length, len(grads)):
-        grads[at % length, 0] += grads[at, 0]
-        grads[at % length, 1] += grads[at, 1]
+
+    def take_turn(before, x_before, steps, codes, x, y, weight, values, parameter, n_lanes, grads):
+        grads[:] = 0.0
+        if len(x_before) + len(x) + len(weight) == 0:
+            _take_plain_turn(before, steps, codes, y, values, loss, parameter, n_lanes, grads)
+        else:
+            _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, grads)
+        length = len(grads) // n_lanes
+        for at in range(length, len(grads)):
+            grads[at % length, 0] += grads[at, 0]
+            grads[at % length, 1] += grads[at, 1]
+
+    return take_turn
 
 
 @kernel

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.fixed_effects import inverse_of
+from tabsym.solvers.newton.joint import MAX_COEFS, MAX_FACTOR, covariance_of, inverse, penalty_of, root_of
 from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_matrices, matrices_of_rows, sum_matrices
 from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
@@ -110,12 +112,26 @@ class OfRidge:
     penalized: float
 
     def variances(self) -> Floats:
-        """Variances of the coefficients (q, K)."""
-        found = []
+        """Variances of the coefficients (q, K) less their mean over classes, which is not identified."""
+        return np.concatenate([_variances(own, followed, self.flat) for own, followed in self._centred()])
+
+    def _centred(self) -> Iterator[tuple[Floats, Floats]]:
+        """Chunks of covariances (q, K, K) given the unpenalized terms, and regressions on these, less the mean."""
+        beside = np.eye(self.coefs.n_classes) - 1.0 / self.coefs.n_classes
         for _, own, shared in self.coefs.chunks():
-            inverse = _inverse(own, self.precision)
-            found.append(_variances(inverse, inverse @ shared, self.flat))
-        return np.concatenate(found)
+            inverse = beside @ _inverse(own, self.precision)
+            yield inverse @ beside, inverse @ shared
+
+    def covariance(self, *, joint: bool) -> TermCovariance:
+        """Their covariance, joint with that of the unpenalized terms or given these."""
+        root, own, factors = root_of(self.flat), [], []
+        for matrices, followed in self._centred():
+            own.append(np.einsum("qkk->qk", matrices))
+            if joint:
+                factors.append((followed @ root).transpose(1, 0, 2))
+        alone = np.concatenate(own)
+        factor = np.concatenate(factors, axis=1) if joint else np.zeros((alone.shape[1], len(alone), 0))
+        return TermCovariance(alone, factor)
 
 
 @cache
@@ -198,6 +214,33 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     return OfWalk(inverse, followed, flat, penalized + float((_inner(pulled, followed) * flat).sum()))
 
 
+def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Floats) -> TermCovariance:
+    """Of coefficients that a penalty (q, q) ties together, jointly with the unpenalized terms.
+
+    own (q, K, K), shared (q, K, f K) and whole (f K, f K) are the information.
+    """
+    q, k = own.shape[:2]
+    n_all = q + len(whole) // k
+    information = np.zeros((n_all, k, n_all, k))
+    for index in range(q):
+        information[index, :, index] = own[index]
+    for one in range(k):
+        information[:q, one, :q, one] += penalty
+    information[:q, :, q:] = shared.reshape(q, k, -1, k)
+    information[q:, :, :q] = shared.reshape(q, k, -1, k).transpose(2, 3, 0, 1)
+    information[q:, :, q:] = whole.reshape(n_all - q, k, n_all - q, k)
+    level = float(np.einsum("qkk->", own)) / (q * k)
+    for one in range(k):  # neither the mean nor what is common to all classes is identified: both are held at 0
+        information[:q, one, :q, one] += level / q
+        for index in range(n_all):
+            information[index, one, index] += level / k
+    found, untold = inverse(information.reshape(n_all * k, n_all * k))
+    beside = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
+    blocks = (beside @ found @ beside).reshape(n_all, k, n_all, k)
+    matrices = np.array([blocks[:q, one, :q, one] for one in range(k)])
+    return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)))
+
+
 COMMON = 1e-9
 """Relative to the information on the unpenalized coefficients: along the direction common to all classes it is 0 up to
 rounding."""
@@ -240,6 +283,22 @@ class MulticlassPosteriors(TermPosteriors):
         """Variances (q, K), and the trace that enters the penalty; classes are coupled."""
         found = self._posterior(index)
         return found.variances(), found.penalized
+
+    def covariance(self, index: int) -> TermCovariance | None:
+        """Posterior covariance of a term's coefficients, jointly with the unpenalized ones and given the others.
+
+        None where it is too large. Beyond `MAX_FACTOR` numbers coefficients with a ridge penalty are independent: given
+        the unpenalized ones, too.
+        """
+        term, k = self.solver.terms[index], self.solver.n_outputs
+        if term.prior is Prior.RIDGE:
+            found = self._posterior(index)
+            assert isinstance(found, OfRidge)
+            return found.covariance(joint=term.size * k * len(found.flat) <= MAX_FACTOR)
+        if term.prior is Prior.FLAT or term.size * k > MAX_COEFS:
+            return None
+        own, shared = self._coefs(term).all()
+        return _dense_covariance(own, shared, self._flat_information(), penalty_of(term, self.solver.precision[index]))
 
     def _posterior(self, index: int) -> OfWalk | OfRidge:
         term, precision = self.solver.terms[index], self.solver.precision[index]

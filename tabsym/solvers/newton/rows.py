@@ -65,9 +65,10 @@ class SingleOutputRows:
         self, y: Floats, weight: Floats, start: Floats, loss: Loss, column: NDArray[np.int8], n_models: int
     ) -> None:
         self.y, self.weight, self.start, self.column = y, weight, start, column
-        self._code, self._parameter = as_kept(loss)
+        self.code, self._parameter = as_kept(loss)
+        self._take_turn = take_turn(self.code)
         self.width = n_models
-        self.far = FAR / abs(RATES[self._code]) if self._code in RATES else np.inf
+        self.far = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
         self._values = self._stand(start)
         self._waiting: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
@@ -88,7 +89,7 @@ class SingleOutputRows:
             return self.by_entry(slopes[:length]), self._curvatures[term.block]
         grads = self._collect(term)
         gradient, curvature = self.by_entry(grads[:, 0]), self.by_entry(grads[:, 1].copy())
-        if self._code == SQUARED:
+        if self.code == SQUARED:
             self._curvatures[term.block] = curvature
         return gradient, curvature
 
@@ -99,9 +100,9 @@ class SingleOutputRows:
         if len(self._sums) < n_lanes * length:
             self._sums = np.empty((n_lanes * length, 2))
         grads = self._sums[: n_lanes * length]
-        take_turn(
+        self._take_turn(
             self.codes(before), before.x, steps, self.codes(term), term.x, self.y, self.weight, self._values,
-            self._code, self._parameter, n_lanes, grads,
+            self._parameter, n_lanes, grads,
         )  # fmt: skip
         return grads[:length]
 
@@ -114,19 +115,19 @@ class SingleOutputRows:
         rows stays pending.
         """
         right = self._right(theta.size)
-        if self._code == SQUARED:  # its Hessians never change
+        if self.code == SQUARED:  # its Hessians never change
             gradient, curvature = self.collect(term)
             steps, rate = self._free_moves(term), 1.0
             own = steps[self.width :]
             step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), precision, most, right, own)
         else:
-            rate = 1.0 if len(term.x) else RATES.get(self._code, 1.0)
+            rate = 1.0 if len(term.x) else RATES.get(self.code, 1.0)
             grads = self._collect(term)[self.width :]
             steps = self._free_moves(term)
             own = steps[self.width :]
             step_pulled(grads.ravel(), precision, most, rate, theta.ravel(), curvature.ravel(), right, own)
         decrease = 0.5 * float(sum_products_of(right, own)) / rate
-        if self._code in RATES and not len(term.x):
+        if self.code in RATES and not len(term.x):
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
         self._waiting = term, steps
         return curvature, decrease
@@ -160,9 +161,9 @@ class SingleOutputRows:
         """Store the pending update of a term, in the layout of kernels."""
         self._waiting = term, steps
 
-    def kept(self) -> tuple[Floats, int, float, float]:
-        """Transformed linear predictors (n,), their loss and parameter, and the factor in the exp, 0 for none."""
-        return self._values, self._code, self._parameter, RATES.get(self._code, 0.0)
+    def kept(self) -> tuple[Floats, float, float]:
+        """Transformed linear predictors (n,), the parameter of their loss, and the factor in the exp, 0 for none."""
+        return self._values, self._parameter, RATES.get(self.code, 0.0)
 
     def codes(self, term: SolverTerm) -> NDArray[np.int32]:
         """Indices (n,), less one, of the rows' coefficients among those of all models."""
@@ -204,7 +205,7 @@ class SingleOutputRows:
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        return scores_of_kept(self._caught_up(), self.y, self._code)[:, None]
+        return scores_of_kept(self._caught_up(), self.y, self.code)[:, None]
 
     def stand_at(self, scores: Floats) -> None:
         """Set the linear predictors (n, 1)."""
@@ -216,7 +217,7 @@ class SingleOutputRows:
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        return sum_gradients(self._caught_up(), self.y, self.weight, self._code, self._parameter, MIN_HESSIAN)
+        return sum_gradients(self._caught_up(), self.y, self.weight, self.code, self._parameter, MIN_HESSIAN)
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
@@ -241,7 +242,7 @@ class SingleOutputRows:
 
     def _steps(self, term: SolverTerm, steps: Floats) -> Floats:
         """Steps (q, W) in the layout and transform in which kernels apply them."""
-        rate = 0.0 if len(term.x) else RATES.get(self._code, 0.0)
+        rate = 0.0 if len(term.x) else RATES.get(self.code, 0.0)
         if rate == 0.0:
             return self.padded(steps)
         factors = np.ones((1 + term.size) * self.width)
@@ -256,16 +257,16 @@ class SingleOutputRows:
     def _catch_up(self) -> None:
         if self._waiting is not None:
             term, steps = self._waiting
-            move(self.codes(term), term.x, steps, self._values, self._code)
+            move(self.codes(term), term.x, steps, self._values, self.code)
             self._waiting = None
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))
-        row_gradients(values, self.y, self.weight, self._code, self._parameter, slopes, hessians)
+        row_gradients(values, self.y, self.weight, self.code, self._parameter, slopes, hessians)
         return slopes, hessians
 
     def _stand(self, scores: Floats) -> Floats:
-        return keep(scores, self.y, self._code, FAR + 1.0)
+        return keep(scores, self.y, self.code, FAR + 1.0)
 
 
 class MulticlassRows:

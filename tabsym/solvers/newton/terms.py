@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from tabsym.solvers.newton.kernels_classes import step_classes
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
+from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone
 from tabsym.solvers.newton.kernels_walk import share_apart, solve_beside_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
+_NO_CHAIN = np.empty(0, dtype=np.intp)
 
 NEXT_TO_NOTHING = 1e-8
 """A small ridge on walks: their prior is improper, as the penalty on differences leaves the mean free."""
@@ -51,6 +53,10 @@ class SolverTerm:
         mean, with the marginal variance of its coefficients.
     within : mapping of block -> (q,) int32
         For an interaction: the coefficients of other terms in which its own are nested, such as the main effects'.
+    chain : (m,) intp
+        Indices of coefficients that must not decrease in this order; empty for none. Of one linear predictor.
+    sign : int
+        Of a slope that must not be negative (1) or positive (-1); else 0.
     """
 
     block: int
@@ -60,6 +66,37 @@ class SolverTerm:
     prior: Prior
     apart: int = 0
     within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
+    chain: NDArray[np.intp] = field(default_factory=lambda: _NO_CHAIN)
+    sign: int = 0
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether its coefficients are constrained."""
+        return self.sign != 0 or len(self.chain) > 1
+
+    def is_feasible(self, theta: Floats) -> bool:
+        """Whether coefficients (q, 1) are within the constraint."""
+        return bool((self.sign * theta >= 0.0).all() and (np.diff(theta[self.chain, 0]) >= 0.0).all())
+
+    def feasible(self, theta: Floats, curvature: Floats) -> Floats:
+        """Coefficients (q, 1) within the constraint near to given ones, by their Hessian's diagonal (q, 1)."""
+        found = np.where(self.sign * theta < 0.0, 0.0, theta)
+        if len(self.chain) > 1:
+            values, weights = theta[self.chain, 0], curvature[self.chain, 0]
+            weights = np.maximum(weights, NEXT_TO_NOTHING * max(float(weights.max()), 1.0))
+            pool_isotonic(values, weights, np.empty(len(values), dtype=np.int64), *np.empty((2, len(values))))
+            found[self.chain, 0] = values
+        return found
+
+    def face(self, theta: Floats) -> Floats:
+        """The moves (q, m) that keep coefficients (q, 1) of the chain equal that are so, and a slope of 0 at 0."""
+        if self.sign != 0:
+            return np.eye(self.size)[:, theta[:, 0] != 0.0]
+        pool = np.zeros(self.size, dtype=np.intp)
+        pool[self.chain[1:]] = np.cumsum(np.diff(theta[self.chain, 0]) > 0.0)
+        others = np.setdiff1d(np.arange(self.size), self.chain)
+        pool[others] = pool.max() + 1 + np.arange(len(others))
+        return np.eye(int(pool.max()) + 1)[pool]
 
     @property
     def held(self) -> int:
@@ -119,6 +156,22 @@ class SolverTerm:
             flat, right = steps.ravel(), np.empty(theta.size)
             step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
             decrease = 0.5 * sum_products_of(right, flat)
+        return steps, float(decrease)
+
+    def monotone_step(
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
+    ) -> tuple[Floats, float]:
+        """As `step`, within the constraint of a `chain`: theta (q, 1) is so before and after."""
+        n, is_walk = len(self.chain), self.prior is Prior.WALK
+        steps, numbers, starts = np.empty_like(theta), np.empty((8, n)), np.empty(n + 1, dtype=np.int64)
+        others = np.setdiff1d(np.arange(self.size), self.chain)
+        along, each, beside = precision, NEXT_TO_NOTHING, precision * self.share_apart
+        if not is_walk:
+            along, each, beside = 0.0, precision, precision
+        decrease = step_monotone(
+            gradient[:, 0], curvature[:, 0], theta[:, 0], self.chain, others, along, each, beside, is_walk, most,
+            numbers, starts, steps[:, 0],
+        )  # fmt: skip
         return steps, float(decrease)
 
     def step_of_classes(

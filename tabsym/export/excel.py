@@ -1,0 +1,288 @@
+"""`to_excel`: rate tables, a sheet a term, and a sheet whose formulas score a row that is typed in."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.export.excel_cells import Text, cell_of, letter, number, put, rounded_up, write_row
+from tabsym.export.excel_tables import MISSING, TermSheets, range_of
+from tabsym.export.terms import terms_of
+from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+
+EPOCH = 25_569
+"""1970-01-01 as Excel counts days."""
+ROUNDING = 1e-9
+"""Days, a tenth of a millisecond: times in sheets are no more exact than that, and bounds of bins are times of rows."""
+_FUNCTIONS = {
+    "log": "LN({})",
+    "log1p": "LN(1+{})",
+    "log2": "(LN({})/LN(2))",
+    "log10": "LOG10({})",
+    "sqrt": "SQRT({})",
+    "exp": "EXP({})",
+    "abs": "ABS({})",
+}
+_PARTS = {
+    "month": 'TEXT(MONTH({}),"00")',
+    "week": 'TEXT(ISOWEEKNUM({}),"00")',
+    "weekday": 'CHOOSE(WEEKDAY({},2),"Mon","Tue","Wed","Thu","Fri","Sat","Sun")',
+    "hour": 'TEXT(HOUR({}),"00")',
+    "minute": 'TEXT(MINUTE({}),"00")',
+    "text": '{}&""',
+}
+Reference = str
+
+
+def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write the rate tables of a fitted model to an Excel file.
+
+    The sheet "score" computes the prediction of a row that is typed into it by formulas that look values up in the
+    other sheets: there is one for each term, with categories (or bins), training rows, coefficients, relativities
+    (factors of the mean or of the odds) and 95 % intervals. What is edited there changes the score.
+
+    Parameters
+    ----------
+    model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Also behind `DateParts` in a pipeline, or the winner of a comparison.
+    path : path
+        Best with the ending ``.xlsx``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A part of the model has no place in a sheet, in a sentence that names it.
+    ModuleNotFoundError
+        openpyxl is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> from tabsym.export import to_excel
+    >>> X, y = pd.DataFrame({"town": ["Ulm", "Bonn"] * 9}), [1.0, 3.0] * 9
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = to_excel(WideRegressor().fit(X, y), Path(folder) / "rates.xlsx")
+    ...     pd.read_excel(path, sheet_name="1 town")["town"].tolist()
+    ['Ulm', 'Bonn']
+    """
+    try:
+        import openpyxl
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('to_excel needs openpyxl: pip install "tabsym[export]".', name="openpyxl") from None
+    terms = terms_of(model)
+    book = openpyxl.Workbook()
+    _Book(book, terms).fill()
+    path = Path(path)
+    book.save(path)
+    return path
+
+
+class _Book:
+    """The sheets of one model."""
+
+    def __init__(self, book: Any, terms: ModelTerms) -> None:
+        self.book, self.terms = book, terms
+        self.score, self._n_rows = book.active, 0
+        self.score.title = "score"
+        self._read: dict[str, Reference] = {}  # column -> the cell of its value, or the word for missing
+        self._typed: dict[str, Reference] = {}  # column -> the cell that is typed into
+        self._bins: dict[tuple[int, str], Reference] = {}  # coding, column -> the cell of its bin
+        self._bounds: dict[int, Reference] = {}  # coding -> the range of its bounds
+        self._sheets = TermSheets(book, terms)
+        self._lookups: dict[LookupFactor, list[Reference]] = {}  # -> the cells of its coefficients, by output
+        self.outputs = range(terms.n_outputs)
+        self.names = self._sheets.names
+
+    def fill(self) -> None:
+        self._write_inputs()
+        for term in self.terms.terms:
+            for factor in term.lookups:
+                self._add_lookup(factor)
+        self._write_terms()
+        for column, width in (("A", 34), ("B", 22), ("C", 22)):
+            self.score.column_dimensions[column].width = width
+
+    # -- the sheet that scores ------------------------------------------------------------------------
+
+    def _row(self, *cells: Any) -> int:
+        """A new row of the sheet, and its number."""
+        self._n_rows += 1
+        write_row(self.score, self._n_rows, cells)
+        return self._n_rows
+
+    def _write_inputs(self) -> None:
+        self._row(Text("Type a row into column B; leave a cell empty where the value is missing."))
+        self._row()
+        self._row(Text("column"), Text("value"), Text("read as"))
+        offset = self.terms.offset
+        names = [self.terms.source(name) for name in self.terms.columns]
+        names += [] if offset is None else [offset.name]
+        for name in dict.fromkeys(names):
+            row = self._row(Text(name))
+            self._typed[name] = f"$B${row}"
+            self._read[name] = self._write_reading(row, f"$B${row}", f"$B${row}")
+            if self._is_date(name):
+                self.score.cell(row, 2).number_format = self.score.cell(row, 3).number_format = "yyyy-mm-dd hh:mm"
+        for name, own in self.terms.derived.items():
+            self._typed[name] = self._typed[own.source]
+            if own.part != "day":
+                row = self._row(Text(name))
+                self._read[name] = self._write_reading(
+                    row, self._typed[name], _PARTS[own.part].format(self._typed[name])
+                )
+        self._row()
+        self._row(Text("bins and coefficients that are looked up"), *map(Text, self.names))
+
+    def _write_reading(self, row: int, typed: Reference, value: str) -> Reference:
+        """The cell with what is read from a typed one: the word for missing, or a value."""
+        self.score.cell(row, 3).value = f'=IF(ISBLANK({typed}),"{MISSING}",{value})'
+        return f"$C${row}"
+
+    def _is_date(self, column: str) -> bool:
+        sources = {own.source for own in self.terms.derived.values() if own.part != "text"}
+        return column in sources or self.terms.columns.get(column, "").startswith("date")
+
+    def _add_lookup(self, factor: LookupFactor) -> None:
+        table = self.terms.tables[factor.table]
+        if factor in self._lookups:
+            return
+        matches = [self._matches(factor, place) for place in range(len(table.codings))]
+        formulas = []
+        for output in self.outputs:
+            values = self._sheets.values(factor, output)
+            default = float(table.default[factor.component, output])
+            formulas.append(_look_up(matches, values, default, len(table.values)))
+        label = f"{table.name}[{', '.join(factor.columns)}]" if factor.columns else table.name
+        row = self._row(Text(label), *formulas)
+        self._lookups[factor] = [f"${letter(2 + output)}${row}" for output in self.outputs]
+
+    def _matches(self, factor: LookupFactor, place: int) -> str:
+        """Which rows of a table have the value of a column, as a formula of an array."""
+        table = self.terms.tables[factor.table]
+        keys = self._sheets.keys(factor, place)
+        coding, column = table.codings[place], factor.columns[place]
+        own = self.terms.codings[coding]
+        if own.bounds is not None:
+            return f"({keys}={self._bin(coding, column)})"
+        if _is_text(own):
+            return f"EXACT({keys},{self._read[column]})"
+        return f"({keys}={self._read[column]})"
+
+    def _bin(self, coding: int, column: str) -> Reference:
+        """The cell with the number of a column's bin."""
+        if (coding, column) not in self._bins:
+            own = self.terms.codings[coding]
+            first, below = int(own.missing), "0"
+            if own.bounds is not None and len(own.bounds):
+                below = f"SUMPRODUCT(({self._read[column]}>{self._bounds_of(coding, column)})*1)"
+            formula = f"=IF(ISBLANK({self._typed[column]}),{first - 1},{below}+{first})"
+            row = self._row(Text(f"bin of {column}"), formula)
+            self._bins[coding, column] = f"$B${row}"
+        return self._bins[coding, column]
+
+    def _bounds_of(self, coding: int, column: str) -> Reference:
+        if coding not in self._bounds:
+            sheet = self.book["bins"] if "bins" in self.book.sheetnames else self.book.create_sheet("bins", 1)
+            index = len(self._bounds) + 1
+            bounds = self.terms.codings[coding].bounds
+            assert bounds is not None
+            put(sheet.cell(1, index), Text(f"upper bounds of {column}"))
+            shift = EPOCH + ROUNDING if self._is_date(column) else 0.0
+            shift = ROUNDING if self.terms.columns[column] == "duration" else shift
+            for row, bound in enumerate(bounds.tolist(), 2):
+                sheet.cell(row, index).value = rounded_up(bound + shift)
+                sheet.cell(row, index).number_format = "yyyy-mm-dd hh:mm" if shift > 1.0 else "General"
+            self._bounds[coding] = range_of("bins", index, len(bounds))
+        return self._bounds[coding]
+
+    def _write_terms(self) -> None:
+        self._row()
+        self._row(Text("terms"), *map(Text, self.names))
+        first = self._n_rows + 1
+        for term in self.terms.terms:
+            self._row(Text(term.name), *(self._product(term, output) for output in self.outputs))
+        offset = self.terms.offset
+        if offset is not None:
+            own = f"=LN({self._typed[offset.name]})" if offset.is_exposure else f"={self._number_of(offset.name)}"
+            self._row(Text(f"offset: {offset.name}"), *(own for _ in self.outputs))
+        last = self._n_rows
+        sums = [f"=SUM({letter(2 + k)}{first}:{letter(2 + k)}{last})" if last >= first else 0.0 for k in self.outputs]
+        row = self._row(Text("linear predictor"), *sums)
+        self._write_prediction([f"{letter(2 + output)}{row}" for output in self.outputs])
+
+    def _write_prediction(self, scores: list[Reference]) -> None:
+        link = self.terms.link
+        if self.terms.classes is None:
+            self._row(Text("prediction"), f"=EXP({scores[0]})" if link == "log" else f"={scores[0]}")
+            return
+        labels = self.terms.classes.tolist()
+        if len(scores) == 1:
+            header = self._row(Text("classes"), *map(cell_of, labels))
+            if link == "logit":
+                self._row(Text("probability"), f"=1-C{header + 1}", f"=1/(1+EXP(-{scores[0]}))")
+            self._row(Text("prediction"), f"=IF({scores[0]}>0,C{header},B{header})")
+            return
+        header = self._row(Text("classes"), *map(cell_of, labels))
+        ends = f"{scores[0]}:{scores[-1]}"
+        odds = [f"=EXP({score}-MAX({ends}))" for score in scores]
+        row = self._row(Text("odds to the largest"), *odds)
+        among = f"{letter(2)}{row}:{letter(1 + len(scores))}{row}"
+        self._row(Text("probability"), *(f"={letter(2 + k)}{row}/SUM({among})" for k in self.outputs))
+        names = f"{letter(2)}{header}:{letter(1 + len(scores))}{header}"
+        self._row(Text("prediction"), f"=INDEX({names},1,MATCH(MAX({ends}),{ends},0))")
+
+    def _product(self, term: TermRecord, output: int) -> str:
+        factors = [] if term.constant == 1.0 else [number(term.constant)]
+        factors += [self._numeric(one) for one in term.numbers]
+        factors += [self._lookups[one][output] for one in term.lookups]
+        return "=" + ("*".join(factors) or "1")
+
+    def _numeric(self, factor: NumberFactor) -> str:
+        if factor.fill is not None and isinstance(factor.node, ColumnRef):
+            name = factor.node.name
+            return f"IF(ISBLANK({self._typed[name]}),{number(factor.fill)},{self._number_of(name)})"
+        return self._expression(factor.node)
+
+    def _expression(self, node: Node) -> str:
+        match node:
+            case Number():
+                return number(node.value)
+            case ColumnRef():
+                return self._number_of(node.name)
+            case Call():
+                return _FUNCTIONS[node.function].format(self._expression(node.argument))
+            case Binary():
+                sign = "^" if node.operator == "**" else node.operator
+                return f"({self._expression(node.left)}{sign}{self._expression(node.right)})"
+        raise AssertionError(f"{node} is not numeric")
+
+    def _number_of(self, column: str) -> str:
+        """A column's number, of dates the days since 1970; an error where it is missing."""
+        own = self._read[column]
+        return f"({own}-{EPOCH})" if self._is_date(column) else f"({own}+0)"
+
+
+def _is_text(coding: Coding) -> bool:
+    assert coding.categories is not None
+    return not all(isinstance(one, (int, float, dt.date)) for one in coding.categories.tolist() if one is not None)
+
+
+def _look_up(matches: list[str], values: Reference, default: float, length: int) -> str:
+    if not matches:
+        return "=" + values.split(":")[0]
+    if not length:
+        return f"={number(default)}"
+    among = "*".join(matches)
+    found = f"SUMPRODUCT({among}*{values})"
+    return f"={found}" if default == 0.0 else f"=IF(SUMPRODUCT({among}*1)=0,{number(default)},{found})"

@@ -1,0 +1,142 @@
+"""The sheets of terms: keys, training rows, coefficients, relativities, intervals and bounds of bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tabsym.export.excel_cells import Text, cell_of, letter, number, quoted, title, write_row
+from tabsym.models.records import Lookup, LookupFactor, ModelTerms
+
+MAX_ROWS = 1_048_576
+"""Of a sheet."""
+MISSING = "(missing)"
+LEVEL = 1.959963984540054
+"""Standard deviations on either side of a coefficient in its 95 % interval."""
+
+
+class TermSheets:
+    """A sheet for each lookup table, made when it is first used."""
+
+    def __init__(self, book: Any, terms: ModelTerms) -> None:
+        self.book, self.terms = book, terms
+        self.names = ["coefficient"]
+        if terms.n_outputs > 1 and terms.classes is not None:
+            self.names = [str(one) for one in terms.classes.tolist()]
+        self._made: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
+
+    def keys(self, factor: LookupFactor, index: int) -> str:
+        """The range of the keys of a table at a position."""
+        sheet, _ = self._sheet(factor)
+        return range_of(sheet, index + 1, len(self.terms.tables[factor.table].values))
+
+    def values(self, factor: LookupFactor, output: int) -> str:
+        """The range of the coefficients of a component for a linear predictor."""
+        sheet, n_keys = self._sheet(factor)
+        first = n_keys + 2 + factor.component * self.terms.n_outputs
+        return range_of(sheet, first + output, len(self.terms.tables[factor.table].values))
+
+    def _sheet(self, factor: LookupFactor) -> tuple[str, int]:
+        if factor.table not in self._made:
+            self._made[factor.table] = self._write(factor)
+        return self._made[factor.table]
+
+    def _write(self, factor: LookupFactor) -> tuple[str, int]:
+        """The sheet of a lookup table; its name, and how many columns of keys it has."""
+        table = self.terms.tables[factor.table]
+        if len(table.values) >= MAX_ROWS:
+            raise ValueError(
+                f"Term {table.name!r} has {len(table.values):,} coefficients, more than the {MAX_ROWS - 1:,} rows of a "
+                "sheet; use to_sql or to_spec."
+            )
+        name = title(f"{len(self._made) + 1} {table.name}")
+        sheet = self.book.create_sheet(name)
+        keys = [self._keys(coding, column) for coding, column in zip(table.codings, factor.columns, strict=True)]
+        names = [
+            f"{column} bin" if self._is_bin(coding) else column for coding, column in zip(table.codings, factor.columns)
+        ]
+        if not keys:
+            names, keys = ["coefficient of"], [[Text(table.name)]]
+        codes = table.codes if table.codings else np.zeros((1, 1), dtype=np.int64)
+        width = table.values.shape[1] * self.terms.n_outputs
+        heads = [*names, "rows", *self._heads(table)]
+        write_row(sheet, 1, [Text(head) for head in heads])
+        first = len(keys) + 2
+        values = table.values.reshape(len(table.values), -1).tolist()
+        deviations = None if table.sd is None else table.sd.reshape(len(table.values), -1).tolist()
+        for place, line in enumerate(values):
+            row = place + 2
+            cells: list[Any] = [own[code] for own, code in zip(keys, codes[place].tolist(), strict=True)]
+            cells += [int(table.rows[place]), *line]
+            cells += self._ratios(row, first, width)
+            if deviations is not None:
+                cells += _limits(row, first, deviations[place])
+            cells += self._edges(table, codes[place].tolist())
+            write_row(sheet, row, cells)
+        sheet.freeze_panes = "A2"
+        sheet.column_dimensions["A"].width = 28
+        return name, len(keys)
+
+    def _heads(self, table: Lookup) -> list[str]:
+        rank = table.values.shape[1]
+        own = [f"{name} {part + 1}" if rank > 1 else name for part in range(rank) for name in self.names]
+        plain = self.names == ["coefficient"] and rank == 1
+        ratios = (["relativity"] if plain else [f"relativity {one}" for one in own]) if self._has_ratios else []
+        limits = ["lower", "upper"] if plain else [f"{side} {one}" for one in own for side in ("lower", "upper")]
+        edges = [f"{column} {side}" for column in self._edge_names(table) for side in ("above", "up to")]
+        return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
+
+    @property
+    def _has_ratios(self) -> bool:
+        return self.terms.link != "identity"
+
+    def _ratios(self, row: int, first: int, width: int) -> list[str]:
+        return [f"=EXP({letter(first + k)}{row})" for k in range(width)] if self._has_ratios else []
+
+    def _edge_names(self, table: Lookup) -> list[str]:
+        return [f"bin {place + 1}" for place, coding in enumerate(table.codings) if self._is_bin(coding)]
+
+    def _edges(self, table: Lookup, codes: Sequence[int]) -> list[Any]:
+        """The bounds of bins ``(above, up to]``; nothing of missing values."""
+        found: list[Any] = []
+        for coding, code in zip(table.codings, codes, strict=False):
+            bounds = self.terms.codings[coding].bounds
+            if bounds is not None:
+                place = code - int(self.terms.codings[coding].missing)
+                found += [
+                    float(bounds[place - 1]) if place > 0 else None,
+                    float(bounds[place]) if 0 <= place < len(bounds) else None,
+                ]
+        return found
+
+    def _is_bin(self, coding: int) -> bool:
+        return self.terms.codings[coding].bounds is not None
+
+    def _keys(self, coding: int, column: str) -> list[Any]:
+        """The cell of each code."""
+        own = self.terms.codings[coding]
+        if own.categories is None:
+            return list(range(len(own)))
+        categories = own.categories.tolist()
+        if MISSING in categories:
+            raise ValueError(
+                f"Column {column!r} has a category {MISSING!r}, as empty cells have; rename it before fit."
+            )
+        return [Text(MISSING) if one is None else cell_of(one) for one in categories]
+
+
+def _limits(row: int, first: int, deviations: Sequence[float]) -> list[Any]:
+    """The 95 % intervals, as formulas of the coefficients; empty where deviations are not known."""
+    found: list[Any] = []
+    for place, deviation in enumerate(deviations):
+        reach = LEVEL * deviation
+        cell = f"{letter(first + place)}{row}"
+        found += [f"={cell}-{number(reach)}", f"={cell}+{number(reach)}"] if np.isfinite(reach) else [None, None]
+    return found
+
+
+def range_of(sheet: str, column: int, length: int) -> str:
+    """The cells of a column below its head."""
+    return f"{quoted(sheet)}!${letter(column)}$2:${letter(column)}${length + 1}"

@@ -1,0 +1,222 @@
+"""`to_spec`: a fitted model or encoder as JSON, with exact numbers and typed categories.
+
+Its JSON Schema is ``spec.schema.json`` beside this file. `tabsym.export.from_spec` predicts from it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.lookups import ColumnLookup, lookup_tables
+from tabsym.export.terms import terms_of
+from tabsym.models.records import Coding, Lookup, ModelTerms, NumberFactor, TermRecord
+
+VERSION = 1
+"""Of specs; one with a higher number was written by a later tabsym."""
+
+
+def to_spec(model: Any) -> dict[str, Any]:
+    """A fitted model or encoder as plain values for JSON.
+
+    Parameters
+    ----------
+    model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Also behind `DateParts` in a pipeline, or the winner of a comparison. Or MODLEncoder, OneHotEncoder, TIWSEncoder
+        or WideEncoder, as far as each value of a column has one encoding.
+
+    Returns
+    -------
+    dict
+        As `spec_schema` describes it; `from_spec` predicts, or encodes, from it with numpy alone.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A part of the model is no lookup and no number, in a sentence that names it.
+
+    Examples
+    --------
+    >>> import json
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> from tabsym.export import from_spec, to_spec
+    >>> X, y = pd.DataFrame({"town": ["Ulm", "Bonn"] * 9}), [1.0, 3.0] * 9
+    >>> text = json.dumps(to_spec(WideRegressor().fit(X, y)))
+    >>> from_spec(json.loads(text)).predict({"town": ["Ulm", "Bonn", "Ulm"]}).round(1).tolist()
+    [1.0, 3.0, 1.0]
+    """
+    if isinstance(model, TableTransformer):
+        return _spec_of_encoder(model, lookup_tables(model))
+    return _spec_of_model(model, terms_of(model))
+
+
+def spec_schema() -> dict[str, Any]:
+    """The JSON Schema of specs.
+
+    Examples
+    --------
+    >>> from tabsym.export import spec_schema
+    >>> spec_schema()["title"]
+    'tabsym spec'
+    """
+    schema: dict[str, Any] = json.loads(files("tabsym.export").joinpath("spec.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
+    return {
+        "tabsym_spec": VERSION,
+        "estimator": type(model).__name__,
+        "link": terms.link,
+        "classes": None if terms.classes is None else [written(one) for one in terms.classes.tolist()],
+        "n_outputs": terms.n_outputs,
+        "features": list(terms.features),
+        "columns": [_column(terms, name, kind) for name, kind in terms.columns.items()],
+        "checked": [{"column": name, "coding": coding} for name, coding in terms.checked],
+        "codings": [_coding(one) for one in terms.codings],
+        "tables": [_table(one) for one in terms.tables],
+        "terms": [*map(_term, terms.terms), *_offset(terms)],
+    }
+
+
+def _column(terms: ModelTerms, name: str, kind: str) -> dict[str, Any]:
+    own = terms.derived.get(name)
+    made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
+    return {"name": name, "type": kind} | made
+
+
+def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
+    number_of = {one.column: index for index, one in enumerate(lookups)}
+    names_in = [str(name) for name in encoder.get_feature_names_in()]
+    outputs = [
+        {"names": [name], "columns": [name]}
+        if name not in number_of
+        else {"names": lookups[number_of[name]].names, "columns": [name], "table": number_of[name], "component": 0}
+        for name in names_in
+    ]
+    return {
+        "tabsym_spec": VERSION,
+        "estimator": type(encoder).__name__,
+        "features": names_in,
+        "columns": [{"name": one.column, "type": one.kind} for one in lookups],
+        "checked": [{"column": one.column, "coding": index} for index, one in enumerate(lookups) if one.checked],
+        "codings": [_coding(one.coding) for one in lookups],
+        "tables": [_table_of_encoder(one, index) for index, one in enumerate(lookups)],
+        "outputs": outputs,
+    }
+
+
+def _table_of_encoder(lookup: ColumnLookup, index: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
+    if lookup.values.ndim == 1:
+        return found | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
+    values = [[_or_null(one) for one in row] for row in lookup.values.tolist()]
+    found |= {"text": True} if lookup.values.dtype == object else {}
+    return found | {"values": values[:-1], "default": values[-1]}
+
+
+def _or_null(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _coding(coding: Coding) -> dict[str, Any]:
+    if coding.bounds is not None:
+        return {"bounds": coding.bounds.tolist(), "missing": coding.missing}
+    assert coding.categories is not None
+    return {"categories": [written(one) for one in coding.categories.tolist()]}
+
+
+def _table(table: Lookup) -> dict[str, Any]:
+    width = table.values.shape[2]
+    found: dict[str, Any] = {"name": table.name, "codings": list(table.codings), "width": width}
+    if len(table.codings) > 1:
+        found["codes"] = table.codes.T.tolist()
+    found["values"] = table.values.reshape(len(table.values), -1).tolist()
+    return found | {"default": table.default.ravel().tolist(), "rows": table.rows.tolist()}
+
+
+def _term(term: TermRecord) -> dict[str, Any]:
+    return {
+        "name": term.name,
+        "constant": term.constant,
+        "numbers": [_number(one) for one in term.numbers],
+        "lookups": [
+            {"table": one.table, "columns": list(one.columns), "component": one.component} for one in term.lookups
+        ],
+    }
+
+
+def _offset(terms: ModelTerms) -> list[dict[str, Any]]:
+    if terms.offset is None:
+        return []
+    own: dict[str, Any] = {"column": terms.offset.name}
+    own = {"function": "log", "of": own} if terms.offset.is_exposure else own
+    return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [own], "lookups": []}]
+
+
+def _number(number: NumberFactor) -> dict[str, Any]:
+    found = _expression(number.node)
+    return found if number.fill is None else found | {"fill": number.fill}
+
+
+def _expression(node: Node) -> dict[str, Any]:
+    match node:
+        case Number():
+            return {"value": node.value}
+        case ColumnRef():
+            return {"column": node.name}
+        case Call():
+            return {"function": node.function, "of": _expression(node.argument)}
+        case Binary():
+            return {
+                "operator": node.operator,
+                "left": _expression(node.left),
+                "right": _expression(node.right),
+            }
+    raise AssertionError(f"{node} is not numeric")
+
+
+def written(value: Any) -> Any:
+    """A category or class in JSON: text, booleans, numbers and null as they are, others with their type.
+
+    Raises
+    ------
+    ValueError
+        Its type has no way to be written.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": str(value)}
+    if isinstance(value, dt.datetime):
+        moment = pd.Timestamp(value)
+        if moment.tz is not None and not moment.nanosecond:
+            return {"type": "datetime in UTC", "value": moment.tz_convert("UTC").isoformat(timespec="microseconds")}
+        if moment.tz is None:
+            text = moment.isoformat(timespec="nanoseconds")
+            return {"type": "datetime", "value": text if moment.nanosecond else text.removesuffix("000")}
+    if isinstance(value, dt.timedelta):
+        nanoseconds = value // dt.timedelta(microseconds=1) * 1000 + int(getattr(value, "nanoseconds", 0))
+        return {"type": "timedelta", "value": nanoseconds}
+    if isinstance(value, (dt.date, dt.time)):
+        return {"type": "date" if isinstance(value, dt.date) else "time", "value": value.isoformat()}
+    if isinstance(value, bytes):
+        return {"type": "bytes", "value": value.hex()}
+    if isinstance(value, Decimal):
+        return {"type": "decimal", "value": str(value)}
+    raise ValueError(
+        f"The category {value!r} is a {type(value).__name__}, which JSON does not hold; make the column's values text "
+        "before fit."
+    )

@@ -1,0 +1,254 @@
+"""``fixed``: terms whose coefficients are given. The fit has them in its offset, and the fitted model as terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.codes import UNSEEN, Categories, encode_column
+from tabsym.codes.coding import plain_symbols
+from tabsym.design.formula import ColumnRef
+from tabsym.design.layout import Block, Factor, Numeric, Term
+from tabsym.design.plan import show
+from tabsym.design.polynomial import Monomial, expand
+from tabsym.design.sources import Bins, Symbols
+from tabsym.design.units import Moments
+from tabsym.models.config import Config
+from tabsym.models.data import Training
+from tabsym.models.model import WideModel
+from tabsym.modl.columns import interval_labels
+from tabsym.solvers.newton.certainty import TermCovariance
+from tabsym.table import Column, Kind, Table
+from tabsym.table.read import is_missing
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FixedTerm:
+    """A term with given coefficients ``values`` (q, K): of a source's codes, or a slope of a numeric factor."""
+
+    name: str
+    column: str
+    constant: float
+    source: Symbols | Bins | None
+    numeric: Numeric | None
+    values: Floats
+
+    def codes(self, table: Table) -> NDArray[np.int32]:
+        """The coefficient (n,) of each row, UNSEEN for categories without one."""
+        column = table[self.column]
+        if isinstance(self.source, Bins):
+            return self.source.codes(column.values)
+        if self.source is None:
+            return np.zeros(len(table), dtype=np.int32)
+        try:
+            return self.source.alphabet.transform(encode_column(column))
+        except TypeError as error:
+            example = self.source.alphabet.inverse(np.arange(1))[0]
+            raise ValueError(
+                f"fixed[{self.name!r}] has categories such as {example!r}, of another type than the values of column "
+                f"{self.column!r}; convert one of them."
+            ) from error
+
+    def factor(self, table: Table, weight: Floats | None) -> tuple[Floats, Moments]:
+        """The numeric factor (n,), missing values as its mean, and its moments."""
+        assert self.numeric is not None
+        values = self.numeric.values({name: table[name].values for name in self.numeric.columns})
+        moments = Moments.of(values, weight)
+        return np.where(np.isnan(values), moments.mean, values), moments
+
+    def scores(self, training: Training) -> Floats:
+        """What the term adds to the linear predictors (n, K)."""
+        if self.numeric is not None:
+            return self.constant * self.factor(training.table, training.weight)[0][:, None] * self.values
+        codes = self.codes(training.table)
+        if (codes == UNSEEN).all():
+            raise ValueError(
+                f"fixed[{self.name!r}] has no category of column {self.column!r}, such as "
+                f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
+            )
+        return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])
+
+
+def find_fixed(config: Config, training: Training, n_outputs: int) -> list[FixedTerm]:
+    """The fixed terms of a configuration, for a training table."""
+    return [_find(config, name, value, training, n_outputs) for name, value in config.fixed.items()]
+
+
+def with_fixed_scores(training: Training, terms: list[FixedTerm], n_outputs: int) -> Training:
+    """The training rows with what fixed terms add in their offset."""
+    if not terms:
+        return training
+    offset = np.zeros((len(training.y), n_outputs)) if training.offset is None else training.offset
+    return replace(training, offset=offset + np.sum([term.scores(training) for term in terms], axis=0))
+
+
+def with_fixed_terms(model: WideModel, terms: list[FixedTerm], training: Training) -> WideModel:
+    """The fitted model with the fixed terms: without deviation, variance and degrees of freedom."""
+    for term in terms:
+        model = _with_term(model, term, training)
+    return model
+
+
+def _find(config: Config, name: str, value: Any, training: Training, n_outputs: int) -> FixedTerm:
+    table, constant, numeric = training.table, 1.0, None
+    if config.formula is not None:
+        term = _of_formula(expand(config.formula), name)
+        constant = term.constant
+        if term.numerics:
+            numeric = Numeric(" * ".join(map(show, term.numerics)), term.numerics)
+        column = numeric.columns[0] if numeric is not None else term.blocks[0].columns[0]
+    else:
+        column = name
+        if name not in table.names:
+            near = get_close_matches(str(name), table.names, n=3) or table.names[:5]
+            raise ValueError(
+                f"fixed names {name!r}, which is no feature of the table; there is {', '.join(map(repr, near))}."
+            )
+    is_number = not isinstance(value, (Mapping, pd.Series, pd.DataFrame))
+    if is_number and numeric is None:
+        if config.formula is not None or table[column].kind is Kind.SYMBOLIC:
+            raise ValueError(f"fixed[{name!r}]={value!r} is one number for categories; give {{category: number}}.")
+        numeric = Numeric(column, (ColumnRef(column),), missing_ok=True)
+    if is_number != (numeric is not None):
+        raise ValueError(f"fixed[{name!r}] has values by category for a slope; give one number.")
+    if is_number:
+        return FixedTerm(name, column, constant, None, numeric, _numbers(value, name, n_outputs).reshape(1, n_outputs))
+    source, values = _by_category(value, name, table[column], n_outputs)
+    return FixedTerm(name, column, constant, source, None, values)
+
+
+def _of_formula(terms: list[Monomial], name: str) -> Monomial:
+    """The term of a formula that has a block by itself."""
+    found = [term for term in terms if any(ref.block == name for ref in term.blocks)]
+    if not found:
+        names = list(dict.fromkeys(ref.block for term in terms for ref in term.blocks))
+        raise ValueError(f"fixed names {name!r}, which is no term of the formula; it has {', '.join(names)}.")
+    (ref, *others), numerics = found[0].blocks, found[0].numerics
+    alone = len(found) == 1 and not others and ref.rank == 1
+    if not alone or len(ref.columns) + bool(numerics) != 1:
+        raise ValueError(
+            f"fixed names {name!r}, and is for coefficients of one column, w[column], and slopes, s[1]*column, that "
+            "have a term of their own; leave it out."
+        )
+    return found[0]
+
+
+def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple[Symbols | Bins, Floats]:
+    """The categories or bins, and the coefficients (q, K)."""
+    table = as_lists(value)
+    values = np.array([_numbers(one, name, n_outputs) for one in table["value"]]).reshape(-1, n_outputs)
+    if "low" not in table:
+        keys = [None if is_missing(key) else key for key in table["category"]]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"fixed[{name!r}] has a category twice; leave one of them out.")
+        return Symbols((column.name,), Categories(column.name, plain_symbols(keys))), values
+    if column.kind is Kind.SYMBOLIC:
+        raise ValueError(f"fixed[{name!r}] has bins, and column {column.name!r} is categorical; give its categories.")
+    low, high = np.asarray(table["low"], dtype=np.float64), np.asarray(table["high"], dtype=np.float64)
+    missing = np.isnan(low) & np.isnan(high)
+    order = np.concatenate([np.flatnonzero(missing), np.flatnonzero(~missing)[np.argsort(low[~missing])]])
+    n_missing = int(missing.sum())
+    low, high = low[order][n_missing:], high[order][n_missing:]
+    is_whole = len(low) and low[0] == -np.inf and high[-1] == np.inf and (low[1:] == high[:-1]).all()
+    if n_missing > 1 or not is_whole or not (low < high).all():
+        raise ValueError(f"fixed[{name!r}] has bins with gaps or overlaps; give (low, high] from -inf to inf.")
+    bounds = high[:-1]
+    labels = (*(["Missing"] * n_missing), *interval_labels(bounds, measure=column.measure))
+    return Bins(column.name, bounds, labels, bool(n_missing)), values[order]
+
+
+def as_lists(value: Any) -> dict[str, list[Any]]:
+    """Values by category as lists: "category", or "low" and "high" of bins, and "value".
+
+    Such a mapping of lists is what files hold instead of a frame, and stays as it is.
+    """
+    if isinstance(value, Mapping):
+        if "value" in value and isinstance(value["value"], list):
+            return dict(value)
+        return {"category": list(value), "value": list(value.values())}
+    if isinstance(value, pd.Series):
+        return {"category": plain_symbols(value.index).tolist(), "value": value.tolist()}
+    bins = {end: value[end].tolist() for end in ("low", "high") if end in value}
+    own = value.drop(columns=list(bins))
+    own = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
+    values = own.to_numpy(dtype=np.float64).tolist()
+    keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
+    return {**keys, "value": [one[0] if len(one) == 1 else one for one in values]}
+
+
+def _is_value(column: Any) -> bool:
+    """Whether a column of a frame as `coefs_` has them holds coefficients: no deviations and no numbers of rows."""
+    return str(column) not in ("sd", "rows") and not str(column).startswith("sd ")
+
+
+def _numbers(value: Any, name: str, n_outputs: int) -> Floats:
+    """The coefficients (K,) of one category."""
+    try:
+        found = np.asarray(value, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if len(found) != n_outputs or not np.isfinite(found).all():
+        needed = "a finite number" if n_outputs == 1 else f"{n_outputs} finite numbers, one for each class"
+        raise ValueError(f"fixed[{name!r}] holds {value!r}; give {needed} for each category.")
+    return found
+
+
+def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideModel:
+    """Append one fixed term to a fitted model."""
+    layout, units, k = model.layout, model.units, model.n_outputs
+    if term.name in [block.name for block in layout.blocks]:
+        raise ValueError(f"Two terms would be called {term.name!r}; rename the column.")
+    codes, q = term.codes(training.table), len(term.values)
+    is_slope = term.numeric is not None
+    columns = () if is_slope else (term.column,)
+    block = Block(term.name, None if is_slope else len(layout.sources), columns, fixed=True)
+    numeric = len(layout.numerics) if is_slope else None
+    own = Term(term.constant, numeric, (Factor(len(layout.blocks), columns),))
+    layout = replace(
+        layout,
+        sources=layout.sources if term.source is None else (*layout.sources, term.source),
+        blocks=(*layout.blocks, block),
+        numerics=layout.numerics if term.numeric is None else (*layout.numerics, term.numeric),
+        terms=(*layout.terms, own),
+    )
+    size = units.scale / term.constant
+    units = replace(units, sizes=np.append(units.sizes, size), constants=np.append(units.constants, 1.0))
+    numerics = model.numerics
+    if is_slope:
+        moments = term.factor(training.table, training.weight)[1]
+        numerics = (*numerics, moments)
+        means, spreads = np.append(units.means, 0.0), np.append(units.spreads, 1.0)
+        units = replace(units, means=means, spreads=spreads, fills=np.append(units.fills, moments.mean))
+    seen = codes >= 0
+    weight = None if training.weight is None else training.weight[seen]
+    certainty = model.certainty
+    if certainty is not None:
+        samples = certainty.samples
+        no_covariance = TermCovariance(np.zeros((q, k)), np.zeros((k, q, 0)))
+        certainty = replace(
+            certainty,
+            variances=np.append(certainty.variances, 0.0),
+            edf=np.append(certainty.edf, 0.0),
+            sd=np.concatenate([certainty.sd, np.zeros((q, k))]),
+            samples=None if samples is None else np.concatenate([samples, np.zeros((q, samples.shape[1]))]),
+            covariances=(*certainty.covariances, no_covariance) if certainty.covariances else (),
+        )
+    return replace(
+        model,
+        layout=layout,
+        units=units,
+        numerics=numerics,
+        theta=np.concatenate([model.theta, term.values]),
+        counts=np.concatenate([model.counts, np.bincount(codes[seen], minlength=q)]),
+        weights=np.concatenate([model.weights, np.bincount(codes[seen], weight, minlength=q)]),
+        state=np.concatenate([model.state, model.columns.blank((term.values / size).ravel())]),
+        certainty=certainty,
+    )

@@ -1,0 +1,174 @@
+"""``monotonic_cst``: which terms of a layout are constrained by it, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.design.formula import Binary, Call, ColumnRef, Node
+from tabsym.design.layout import Layout, Term
+from tabsym.design.polynomial import columns_read, evaluate
+from tabsym.design.sources import Bins, Flag, Rarity, Symbols
+from tabsym.models.checks import name_of
+from tabsym.models.data import Training
+from tabsym.table import Column, Kind
+
+Directions = Mapping[str, int]
+
+
+def directions_of(given: Mapping[Any, int] | Sequence[int] | None, training: Training) -> dict[str, int]:
+    """The direction, 1 or -1, of each constrained column; a `ValueError` for columns that are no features."""
+    if given is None:
+        return {}
+    names = (training.given or training.table).names
+    if not isinstance(given, Mapping):
+        if len(given) != len(names):
+            raise ValueError(
+                f"monotonic_cst has {len(given)} directions, and the table has {len(names)} columns; give one for "
+                "each, 0 for none, or a mapping from column to 1 or -1."
+            )
+        given = dict(zip(names, given, strict=True))
+    found = {name_of(name, names): direction for name, direction in given.items()}
+    features = training.table.names
+    for name, direction in found.items():
+        if name not in features and (direction or name not in names):
+            near = get_close_matches(str(name), features, n=3) or features[:5]
+            raise ValueError(
+                f"monotonic_cst names {name!r}, which is no feature of the model; there is "
+                f"{', '.join(map(repr, near))}."
+            )
+    return {name: direction for name, direction in found.items() if direction}
+
+
+def with_directions(layout: Layout, directions: Directions, training: Training) -> Layout:
+    """The layout with the constrained terms marked; a `ValueError` where a column can have no direction.
+
+    Categories of a constrained column get no count effect, which would bend their order.
+    """
+    if not directions:
+        return layout
+    counted = [
+        index
+        for index, block in enumerate(layout.blocks)
+        if block.source is not None
+        and isinstance(layout.sources[block.source], Rarity)
+        and set(block.columns) & set(directions)
+    ]
+    layout = layout.without(counted)
+    blocks = list(layout.blocks)
+    for name, direction in directions.items():
+        term = _only_term(layout, name)
+        block = term.factors[0].block
+        trend = 1 if term.numeric is None else _trend_of(layout, term, name)
+        source = blocks[block].source
+        if source is not None and isinstance(layout.sources[source], Symbols):
+            _check_order(training.table[name])
+        blocks[block] = replace(blocks[block], monotone=direction * trend)
+    return replace(layout, blocks=tuple(blocks))
+
+
+def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
+    """The codes of a source in ascending order, without that of missing values."""
+    if isinstance(source, Bins):
+        return np.arange(int(source.missing), len(source), dtype=np.intp)
+    categories = source.alphabet.inverse(np.arange(len(source)))
+    known = [code for code, category in enumerate(categories) if category is not None]
+    if all(isinstance(categories[code], (bool, np.bool_)) for code in known):
+        known.sort(key=lambda code: bool(categories[code]))
+    return np.array(known, dtype=np.intp)
+
+
+def describe_directions(layout: Layout) -> str | None:
+    """The line of `summary` about the constraints; None without any."""
+    said = []
+    for index, block in enumerate(layout.blocks):
+        if not block.monotone:
+            continue
+        term = next(term for term in layout.learned if term.factors[0].block == index)
+        falls, name = block.monotone < 0, block.name
+        if term.numeric is not None:
+            name = layout.numerics[term.numeric].columns[0]
+            falls = falls != (_trend_of(layout, term, name) < 0)
+        said.append(f"{name} {'not increasing' if falls else 'not decreasing'}")
+    return f"monotonic (in no interaction): {', '.join(said)}" if said else None
+
+
+def _only_term(layout: Layout, name: str) -> Term:
+    """The one term of a column, by itself."""
+    found = [term for term in layout.terms if name in _columns(layout, term)]
+    beside = [term for term in found if len(_columns(layout, term)) > 1 or len(term.factors) != 1]
+    if beside or len(found) > 1:
+        text = " and ".join(_text(layout, term) for term in found[:3])
+        raise ValueError(
+            f"monotonic_cst names {name!r}, which must have one term of its own to have a direction, and is in {text}; "
+            "leave it out of monotonic_cst, or of the other terms."
+        )
+    if not found:
+        raise ValueError(f"monotonic_cst names {name!r}, which has no term in the model; leave it out.")
+    return found[0]
+
+
+def _columns(layout: Layout, term: Term) -> set[str]:
+    """The columns that a term depends on; none for the flag of missing values, which has no direction."""
+    found = set() if term.numeric is None else set(layout.numerics[term.numeric].columns)
+    for factor in term.factors:
+        source = layout.blocks[factor.block].source
+        if source is not None and not isinstance(layout.sources[source], Flag):
+            found |= set(factor.columns)
+    return found
+
+
+def _text(layout: Layout, term: Term) -> str:
+    if not term.factors:
+        return "a term without coefficient"
+    return " * ".join(repr(layout.blocks[factor.block].name) for factor in term.factors)
+
+
+def _check_order(column: Column) -> None:
+    if column.kind is not Kind.BOOLEAN and not isinstance(column.series.dtype, nw.Enum):
+        raise ValueError(
+            f"monotonic_cst names {column.name!r}, whose categories have no order; make it an ordered Categorical "
+            "(pandas) or an Enum (polars), or leave it out."
+        )
+
+
+def _trend_of(layout: Layout, term: Term, name: str) -> int:
+    """Whether the numeric factor of a term rises (1) or falls (-1) with a column; a `ValueError` for neither."""
+    assert term.numeric is not None
+    numeric = layout.numerics[term.numeric]
+    moving = [node for node in numeric.nodes if columns_read(node)]
+    constants = [float(evaluate(node, {})) for node in numeric.nodes if not columns_read(node)]
+    trend = int(np.sign(np.prod(constants))) * _trend(moving[0]) if len(moving) == 1 else 0
+    if trend == 0:
+        raise ValueError(
+            f"monotonic_cst names {name!r}, and {numeric.label} need not rise or fall with it; use the column itself, "
+            "or its log, sqrt or exp."
+        )
+    return trend
+
+
+def _trend(node: Node) -> int:
+    match node:
+        case ColumnRef():
+            return 1
+        case Call():
+            return 0 if node.function == "abs" else _trend(node.argument)
+        case Binary(operator="+" | "-" | "*" | "/"):
+            is_right = bool(columns_read(node.right))
+            if is_right == bool(columns_read(node.left)):
+                return 0
+            moving, other = (node.right, node.left) if is_right else (node.left, node.right)
+            falls = is_right and node.operator == "-"
+            if node.operator in "*/":
+                by = float(evaluate(other, {}))
+                if by == 0.0 or (is_right and node.operator == "/"):
+                    return 0
+                falls = by < 0.0
+            return -_trend(moving) if falls else _trend(moving)
+    return 0

@@ -1,0 +1,251 @@
+"""`to_terms`: the one place where the fitted state of a wide model becomes what exports are made of (`records`).
+
+Count effects are added to the categories that they belong to; dropped terms, which contribute 0, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.codes import UNSEEN
+from tabsym.design.formula import ColumnRef
+from tabsym.design.layout import Layout, Term
+from tabsym.design.polynomial import columns_read
+from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
+from tabsym.losses import kernels as losses
+from tabsym.models.explain import term_name
+from tabsym.models.model import WideModel
+from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.warn import warn_user
+
+MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
+"""What numeric columns are that hold no plain numbers, by their measure in words."""
+
+
+def to_terms(model: Any) -> ModelTerms:
+    """The terms of a fitted wide model.
+
+    Parameters
+    ----------
+    model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+
+    Raises
+    ------
+    TypeError
+        It is another estimator.
+    ValueError
+        A term depends on more than codes and numbers.
+    """
+    if not isinstance(getattr(model, "model_", None), WideModel):
+        check_is_fitted(model)
+        raise TypeError(f"{type(model).__name__} is no wide model; its terms are not those of a sum.")
+    if model.handle_unknown == "similar":
+        name = next((one.name for one in model.model_.layout.blocks if len(one.columns) == 1), "of a column")
+        raise ValueError(
+            f"handle_unknown='similar' estimates an unknown category of the term {name!r} from its whole row, which is "
+            "no lookup; set_params(handle_unknown='neutral') to export the model without it."
+        )
+    if getattr(model, "_had_offset", False):
+        warn_user(
+            f"{type(model).__name__} was fitted with offset=, which an export does not hold; add it to the linear "
+            "predictor, or fit with offset_column."
+        )
+    fitted: WideModel = model.model_
+    builder = _Builder(fitted)
+    terms = builder.terms()
+    checked = builder.checked() if model.handle_unknown == "error" else ()
+    return _used(
+        ModelTerms(
+            fitted.n_outputs,
+            _link(fitted),
+            getattr(model, "classes_", None),
+            builder.kinds(getattr(model, "_moments", {})),
+            tuple(builder.codings),
+            tuple(builder.tables),
+            tuple(terms),
+            getattr(model, "_offset_column", None),
+            checked,
+            tuple(map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)]))),
+        )
+    )
+
+
+def _link(model: WideModel) -> str:
+    if model.loss.log_link:
+        return "log"
+    return {losses.LOGISTIC: "logit", losses.MULTINOMIAL: "softmax"}.get(model.loss.code, "identity")
+
+
+class _Builder:
+    """Builds the records of a model's layout."""
+
+    def __init__(self, model: WideModel) -> None:
+        self.model, self.layout = model, model.layout
+        self.codings: list[Coding] = []
+        self.tables: list[Lookup] = []
+        self._coding_of: dict[int, int] = {}  # source -> coding
+        self._table_of: dict[int, int] = {}  # block -> table
+
+    def terms(self) -> list[TermRecord]:
+        """The terms; count effects are added to their categories."""
+        found = [self._term(term) for term in self.layout.terms]
+        return self._with_counts(found)
+
+    def kinds(self, moments: dict[str, str]) -> dict[str, str]:
+        """What each column is; `moments`: the measures of numeric columns of dates or durations."""
+        found = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.layout.number_columns}
+        for source in self.layout.sources:
+            if isinstance(source, Symbols):
+                found |= dict.fromkeys(source.columns, "category")
+        return found
+
+    def checked(self) -> tuple[tuple[str, int], ...]:
+        """The categorical columns that are looked up by themselves, as the check of unknown categories goes."""
+        found = []
+        for read in self.layout.reads:
+            source = self.layout.blocks[read.block].source
+            if source is not None and isinstance(self.layout.sources[source], Symbols):
+                found.append((read.columns[0], self._coding(source)))
+        return tuple(dict.fromkeys(found))
+
+    def _term(self, term: Term) -> TermRecord:
+        lookups = tuple(LookupFactor(self._table(one.block), one.columns, one.component) for one in term.factors)
+        return TermRecord(term_name(self.layout, term), term.constant, self._numbers(term), lookups)
+
+    def _numbers(self, term: Term) -> tuple[NumberFactor, ...]:
+        if term.numeric is None:
+            return ()
+        numeric = self.layout.numerics[term.numeric]
+        if numeric.missing_ok and isinstance(numeric.nodes[0], ColumnRef):
+            return (NumberFactor(numeric.nodes[0], self.model.numerics[term.numeric].mean),)
+        return tuple(NumberFactor(node) for node in numeric.nodes)
+
+    def _table(self, block: int) -> int:
+        if block not in self._table_of:
+            self.tables.append(self._lookup(block))
+            self._table_of[block] = len(self.tables) - 1
+        return self._table_of[block]
+
+    def _lookup(self, index: int) -> Lookup:
+        block, own = self.layout.blocks[index], self.layout.coefs(index)
+        values = self.model.theta[own].reshape(-1, block.rank, self.model.n_outputs)
+        rows, default = self.model.counts[own][:: block.rank], self.model.neutral(index)
+        certain = self.model.certainty
+        sd = None if certain is None else certain.sd[own].reshape(values.shape)
+        if block.source is None:
+            return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows, sd)
+        source = self.layout.sources[block.source]
+        if isinstance(source, Rarity):  # by category, of the count that each has
+            codings, codes = self._positions(source.of)
+            bins = source.codes(np.append(np.arange(len(codes), dtype=np.int32), np.int32(UNSEEN)))
+            values = values[bins]
+            rows = np.zeros(len(codes), dtype=np.int64)
+            return Lookup(block.name, codings, codes, values[:-1], values[-1], rows)
+        codings, codes = self._positions(block.source)
+        if isinstance(source, Flag):  # two codes: missing, and any number
+            values, rows = np.concatenate([values, np.zeros_like(values)]), np.append(rows, 0)
+            sd = None if sd is None else np.concatenate([sd, np.full_like(sd, np.nan)])
+        return Lookup(block.name, codings, codes, values, default, rows, sd)
+
+    def _positions(self, index: int) -> tuple[tuple[int, ...], NDArray[np.int32]]:
+        """The codings of a source's positions, and its combinations (m, positions)."""
+        source = self.layout.sources[index]
+        if isinstance(source, Crossing):
+            left, right = source.interaction.pairs()
+            codings, codes = self._positions(source.left)
+            others, last = self._positions(source.right)
+            return codings + others, np.column_stack([codes[left], last[right]]).astype(np.int32)
+        coding = self._coding(index)
+        return (coding,), np.arange(len(self.codings[coding]), dtype=np.int32)[:, None]
+
+    def _coding(self, index: int) -> int:
+        if index not in self._coding_of:
+            source = self.layout.sources[index]
+            if isinstance(source, Symbols):
+                made = Coding(categories=source.alphabet.symbols)
+            elif isinstance(source, Bins):
+                made = Coding(bounds=source.bounds, missing=source.missing)
+            else:
+                assert isinstance(source, Flag)
+                made = Coding(bounds=np.empty(0), missing=True)
+            self.codings.append(made)
+            self._coding_of[index] = len(self.codings) - 1
+        return self._coding_of[index]
+
+    def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
+        """The terms with count effects added to the lookup of the same combinations."""
+        counts = {table: block for block, table in self._table_of.items() if _is_count(self.layout, block)}
+        kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
+        for term in terms:
+            for factor in term.lookups:
+                if factor.table in counts:
+                    self._add_count(kept, term, factor, counts[factor.table])
+        return kept
+
+    def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
+        rarity = self.layout.sources[self.layout.blocks[block].source or 0]
+        assert isinstance(rarity, Rarity)
+        own = self.tables[factor.table]
+        for index, other in enumerate(kept):
+            alone = len(other.lookups) == 1 and not other.numbers and other.lookups[0].columns == factor.columns
+            if alone and self._source_of(other.lookups[0].table) == rarity.of:
+                table = self.tables[other.lookups[0].table]
+                self.tables[other.lookups[0].table] = replace(
+                    table,
+                    values=other.constant * table.values + term.constant * own.values,
+                    default=other.constant * table.default + term.constant * own.default,
+                )
+                kept[index] = replace(other, constant=1.0)
+                return
+        kept.append(term)
+
+    def _source_of(self, table: int) -> int | None:
+        block = next(block for block, index in self._table_of.items() if index == table)
+        return self.layout.blocks[block].source
+
+
+def _is_count(layout: Layout, block: int) -> bool:
+    source = layout.blocks[block].source
+    return source is not None and isinstance(layout.sources[source], Rarity)
+
+
+def _used(found: ModelTerms) -> ModelTerms:
+    """Without terms that are 0 in every row, and the tables, codings and columns that only these use."""
+    terms = [term for term in found.terms if not any(_is_zero(found.tables[one.table], one) for one in term.lookups)]
+    tables = sorted({one.table for term in terms for one in term.lookups})
+    codings = sorted(
+        {coding for table in tables for coding in found.tables[table].codings} | {coding for _, coding in found.checked}
+    )
+    new_table, new_coding = _numbered(tables), _numbered(codings)
+    names = {name for term in terms for one in term.lookups for name in one.columns} | {
+        name for name, _ in found.checked
+    }
+    names |= {name for term in terms for one in term.numbers for name in (ref.name for ref in columns_read(one.node))}
+    return replace(
+        found,
+        columns={name: kind for name, kind in found.columns.items() if name in names},
+        codings=tuple(found.codings[one] for one in codings),
+        tables=tuple(
+            replace(found.tables[one], codings=tuple(new_coding[coding] for coding in found.tables[one].codings))
+            for one in tables
+        ),
+        terms=tuple(
+            replace(term, lookups=tuple(replace(one, table=new_table[one.table]) for one in term.lookups))
+            for term in terms
+        ),
+        checked=tuple((name, new_coding[coding]) for name, coding in found.checked),
+    )
+
+
+def _is_zero(table: Lookup, factor: LookupFactor) -> bool:
+    return not table.values[:, factor.component].any() and not table.default[factor.component].any()
+
+
+def _numbered(indices: Sequence[int]) -> dict[int, int]:
+    return {index: number for number, index in enumerate(indices)}

@@ -1,0 +1,150 @@
+"""``tabsym export`` and ``tabsym predict``, of saved models and of winners of comparisons."""
+
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import tabsym.export
+from tabsym import WideClassifier, WideRegressor, save
+from tabsym.cli import main
+from tabsym.compare.comparison import train_best
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.metrics import choose_metric
+from tabsym.compare.prepare import Columns, prepare
+from tabsym.compare.reading import ReadOptions
+from tabsym.compare.splits import Plan
+from tabsym.export import from_spec, to_spec, to_sql
+from tests.excel_formulas import Book
+
+PLAN = Plan("random", None, 2, 1, 0)
+
+
+def sales(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "store": rng.integers(1, 30, n),
+            "colour": rng.choice(["red", "blue"], n),
+            "at": (pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 600, n), unit="D")).strftime(
+                "%Y-%m-%d"
+            ),
+            "price": np.where(rng.random(n) < 0.1, np.nan, rng.gamma(2.0, 9.0, n)),
+            "days": rng.integers(1, 9, n),
+        }
+    )
+    frame["sold"] = rng.poisson(frame["days"] * (1 + (frame["colour"] == "red") + frame["store"] % 3))
+    return frame
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X = sales().drop(columns=["sold", "days", "at"])
+    y = np.where(sales()["sold"] > 8, "many", "few")
+    model = WideClassifier(categorical_features=["store", "colour"]).fit(X, y)
+    return model, X, save(model, tmp_path / "best.tabsym")
+
+
+def test_export_writes_each_kind(saved, tmp_path, capsys):
+    model, X, path = saved
+    for to in ("json", "sql", "xlsx"):
+        assert main(["export", str(path), "--to", to]) == 0
+        assert capsys.readouterr().out == f"{tmp_path / 'best'}.{to}\n"
+    spec = json.loads((tmp_path / "best.json").read_text())
+    assert spec == json.loads(json.dumps(to_spec(model)))
+    assert (from_spec(spec).predict(X) == model.predict(X)).all()
+    assert (tmp_path / "best.sql").read_text(encoding="utf-8") == to_sql(model)
+    book = Book(tmp_path / "best.xlsx")
+    book.type_in({"store": 3, "colour": "red", "price": 10.0})
+    row = pd.DataFrame({"store": [3], "colour": ["red"], "price": [10.0]})
+    assert book.result("linear predictor") == pytest.approx(model.decision_function(row)[0])
+    own = tmp_path / "other.txt"
+    assert main(["export", str(path), "--to", "sql", "--table", "x.y", "--dialect", "spark", "--out", str(own)]) == 0
+    assert own.read_text(encoding="utf-8") == to_sql(model, "x.y", "spark")
+
+
+def test_export_says_what_is_wrong(saved, tmp_path, capsys):
+    _, _, path = saved
+    for arguments, words in (
+        (["--to", "json", "--dialect", "spark"], "--dialect is for --to sql; leave it out"),
+        (["--to", "xlsx", "--table", "t"], "--table is for --to sql; leave it out"),
+        (["--to", "sql", "--dialect", "oracle"], "dialect='oracle' is not known"),
+    ):
+        assert main(["export", str(path), *arguments]) == 2
+        assert words in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "nowhere.skops"), "--to", "json"]) == 2
+    assert "nowhere.skops" in capsys.readouterr().err
+
+
+def test_onnx_is_said_where_it_is_absent(saved, capsys, monkeypatch):
+    _, _, path = saved
+    monkeypatch.delattr(tabsym.export, "to_onnx", raising=False)
+    assert main(["export", str(path), "--to", "onnx"]) == 2
+    assert "--to onnx is not there in this version; use --to json" in capsys.readouterr().err
+
+
+def test_predict_writes_the_rows_with_their_predictions(saved, tmp_path, capsys):
+    model, X, path = saved
+    table, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    X.to_csv(table, index=False)
+    assert main(["predict", str(path), str(table)]) == 0
+    text = capsys.readouterr().out
+    assert main(["predict", str(path), str(table), "--out", str(out)]) == 0
+    assert out.read_text() == text and capsys.readouterr().out == ""
+    found = pd.read_csv(out)
+    assert list(found) == [*X, "probability_few", "probability_many", "prediction"]
+    assert (found["prediction"] == model.predict(X)).all()
+    np.testing.assert_allclose(found["probability_many"], model.predict_proba(X)[:, 1], rtol=1e-12)
+    X.assign(prediction=1).to_csv(table, index=False)
+    assert main(["predict", str(path), str(table)]) == 2
+    assert "has a column 'prediction'" in capsys.readouterr().err
+
+
+def winner(frame, target, task, *, reading=None, name="wide", **roles):
+    prepared = prepare(frame, target, task=task, reading=reading, roles=Columns(**roles))
+    return train_best(all_contenders()[name], prepared, PLAN, choose_metric(task, None), None, 0, 1)
+
+
+@pytest.mark.parametrize("task", ["count", "regression", "binary"])
+def test_winners_of_comparisons(task, tmp_path):
+    frame = sales()
+    frame = frame if task != "binary" else frame.assign(sold=np.where(frame["sold"] > 8, "many", "few"))
+    roles = {"count": {"exposure": "days"}, "regression": {"offset": "days"}, "binary": {}}[task]
+    best = winner(frame, "sold", task, reading=ReadOptions(categorical=["store"]), **roles)
+    new = sales(seed=1)
+    path = best.save(tmp_path / "best.tabsym")
+    if task == "regression" and best.estimator.loss_ != "squared_error":
+        with pytest.raises(ValueError, match="log link plus the offset 'days'"):
+            to_spec(best)
+        return
+    assert main(["export", str(path), "--to", "json"]) == 0
+    scorer = from_spec(json.loads((tmp_path / "best.json").read_text()))
+    base = duckdb.connect()
+    base.register("given", new.assign(number=range(len(new))))
+    base.execute("CREATE TABLE rows AS SELECT * FROM given")
+    base.execute(to_sql(best))
+    view = base.execute("SELECT prediction FROM rows_prediction ORDER BY number").df()["prediction"]
+    expected = best.predict(new)
+    if task == "binary":
+        assert (scorer.predict(new) == expected).all() and (view == expected).all()
+        np.testing.assert_allclose(scorer.predict_proba(new), best.predict_proba(new), atol=1e-12)
+    else:
+        np.testing.assert_allclose(scorer.predict(new), expected, rtol=1e-10)
+        np.testing.assert_allclose(view, expected, rtol=1e-10)
+
+
+def test_winners_that_read_text_are_refused():
+    money = sales().assign(price=[f"${one:,.2f}" for one in sales()["sold"] * 100.5])
+    with pytest.raises(ValueError, match=r"Column 'price' was read from text such as '\$.*', which an export does not"):
+        to_spec(winner(money, "sold", "count"))
+    with pytest.raises(ValueError, match="'red' of column 'colour' were read as missing"):
+        to_spec(winner(sales(), "sold", "count", reading=ReadOptions(na_values={"colour": ["red"]})))
+    with pytest.raises(TypeError, match="is no wide model"):
+        to_spec(winner(sales(), "sold", "count", name="constant"))
+
+
+def test_a_regressor_without_names_predicts_by_the_command(tmp_path):
+    model = WideRegressor(loss="squared_error").fit(np.arange(40.0).reshape(-1, 2), np.arange(20.0))
+    assert from_spec(to_spec(model)).predict(np.array([[4.0, 5.0]]))[0] == model.predict([[4.0, 5.0]])[0]

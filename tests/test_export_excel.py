@@ -1,0 +1,161 @@
+"""`to_excel`: rate tables whose formulas score a row, evaluated by `excel_formulas`."""
+
+import datetime as dt
+import sys
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from tabsym import DateParts, WideClassifier, WideRegressor
+from tabsym.export import to_excel
+from tests.excel_formulas import Book
+from tests.exported import MODELS, fitted, new_rows, scores, table, target
+from tests.formulas import random_formula, random_table
+
+
+def cells(row):
+    """A row as a person types it: empty cells where values are missing."""
+    found = {}
+    for name, value in row.items():
+        if pd.isna(value) or value == "":
+            found[name] = None
+        elif isinstance(value, pd.Timestamp):
+            found[name] = value.to_pydatetime()
+        else:
+            found[name] = value.item() if isinstance(value, np.generic) else value
+    return found
+
+
+def check(model, X, path, rows):
+    book = Book(to_excel(model, path))
+    expected, classes = scores(model, X), model.predict(X)
+    size = np.std(expected) + 1.0
+    for row in rows:
+        book.type_in(cells(X.iloc[row]))
+        own = np.atleast_1d(expected[row])
+        if hasattr(model, "classes_") or len(own) > 1:
+            found = [book.result("linear predictor", 2 + output) for output in range(len(own))]
+            np.testing.assert_allclose(found, own, rtol=0, atol=1e-10 * size)
+        label = book.result("prediction")
+        if hasattr(model, "classes_"):
+            assert type(label)(classes[row]) == label
+            if hasattr(model, "predict_proba"):
+                shares = [book.result("probability", 2 + place) for place in range(len(model.classes_))]
+                np.testing.assert_allclose(shares, model.predict_proba(X.iloc[[row]])[0], atol=1e-10)
+        else:
+            assert label == pytest.approx(expected[row], abs=1e-10 * size)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_row_that_is_typed_in_is_scored(name, tmp_path):
+    new = new_rows()
+    new = new[(new["text"] != "") & new["text"].notna() | (new.index < 30)].reset_index(drop=True)
+    check(fitted(name), new, tmp_path / "rates.xlsx", [0, 5, 8, 12, 26, 30])
+
+
+@pytest.mark.filterwarnings("ignore:The formula of", "ignore:.* ended short of the optimum")
+@pytest.mark.parametrize("seed", range(300, 315))
+def test_random_formulas(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    tree, X, new = random_formula(rng), random_table(rng, 100), random_table(rng, 20)
+    y = X["x"] + (X["a"] == "k") + rng.normal(size=len(X)) / 3
+    new.loc[:2, "a"], new.loc[2:4, "c"], new.loc[3, "b"] = "zz", "zz", None
+    model = WideRegressor(str(tree), loss="squared_error", max_iter=5).fit(X, y)
+    check(model, new, tmp_path / "rates.xlsx", range(6))
+
+
+def test_text_is_never_a_formula(tmp_path):
+    names = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "'quoted", "plain", "*", "A", "a"]
+    X = pd.DataFrame({"=1+1": names * 20})
+    y = np.arange(180) % 9
+    model = WideRegressor(loss="squared_error", alpha=0.0).fit(X, y)
+    path = to_excel(model, tmp_path / "rates.xlsx")
+    for sheet in openpyxl.load_workbook(path):
+        for row in sheet.iter_rows():
+            for cell in row:
+                text = str(cell.value)
+                ours = text.startswith(("=IF(", "=SUM", "=$B", "='", "=B", "=C", "=EXP", "=A"))
+                assert cell.data_type != "f" or (ours and not text.startswith("=cmd")), text
+                if cell.value in names[:5]:
+                    assert cell.data_type == "s" and cell.quotePrefix
+    book = Book(path)
+    for place, name in enumerate(names):  # text is matched by case, and without wildcards
+        book.type_in({"=1+1": name})
+        assert book.result("prediction") == pytest.approx(float(place), abs=1e-6)
+
+
+def test_the_sheets_are_rate_tables(tmp_path):
+    X, y = table(), target(table())
+    X = X[["text", "thirds"]].replace({"text": {"": "empty"}})
+    model = WideRegressor(loss="poisson", interactions=None, count_effect=False).fit(X, np.exp(y / 5))
+    path = to_excel(model, tmp_path / "rates.xlsx")
+    book = Book(path)
+    sheet = openpyxl.load_workbook(path)["1 text"]
+    assert [cell.value for cell in sheet[1]] == ["text", "rows", "coefficient", "relativity", "lower", "upper"]
+    own = model.coef_table(level=0.95).query("term == 'text'").reset_index(drop=True)
+    for place, line in own.iterrows():
+        row = [book.cell("1 text", place + 2, column) for column in range(1, 7)]
+        assert row[0] == ("(missing)" if line["category"] is None else line["category"]) and row[1] == line["rows"]
+        np.testing.assert_allclose(
+            np.array(row[2:], dtype=float), [line["value"], np.exp(line["value"]), line["lower"], line["upper"]]
+        )
+    smooth = openpyxl.load_workbook(path)["2 thirds"]
+    assert [cell.value for cell in smooth[1]][-2:] == ["bin 1 above", "bin 1 up to"]
+    frame = model.coefs_["thirds"]
+    highs = [row[-1].value for row in smooth.iter_rows(min_row=2)]
+    assert highs[0] is highs[-1] is None  # of missing values and of the last bin
+    assert highs[1:-1] == pytest.approx(frame["high"][1:-1].tolist(), rel=1e-15)
+
+
+def test_edits_change_the_score(tmp_path):
+    X = pd.DataFrame({"c": ["a", "b"] * 20})
+    path = to_excel(WideRegressor(loss="squared_error").fit(X, [1.0, 3.0] * 20), tmp_path / "rates.xlsx")
+    book = Book(path)
+    book.type_in({"c": "a"})
+    before = book.result("prediction")
+    book.book["1 c"].cell(2, 3).value += 10.0
+    book.type_in({"c": "a"})
+    assert book.result("prediction") == pytest.approx(before + 10.0)
+
+
+def test_parts_of_dates(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"at": pd.Timestamp("2023-12-20") + pd.to_timedelta(rng.integers(0, 10**8, 300), unit="s")})
+    X.loc[3:4, "at"] = pd.NaT
+    y = X["at"].dt.month.fillna(3) + X["at"].dt.hour.fillna(1) / 3 + X["at"].dt.day_of_week.fillna(2)
+    model = make_pipeline(DateParts(), WideRegressor(loss="squared_error")).fit(X, y)
+    check(model, X, tmp_path / "rates.xlsx", [0, 1, 3, 100])
+
+
+def test_what_a_sheet_cannot_hold_is_refused(tmp_path, monkeypatch):
+    def of(values):
+        return WideRegressor(loss="squared_error", alpha=0.0, categorical_features="all").fit(
+            pd.DataFrame({"c": pd.Series(values * 20, dtype=object)}), [0.0, 1.0] * 20
+        )
+
+    for values, words in (
+        (["(missing)", "b"], r"has a category '\(missing\)'"),
+        (["a\x01", "b"], "holds a character that Excel files cannot"),
+        (["a" * 40_000, "b"], "has 40,000 characters"),
+        ([b"a", b"b"], "is no text, number or date"),
+        ([10**15 + 1, 1], "is no text, number or date"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            to_excel(of(values), tmp_path / "rates.xlsx")
+    dates = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+    check(of(dates), pd.DataFrame({"c": pd.Series([*dates, dt.date(2020, 1, 1)])}), tmp_path / "d.xlsx", [0, 1, 2])
+    monkeypatch.setattr("tabsym.export.excel_tables.MAX_ROWS", 2)
+    with pytest.raises(ValueError, match="'c' has 2 coefficients, more than the 1 rows of a sheet"):
+        to_excel(of(["a", "b"]), tmp_path / "rates.xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ModuleNotFoundError, match=r'needs openpyxl: pip install "tabsym\[export\]"'):
+        to_excel(of(["a", "b"]), tmp_path / "rates.xlsx")
+
+
+def test_names_of_sheets(tmp_path):
+    X = pd.DataFrame({"a" * 50: ["x", "y"] * 20, "history[1]/*?:\\'": ["u", "v", "w", "u"] * 10})
+    model = WideClassifier(interactions=None, alpha=0.0).fit(X, [0, 1, 1, 0, 1, 0, 0, 1] * 5)
+    check(model, X, tmp_path / "rates.xlsx", [0, 1, 2])

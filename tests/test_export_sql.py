@@ -1,0 +1,229 @@
+"""`to_sql`: views that predict as the model does, on DuckDB and SQLite, whatever columns and categories are called."""
+
+import datetime as dt
+import sqlite3
+import sys
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+import sqlglot
+from sklearn.pipeline import make_pipeline
+
+from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym.export import to_sql
+from tabsym.export.sql import last_microsecond
+from tests.exported import CATEGORIES, MODELS, close, fitted, in_duckdb, in_sqlite, new_rows, scores, table, target
+from tests.formulas import random_formula, random_table
+
+OTHERS = ["postgres", "snowflake", "bigquery", "tsql", "spark"]
+DATES_AS_NUMBERS = {"slopes", "three classes", "hinge", "online classes"}
+
+
+@pytest.mark.parametrize("engine", [in_duckdb, in_sqlite])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_view_predicts_as_the_model_does(name, engine):
+    model, new = fitted(name), new_rows()
+    if engine is in_sqlite and name in DATES_AS_NUMBERS:
+        with pytest.raises(ValueError, match=r"column 'day' takes dates as numbers.*sqlite"):
+            to_sql(model, dialect="sqlite")
+        return
+    view = engine(to_sql(model), new)
+    assert list(view.columns[: len(new.columns)]) == list(new.columns)
+    expected = scores(model, new)
+    if not hasattr(model, "classes_"):
+        assert close(view["prediction"], expected, model, new)
+        return
+    own = view[[one for one in view if one.startswith("score")]].to_numpy().reshape(expected.shape)
+    assert close(own, expected, model, new)
+    labels = view["prediction"].astype(bool) if model.classes_.dtype == bool else view["prediction"]
+    assert (labels.to_numpy() == model.predict(new)).all()
+    shares = view[[f"probability_{one}" for one in model.classes_]] if hasattr(model, "predict_proba") else None
+    if shares is not None:
+        np.testing.assert_allclose(shares, model.predict_proba(new), rtol=0, atol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore:The formula of", "ignore:.* ended short of the optimum", "ignore:Training stopped")
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_random_formulas(seed):
+    rng = np.random.default_rng(seed)
+    tree, X, new = random_formula(rng), random_table(rng, 100), random_table(rng, 60)
+    y = X["x"] + (X["a"] == "k") + rng.normal(size=len(X)) / 3
+    online = WideSGDRegressor(str(tree), max_iter=2, random_state=0)
+    model = (online if seed % 2 else WideRegressor(str(tree), loss="squared_error", max_iter=5)).fit(X, y)
+    new.loc[:5, "a"], new.loc[3:9, "c"], new.loc[20:25, "b"] = "zz", "zz", None
+    engine = in_sqlite if seed % 10 == 0 else in_duckdb
+    assert close(engine(to_sql(model), new)["prediction"], model.predict(new), model, new)
+
+
+STRANGE = ['"; DROP TABLE "rows"; --', "it''s", "a\\", "b'); DROP TABLE rows; --", "{}", "%s", "\n", "é\u200b", "", "'"]
+
+
+@pytest.mark.parametrize("engine", [in_duckdb, in_sqlite])
+def test_names_and_categories_are_never_code(engine):
+    names = [name for name in STRANGE if name]
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.choice(np.array([*STRANGE, None], dtype=object), 300) for name in names[:5]})
+    X[names[5]] = rng.normal(size=300)
+    y = X[names[5]] + sum(X[name].fillna("-").str.len() / (3 + place) for place, name in enumerate(names[:5]))
+    cross = [(names[0], names[3]), (names[1], names[5])]
+    model = WideRegressor(loss="squared_error", interactions=cross, numeric="quantile").fit(X, y)
+    own = 'rows"; DROP TABLE x; --'
+    view = engine(to_sql(model, own), X, own)
+    assert close(view["prediction"], model.predict(X), model, X)
+    classes = WideClassifier(interactions=None).fit(X, np.array(["it's", 'a"b', "c;--"])[np.digitize(y, [3, 6])])
+    view = engine(to_sql(classes, own), X, own)
+    assert (view["prediction"] == classes.predict(X)).all()
+
+
+def test_each_statement_is_one_of_four():
+    """What is written creates two kinds of things, and fills one; nothing is dropped or replaced."""
+    model = fitted("pairs")
+    heads = {line.split(" ", 2)[0] + " " + line.split(" ", 2)[1] for line in to_sql(model).split(";\n\n")}
+    assert heads == {"CREATE TABLE", "INSERT INTO", "CREATE VIEW"}
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_dialects_that_run_here(dialect):
+    model, new = fitted("two classes"), new_rows()
+    if dialect == "sqlite":
+        model = WideRegressor(loss="squared_error", categorical_features=CATEGORIES).fit(table(), target(table()))
+    text = to_sql(model, "rows", dialect)
+    view = (in_duckdb if dialect == "duckdb" else in_sqlite)(text, new)
+    assert close(view["score" if dialect == "duckdb" else "prediction"], scores(model, new), model, new)
+    assert ("IS NOT DISTINCT FROM" in text) == (dialect == "duckdb")
+
+
+@pytest.mark.parametrize("dialect", OTHERS)
+def test_dialects_by_sqlglot_are_read_by_it(dialect):
+    """Each statement parses in its own dialect, and means what the ANSI one does where DuckDB runs it again."""
+    X, new = table()[["text", "thirds", "flag"]], new_rows()[["text", "thirds", "flag"]]
+    model = WideClassifier(interactions="pairwise", numeric="quantile").fit(X, target(table()) > 2)
+    text = to_sql(model, "rows", dialect)
+    parsed = [one for part in text.split("GO\n") for one in sqlglot.parse(part, read=dialect)]
+    assert all(isinstance(one, (sqlglot.exp.Create, sqlglot.exp.Insert)) for one in parsed if one is not None)
+    assert not any(isinstance(one, sqlglot.exp.Command) for one in parsed)
+    if dialect != "tsql":  # whose types and collations DuckDB has not
+        again = ";\n".join(one.sql(dialect="duckdb") for one in parsed if one is not None)
+        assert close(in_duckdb(again, new)["score"], model.decision_function(new), model, new)
+    else:
+        assert "NVARCHAR(4000)" in text and "COLLATE Latin1_General_BIN2" in text and "\nGO\n" in "\n" + text
+
+
+def test_a_missing_library_and_wrong_arguments(monkeypatch):
+    model = fitted("offset")
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    with pytest.raises(ModuleNotFoundError, match=r'needs sqlglot: pip install "tabsym\[export\]"'):
+        to_sql(model, dialect="spark")
+    assert to_sql(model)
+    with pytest.raises(ValueError, match=r"dialect='oracle' is not known; use one of 'ansi'"):
+        to_sql(model, dialect="oracle")
+
+
+def test_what_a_view_cannot_do_is_refused():
+    X, y = table(), target(table())
+    error = WideRegressor(loss="squared_error", handle_unknown="error", interactions=None)
+    with pytest.raises(ValueError, match=r"handle_unknown='error' raises an error for unknown categories of column 't"):
+        to_sql(error.fit(X[["text", "thirds"]], y))
+    with pytest.raises(ValueError, match="a column 'Prediction', as the view would have"):
+        to_sql(WideRegressor(loss="squared_error").fit(X[["text"]].set_axis(["Prediction"], axis=1), y))
+    times = pd.DataFrame({"c": pd.Series([dt.time(8), dt.time(9)] * 150, dtype=object)})
+    with pytest.raises(ValueError, match=r"Column 'c' holds datetime\.time\(8, 0\), for which SQL has no literal"):
+        to_sql(WideRegressor(loss="squared_error", alpha=0.0).fit(times, y))
+    spans = pd.DataFrame({"d": pd.to_timedelta(np.arange(300), unit="s")})
+    with pytest.raises(ValueError, match="Column 'd' holds durations"):
+        to_sql(WideRegressor(loss="squared_error").fit(spans, np.arange(300.0)))
+    nul = pd.DataFrame({"c": ["a\0b", "c"] * 150})
+    with pytest.raises(ValueError, match="holds a NUL character"):
+        to_sql(WideRegressor(loss="squared_error", alpha=0.0).fit(nul, y))
+
+
+def test_class_names_that_differ_in_case_only():
+    """Names of columns that an engine takes for the same are told apart by numbers."""
+    X = table()[["text", "whole", "normal"]]
+    model = WideClassifier(interactions=None).fit(X, np.array(["A", "a", "B"])[np.digitize(target(table()), [1, 3])])
+    view = in_duckdb(to_sql(model), X)
+    assert {"probability_A", "probability_a_2", "probability_B"} <= set(view)
+    np.testing.assert_allclose(view[["probability_A", "probability_B", "probability_a_2"]], model.predict_proba(X))
+
+
+def test_extreme_scores_neither_overflow_nor_vanish():
+    model = WideClassifier("a[c] + b[1]", alpha=0.0).fit(pd.DataFrame({"c": list("uvuv")}), [0, 1, 1, 0])
+    model = model.with_coefs({"a": {"u": 5000.0, "v": -5000.0}})
+    X = pd.DataFrame({"c": ["u", "v", None]})
+    for engine in (in_duckdb, in_sqlite):
+        np.testing.assert_allclose(engine(to_sql(model), X)["probability_1"], model.predict_proba(X)[:, 1], atol=1e-12)
+
+
+def test_missing_numbers_without_a_fill_and_nan():
+    """In a formula they give NULL; NaN of DuckDB is missing in bins."""
+    X = pd.DataFrame({"c": ["a", "b"] * 50, "x": np.arange(100.0)})
+    model = WideRegressor("w[c] * x + b[1]", loss="squared_error").fit(X, X["x"])
+    assert in_duckdb(to_sql(model), X.assign(x=X["x"].where(X["x"] > 5)))["prediction"].isna().sum() == 6
+    smooth = WideRegressor(loss="squared_error").fit(X.assign(x=X["x"].where(X["x"] > 5)), X["x"])
+    base = duckdb.connect()
+    base.execute("CREATE TABLE rows (c VARCHAR, x DOUBLE); INSERT INTO rows VALUES ('a', 'NaN'), ('a', NULL)")
+    base.execute(to_sql(smooth))
+    first, second = (row[0] for row in base.execute("SELECT prediction FROM rows_prediction").fetchall())
+    assert first == second == pytest.approx(smooth.predict(pd.DataFrame({"c": ["a"], "x": [np.nan]}))[0], rel=1e-12)
+
+
+def test_parts_of_dates():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"at": pd.Timestamp("2023-12-20") + pd.to_timedelta(rng.integers(0, 10**8, 400), unit="s")})
+    X.loc[3:6, "at"] = pd.NaT
+    y = X["at"].dt.month.fillna(3) + X["at"].dt.hour.fillna(1) / 3 + X["at"].dt.day_of_week.fillna(2)
+    for numeric in ("smooth", "linear"):
+        model = make_pipeline(DateParts(), WideRegressor(loss="squared_error", numeric=numeric)).fit(X, y)
+        view = in_duckdb(to_sql(model), X)
+        np.testing.assert_allclose(view["prediction"], model.predict(X), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"Column 'at' holds dates \(moments\), of which .* bigquery has no text"):
+        to_sql(model, dialect="bigquery")
+    text = X.assign(at=X["at"].dt.strftime("%d.%m.%Y %H:%M"))
+    model = make_pipeline(DateParts(), WideRegressor(loss="squared_error")).fit(text, y)
+    with pytest.raises(ValueError, match=r"Column 'at' holds dates \(%d\.%m\.%Y %H:%M\)"):
+        to_sql(model)
+
+
+def test_moments_at_the_bounds_of_bins():
+    """Bounds are moments of rows: the last microsecond whose days, rounded, are not above."""
+    rng = np.random.default_rng(0)
+    micro = rng.integers(-(10**15), 2 * 10**15, 2000)
+    per_day = 86_400 * 10**6
+    for one in micro.tolist():
+        days = one // per_day + one % per_day / per_day
+        last = last_microsecond(days)
+        assert last >= one and last // per_day + last % per_day / per_day == days
+        after = last + 1
+        assert after // per_day + after % per_day / per_day > days
+    X = pd.DataFrame({"t": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 10**13, 500), unit="us")})
+    model = WideRegressor(loss="squared_error", numeric="quantile").fit(X, rng.normal(size=500))
+    assert close(in_duckdb(to_sql(model), X)["prediction"], model.predict(X), model, X)
+
+
+def test_a_schema_and_an_empty_table():
+    model = fitted("offset")
+    base = duckdb.connect()
+    base.register("given", new_rows())
+    base.execute('CREATE SCHEMA "of sales"; CREATE TABLE "of sales"."rows" AS SELECT * FROM given LIMIT 0')
+    base.execute(to_sql(model, "of sales.rows"))
+    assert base.execute('SELECT * FROM "of sales"."rows_prediction"').fetchall() == []
+
+
+def test_dates_of_python_and_large_numbers():
+    X = pd.DataFrame({"n": [2**53 + 1, 2**53, -5] * 40, "d": [dt.date(2024, 2, 29), dt.date(1900, 1, 1), None] * 40})
+    model = WideRegressor(loss="squared_error", categorical_features="all", alpha=0.0, interactions=None)
+    model.fit(X, [1.0, 2.0, 3.0] * 40)
+    base = duckdb.connect()
+    base.execute("CREATE TABLE rows (n BIGINT, d DATE)")
+    base.execute(
+        "INSERT INTO rows VALUES (9007199254740993, '2024-02-29'), (9007199254740992, '1900-01-01'), (-5, NULL)"
+    )
+    base.execute(to_sql(model))
+    found = [row[0] for row in base.execute("SELECT prediction FROM rows_prediction ORDER BY prediction").fetchall()]
+    np.testing.assert_allclose(found, model.predict(X[:3]), rtol=1e-12)
+
+
+def test_sqlite_of_python_is_new_enough_for_ansi():
+    assert sqlite3.sqlite_version_info >= (3, 39)

@@ -1,0 +1,189 @@
+"""``fixed``: terms with given coefficients are an offset in the fit and a term of the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from tabsym import WideClassifier, WideRegressor, load, save
+
+REGION = {"north": 0.5, "south": -0.25, "east": 0.0}
+PLAIN = {"interactions": None}
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "region": rng.choice(["north", "south", "east", "west"], n),
+            "shop": rng.choice([f"s{index}" for index in range(8)], n),
+            "price": rng.gamma(2.0, 1.0, n),
+            "k": rng.integers(0, 3, n),
+        }
+    )
+    eta = X["region"].map(REGION).fillna(0.0) + 0.3 * (X["shop"] == "s1") - 0.2 * X["price"]
+    return X, eta.to_numpy(), rng
+
+
+def target(kind, loss, eta, rng):
+    if kind is WideClassifier:
+        return rng.random(len(eta)) < 1 / (1 + np.exp(-eta))
+    return rng.poisson(np.exp(eta)).astype(float) if loss == "poisson" else eta + rng.normal(size=len(eta))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (WideRegressor, {"loss": "squared_error"}),
+        (WideRegressor, {"loss": "poisson"}),
+        (WideRegressor, {"loss": "poisson", "alpha": 0.0, "n_posterior_samples": 8}),
+        (WideClassifier, {}),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fixed_term_is_an_offset_with_a_name(kind, options, weighted):
+    X, eta, rng = table()
+    y = target(kind, options.get("loss"), eta, rng)
+    weight = rng.integers(0, 3, len(y)).astype(float) if weighted else None
+    added = X["region"].map(REGION).fillna(0.0).to_numpy()
+    own = rng.normal(0, 0.1, len(y))
+    fixed = kind(fixed={"region": REGION}, **options | PLAIN).fit(X, y, weight, offset=own)
+    offset = kind(**options | PLAIN).fit(X.drop(columns="region"), y, weight, offset=own + added)
+    expected = offset.explain(X.drop(columns="region")).sum(axis=1) + added
+    made = fixed.explain(X)
+    assert np.allclose(made.sum(axis=1), expected, rtol=0, atol=1e-12)
+    assert (made["region"] == added).all()
+    frame = fixed.coefs_["region"]
+    assert frame["value"].to_dict() == REGION
+    assert (frame["sd"] == 0.0).all()
+    used = X["region"] if weight is None else X["region"][weight > 0]
+    assert frame["rows"].to_dict() == {name: int((used == name).sum()) for name in REGION}
+    assert "region" not in fixed.variances_.index
+    assert fixed.aic_ == pytest.approx(offset.aic_, rel=1e-9)
+    line = next(line for line in fixed.summary().splitlines() if line.startswith("region"))
+    assert "fixed" in line
+    assert "region" not in "".join(line for line in fixed.summary().splitlines() if line.startswith("dropped"))
+    assert fixed.feature_importances_[0] > 0.0
+    new = X.head(3).assign(region=["north", "never seen", None])
+    assert np.allclose(fixed.explain(new)["region"], [0.5, 0.0, 0.0])
+    contrast = fixed.contrast("region", "north", "south")
+    assert contrast["value"] == 0.75
+    assert contrast["sd"] == 0.0
+    if "n_posterior_samples" in options:
+        found, sd = fixed.predict(new, return_std=True, offset=np.zeros(3))
+        other, other_sd = offset.predict(new.drop(columns="region"), return_std=True, offset=np.zeros(3))
+        assert (sd / found).tolist() == pytest.approx((other_sd / other).tolist())
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_what_a_fit_found_can_be_fixed(loss):
+    """Categories, bins, numbers as categories: as `coefs_` has them, with other columns fitted as before."""
+    X, eta, rng = table()
+    X.loc[::9, "price"] = np.nan
+    y = target(WideRegressor, loss, eta, rng) if loss == "squared_error" else rng.poisson(1.0, len(X)).astype(float)
+    options = {"loss": loss, "alpha": 0.01, "tol": 1e-8, "categorical_features": ["region", "shop", "k"]} | PLAIN
+    first = WideRegressor(**options).fit(X, y)
+    given = {name: first.coefs_[name] for name in ("price", "k")} | {"region": first.coefs_["region"]["value"]}
+    second = WideRegressor(fixed=given, **options).fit(X, y)
+    assert second.predict(X) == pytest.approx(first.predict(X), abs=1e-6)
+    for name in given:
+        assert second.coefs_[name]["value"].to_dict() == first.coefs_[name]["value"].to_dict()
+        assert second.coefs_[name]["rows"].to_dict() == first.coefs_[name]["rows"].to_dict()
+    assert second.coefs_["price"][["low", "high"]].equals(first.coefs_["price"][["low", "high"]])
+
+
+def test_a_slope_and_terms_of_formulas():
+    X, eta, rng = table()
+    y = target(WideRegressor, "squared_error", eta, rng)
+    options = {"loss": "squared_error"} | PLAIN
+    slope = WideRegressor(fixed={"price": -0.2}, **options).fit(X, y)
+    beside = WideRegressor(**options).fit(X.drop(columns="price"), y, offset=-0.2 * X["price"])
+    expected = beside.explain(X.drop(columns="price")).sum(axis=1) - 0.2 * X["price"]
+    assert np.allclose(slope.predict(X), expected, atol=1e-12)
+    assert slope.explain(X).sum(axis=1).to_numpy() == pytest.approx(slope.predict(X), abs=1e-12)
+    assert slope.coefs_["price"]["value"].tolist() == [-0.2]
+    frame = X.assign(y=y)
+    fixed = {"w": REGION, "s": -0.2}
+    text = "y ~ w[region] + v[shop] + 2*s[1]*log(price) + b[1]"
+    formula = WideRegressor(text, loss="squared_error", fixed=fixed).fit(frame)
+    added = X["region"].map(REGION).fillna(0.0) - 0.4 * np.log(X["price"])
+    other = WideRegressor("y ~ v[shop] + b[1]", loss="squared_error").fit(frame, offset=added)
+    assert np.allclose(formula.explain(frame).sum(axis=1), other.explain(frame).sum(axis=1) + added, atol=1e-12)
+    product = WideRegressor("y ~ w[region] + v[shop]*u[k] + b[1]", loss="squared_error", fixed={"w": REGION}).fit(frame)
+    assert product.coefs_["w"]["value"].to_dict() == REGION
+    assert np.isfinite(product.predict(frame)).all()
+
+
+def test_several_classes_have_a_number_each():
+    X, _, rng = table()
+    y = rng.choice(list("abc"), len(X))
+    given = {"north": [0.5, 0.0, -0.5], "south": (0.0, 1.0, 0.0)}
+    model = WideClassifier(fixed={"region": given, "k": [0.1, 0.0, 0.0]}, **PLAIN).fit(X, y)
+    added = np.array([given.get(name, [0.0] * 3) for name in X["region"]]) + np.outer(X["k"], [0.1, 0.0, 0.0])
+    other = WideClassifier(**PLAIN).fit(X[["shop", "price"]], y, offset=added)
+    assert np.allclose(model.predict_proba(X), other.predict_proba(X[["shop", "price"]], offset=added), atol=1e-9)
+    again = WideClassifier(fixed={"region": model.coefs_["region"], "k": [0.1, 0.0, 0.0]}, **PLAIN).fit(X, y)
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    with pytest.raises(ValueError, match="3 finite numbers, one for each class"):
+        WideClassifier(fixed={"region": REGION}).fit(X, y)
+
+
+def test_interactions_leave_fixed_columns_out():
+    X, _, rng = table(2_000)
+    same = (X["region"] == "north") == (X["shop"] < "s4")
+    y = same * 3.0 + rng.normal(size=len(X))
+    free = WideRegressor(loss="squared_error").fit(X, y)
+    assert "region" in "".join(free.interactions_["interaction"])
+    fixed = WideRegressor(loss="squared_error", fixed={"region": REGION}).fit(X, y)
+    assert "region" not in "".join(fixed.interactions_["interaction"])
+
+
+def test_clone_search_and_files(tmp_path):
+    X, eta, rng = table()
+    y = target(WideRegressor, "squared_error", eta, rng)
+    first = WideRegressor(loss="squared_error", **PLAIN).fit(X, y)
+    for number, given in enumerate(({"region": REGION}, {"k": {0: 0.5}}, {"price": first.coefs_["price"], "k": 0.1})):
+        model = WideRegressor(loss="squared_error", fixed=given, **PLAIN).fit(X, y)
+        save(model, tmp_path / f"{number}.skops")
+        back = load(tmp_path / f"{number}.skops")
+        assert (back.predict(X) == model.predict(X)).all()
+        assert back.coefs_["k"].equals(model.coefs_["k"])
+        assert (clone(back).fit(X, y).predict(X) == model.predict(X)).all()
+    grid = {"fixed": [None, {"region": pd.Series(REGION)}]}
+    search = GridSearchCV(WideRegressor(loss="squared_error", **PLAIN), grid, cv=2).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_all_columns_may_be_fixed():
+    X, eta, _ = table()
+    model = WideRegressor(loss="squared_error", fixed={"region": REGION}, **PLAIN).fit(X[["region"]], eta)
+    added = X["region"].map(REGION).fillna(0.0)
+    assert model.predict(X[["region"]]) == pytest.approx((added + (eta - added).mean()).to_numpy(), abs=1e-9)
+
+
+REFUSED = [
+    ({"fixed": {}}, "use a mapping from term"),
+    ({"fixed": {"region": "north"}}, r"fixed\['region'\]='north' is not possible"),
+    ({"fixed": {"religion": REGION}}, "names 'religion', which is no feature of the table; there is 'region'"),
+    ({"fixed": {"region": 0.5}}, "one number for categories"),
+    ({"fixed": {"region": {"north": np.nan}}}, "give a finite number for each category"),
+    ({"fixed": {"region": {"nord": 1.0}}}, "has no category of column 'region'"),
+    ({"fixed": {"region": {1: 1.0}}}, "of another type than the values of column 'region'"),
+    ({"fixed": {"region": REGION}, "interactions": [("region", "shop")]}, "a fixed column is in no interaction"),
+    ({"fixed": {"price": 1.0}, "numeric": {"price": "linear"}}, "numeric names 'price', which is fixed"),
+    ({"fixed": {"price": 1.0}, "monotonic_cst": {"price": 1}}, "names 'price', which has no term in the model"),
+    ({"fixed": {"region": REGION}, "loss": "auto"}, "name the loss"),
+    ({"fixed": {"price": pd.DataFrame({"value": [1.0, 2.0], "low": [-np.inf, 2.0], "high": [1.0, np.inf]})}}, "gaps"),
+    ({"fixed": {"u": REGION}, "formula": "w[region] + b[1]"}, "no term of the formula; it has w, b"),
+    ({"fixed": {"w": REGION}, "formula": "w[region]*v[shop] + b[1]"}, "have a term of their own"),
+    ({"fixed": {"b": 1.0}, "formula": "w[region] + b[1]"}, "have a term of their own"),
+    ({"fixed": {"s": REGION}, "formula": "s[1]*price + b[1]"}, "for a slope; give one number"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_what_has_no_effect_is_a_sentence(options, message):
+    X, eta, rng = table()
+    with pytest.raises(ValueError, match=message):
+        WideRegressor(**{"loss": "squared_error"} | options).fit(X, target(WideRegressor, "", eta, rng))
