@@ -110,15 +110,20 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: C
     under their prior, and the intercept is that of the population, as in mixed models.
     """
     moved = theta.copy()
+    _move_means(layout, moved, shares, kept)
+    return moved
+
+
+def _move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> None:
+    """The same in place."""
     for mean in means_of(layout):
         if mean.block not in shares:
             continue
         own = layout.coefs(mean.block)
         level = shares[mean.block] @ theta[own]
-        moved[own] -= level
+        theta[own] -= level
         if mean.home is not None and mean.block not in kept:
-            moved[layout.coefs(mean.home)] += mean.times * level
-    return moved
+            theta[layout.coefs(mean.home)] += mean.times * level
 
 
 def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
@@ -196,8 +201,7 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     total_sd, joint = certainty.total_sd, _NO_JOINT
     if whole is not None:
         blocks = [terms[index].block for index in active]
-        found = _of_whole(model, blocks, whole, dispersion, shares, random)
-        joint = _joint_of(model, blocks, whole, dispersion, shares)
+        found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
     elif active and model.n_outputs == 1:
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
@@ -220,45 +224,13 @@ def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     layout, sd = model.layout, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    found = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
+    found, joint = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
     for block, one in found.items():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    joint = _joint_of(model, range(len(layout.blocks)), whole, dispersion, shares)
     return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
 
 
 _NO_JOINT: dict[str, Any] = {}
-
-
-def _joint_of(
-    model: WideModel, blocks: Sequence[int], whole: Whole, dispersion: float, shares: Shares
-) -> dict[str, Any]:
-    """`Certainty.joint` and `joint_index`, from the joint covariance of some blocks on the training scale."""
-    coefs, matrices = _shown(model, blocks, whole, dispersion, shares)
-    index = np.full(model.layout.n_coefs, -1)
-    index[coefs] = np.arange(len(coefs))
-    return {"joint": np.array(matrices), "joint_index": index}
-
-
-def _shown(
-    model: WideModel,
-    blocks: Sequence[int],
-    whole: Whole,
-    dispersion: float,
-    shares: Shares,
-    kept: Collection[int] = (),
-) -> tuple[NDArray[np.int64], list[Floats]]:
-    """The coefficients (p,) of some blocks, and their covariances (p, p), for each class, as they are shown."""
-    layout = model.layout
-    coefs = np.concatenate([np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks])
-    nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
-
-    def shown(rows: Floats) -> Floats:
-        padded = np.zeros((layout.n_coefs, rows.shape[1]))
-        padded[coefs] = rows
-        return move_means(layout, model.units.to_user(layout, padded) - nothing, shares, kept)[coefs]
-
-    return coefs, [dispersion * shown(shown(matrix).T) for matrix in whole.matrix]
 
 
 def _of_whole(
@@ -268,16 +240,33 @@ def _of_whole(
     dispersion: float,
     shares: Shares,
     random: Collection[int],
-) -> dict[int, TermCovariance]:
-    """From the joint covariance of some blocks on the training scale, by a linear map."""
+) -> tuple[dict[int, TermCovariance], dict[str, Any]]:
+    """From the joint covariance of some blocks on the training scale; and `Certainty.joint` and `joint_index`."""
     layout = model.layout
-    _, matrices = _shown(model, blocks, whole, dispersion, shares, random)
+    coefs = np.concatenate([np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks])
+    units = replace(model.units, centre=0.0)  # a shift has no variance
+
+    def shown(rows: Floats, kept: Collection[int] = ()) -> Floats:
+        padded = np.zeros((layout.n_coefs, rows.shape[1]))
+        padded[coefs] = rows
+        theta = units.to_user(layout, padded)
+        _move_means(layout, theta, shares, kept)
+        return theta[coefs]
+
+    joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
+    fixed = [shown(dispersion * matrix, random) for matrix in whole.matrix]
+    homes = {mean.home for mean in means_of(layout)}
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + layout.sizes[block])
-        found[block] = covariance_of(np.array([one[at, at] for one in matrices]), whole.untold[at])
+        own = joint[:, at, at]
+        if block in homes:
+            own = np.array([shown(one[at].T, random)[at] for one in fixed])
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at])
         start += layout.sizes[block]
-    return found
+    index = np.full(layout.n_coefs, -1)
+    index[coefs] = np.arange(len(coefs))
+    return found, {"joint": joint, "joint_index": index}
 
 
 def _of_classes(
