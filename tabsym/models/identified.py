@@ -110,15 +110,20 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: C
     under their prior, and the intercept is that of the population, as in mixed models.
     """
     moved = theta.copy()
+    _move_means(layout, moved, shares, kept)
+    return moved
+
+
+def _move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> None:
+    """The same in place."""
     for mean in means_of(layout):
         if mean.block not in shares:
             continue
         own = layout.coefs(mean.block)
         level = shares[mean.block] @ theta[own]
-        moved[own] -= level
+        theta[own] -= level
         if mean.home is not None and mean.block not in kept:
-            moved[layout.coefs(mean.home)] += mean.times * level
-    return moved
+            theta[layout.coefs(mean.home)] += mean.times * level
 
 
 def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
@@ -196,25 +201,22 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     total_sd, joint = certainty.total_sd, _NO_JOINT
     if whole is not None:
         blocks = [terms[index].block for index in active]
-        found = _of_whole(model, blocks, whole, shares, random)
-        joint = _joint_of(model, blocks, whole, dispersion, shares)
+        found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
     elif active and model.n_outputs == 1:
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(layout, certainty.samples, shares, random)
-            dispersion = 1.0  # the samples include it
         else:
             total_sd = np.full_like(sd, np.nan)
             found = _of_parts(model, parts, terms, shares, sd, total_sd, dispersion, random)
     elif isinstance(optimum.evidence.posteriors, MulticlassPosteriors):
-        found = _of_classes(model, optimum.evidence.posteriors, active)
-    scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
-    for block, one in scaled.items() if whole is not None or model.n_outputs == 1 else ():
+        found = _of_classes(model, optimum.evidence.posteriors, active, dispersion)
+    for block, one in found.items() if whole is not None or model.n_outputs == 1 else ():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
         sd[layout.coefs(terms[index].block)] = np.nan
-        scaled.pop(terms[index].block, None)
-    covariances = tuple(scaled.get(block) for block in range(len(layout.blocks)))
+        found.pop(terms[index].block, None)
+    covariances = tuple(found.get(block) for block in range(len(layout.blocks)))
     return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
@@ -222,55 +224,54 @@ def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     layout, sd = model.layout, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    found = _of_whole(model, range(len(layout.blocks)), whole, shares, random)
-    scaled = [found[block].times(np.sqrt(dispersion)) for block in range(len(layout.blocks))]
-    for block, one in enumerate(scaled):
+    found, joint = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
+    for block, one in found.items():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    joint = _joint_of(model, range(len(layout.blocks)), whole, dispersion, shares)
-    return replace(certainty, sd=sd, covariances=tuple(scaled), **joint)
+    return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
 
 
 _NO_JOINT: dict[str, Any] = {}
 
 
-def _joint_of(
-    model: WideModel, blocks: Sequence[int], whole: Whole, dispersion: float, shares: Shares
-) -> dict[str, Any]:
-    """`Certainty.joint` and `joint_index`, from the joint covariance of some blocks on the training scale."""
-    coefs, by = _map_of(model, blocks, shares)
-    index = np.full(model.layout.n_coefs, -1)
-    index[coefs] = np.arange(len(coefs))
-    return {"joint": dispersion * (by @ whole.matrix @ by.T), "joint_index": index}
-
-
-def _map_of(
-    model: WideModel, blocks: Sequence[int], shares: Shares, kept: Collection[int] = ()
-) -> tuple[NDArray[np.int64], Floats]:
-    """The coefficients (p,) of some blocks, and the map (p, p) from their training scale to what is shown."""
+def _of_whole(
+    model: WideModel,
+    blocks: Sequence[int],
+    whole: Whole,
+    dispersion: float,
+    shares: Shares,
+    random: Collection[int],
+) -> tuple[dict[int, TermCovariance], dict[str, Any]]:
+    """From the joint covariance of some blocks on the training scale; and `Certainty.joint` and `joint_index`."""
     layout = model.layout
     coefs = np.concatenate([np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks])
-    unit = np.zeros((layout.n_coefs, len(coefs)))
-    unit[coefs, np.arange(len(coefs))] = 1.0
-    nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
-    return coefs, move_means(layout, model.units.to_user(layout, unit) - nothing, shares, kept)[coefs]
+    units = replace(model.units, centre=0.0)  # a shift has no variance
 
+    def shown(rows: Floats, kept: Collection[int] = ()) -> Floats:
+        padded = np.zeros((layout.n_coefs, rows.shape[1]))
+        padded[coefs] = rows
+        theta = units.to_user(layout, padded)
+        _move_means(layout, theta, shares, kept)
+        return theta[coefs]
 
-def _of_whole(
-    model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares, random: Collection[int]
-) -> dict[int, TermCovariance]:
-    """From the joint covariance of some blocks on the training scale, by a linear map."""
-    layout = model.layout
-    _, by = _map_of(model, blocks, shares, random)
-    shown = by @ whole.matrix @ by.T
+    joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
+    fixed = [shown(dispersion * matrix, random) for matrix in whole.matrix]
+    homes = {mean.home for mean in means_of(layout)}
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + layout.sizes[block])
-        found[block] = covariance_of(np.ascontiguousarray(shown[:, at, at]), whole.untold[at])
+        own = joint[:, at, at]
+        if block in homes:
+            own = np.array([shown(one[at].T, random)[at] for one in fixed])
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at])
         start += layout.sizes[block]
-    return found
+    index = np.full(layout.n_coefs, -1)
+    index[coefs] = np.arange(len(coefs))
+    return found, {"joint": joint, "joint_index": index}
 
 
-def _of_classes(model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int]) -> dict[int, TermCovariance]:
+def _of_classes(
+    model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
+) -> dict[int, TermCovariance]:
     """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
     moved = {term.factors[0].block for term in model.layout.homes.values()}
     found = {}
@@ -278,7 +279,7 @@ def _of_classes(model: WideModel, posteriors: MulticlassPosteriors, active: Sequ
         block = posteriors.solver.terms[index].block
         covariance = None if block in moved else posteriors.covariance(index)
         if covariance is not None:
-            found[block] = covariance.times(float(model.units.sizes[block]))
+            found[block] = covariance.shown(float(model.units.sizes[block] * np.sqrt(dispersion)), None)
     return found
 
 
@@ -306,7 +307,9 @@ def _of_parts(
     to, `total_sd` with the means of random effects.
     """
     layout, units = model.layout, model.units
-    covariances, variance = parts()
+    sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
+    own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
+    covariances, variance = parts(sizes, own_means)
     moved = {term.factors[0].block for term in layout.homes.values()}
     moved |= {mean.home for mean in means_of(layout) if mean.home is not None and mean.block in shares}
     place_of = {term.block: index for index, term in enumerate(terms)}
@@ -314,8 +317,7 @@ def _of_parts(
     for index, covariance in covariances.items():
         block = terms[index].block
         if block not in moved:
-            sized = covariance.times(float(units.sizes[block]))
-            found[block] = sized.about_mean(shares[block]) if block in shares else sized
+            found[block] = covariance
         elif terms[index].size == 1:
             fixed = {one: share for one, share in shares.items() if one not in random}
             for means, into in ((fixed, sd), (shares, total_sd)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class SmallTerms:
         self._starts = np.cumsum([0, *(term.size * width for term in self._terms)])
         self._theta, self._curvature = (self._side_by_side(one) for one in (theta, curvature))
         self._codes = [rows.codes(term) for term in self._terms]  # kept alive: kernels read them by address
-        self._codes_at = np.array([_address(codes) for codes in self._codes], dtype=np.intp)
+        self._codes_at = np.array([address_of(codes) for codes in self._codes], dtype=np.intp)
         self._walks = np.array([term.prior is Prior.WALK for term in self._terms])
         self._free = np.array([term.prior is Prior.FLAT for term in self._terms])
         self._aparts = np.array([term.apart for term in self._terms])
@@ -90,7 +91,7 @@ class SmallTerms:
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
         decrease = take_turns(rows.code)(
-            blocks, _address(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
+            blocks, address_of(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
             self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
             self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
             self._moves,
@@ -116,7 +117,8 @@ class SmallTerms:
         weighed[mine] = own
 
 
-def _address(codes: NDArray[np.int32]) -> int:
+def address_of(codes: NDArray[Any]) -> int:
+    """The address of the first number, for `jit.matrix_at`; the caller keeps the array alive."""
     return int(codes.__array_interface__["data"][0])
 
 

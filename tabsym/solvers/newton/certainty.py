@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class TermCovariance:
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
-        found = self.own + np.square(self.factor).sum(axis=2).T
+        found = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
         if not len(self.shares):
             return np.asarray(found)
         posterior = np.where(np.isfinite(self.own), self.own, 0.0)
@@ -43,14 +43,12 @@ class TermCovariance:
         between = self.factor[:, a] - self.factor[:, b]
         return np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
 
-    def about_mean(self, shares: Floats) -> TermCovariance:
-        """Covariance of the coefficients less their mean with weights `shares` (q,)."""
-        centre = np.einsum("q,kqr->kr", shares, self.factor)
-        return replace(self, factor=self.factor - centre[:, None], shares=shares if self.own.any() else np.empty(0))
-
-    def times(self, size: float) -> TermCovariance:
-        """Covariance of the coefficients times a number."""
-        return replace(self, own=self.own * size**2, factor=self.factor * abs(size))
+    def shown(self, size: float, mean: Floats | None) -> TermCovariance:
+        """Covariance of the coefficients times a number, less their mean with weights `mean` (q,) if given."""
+        factor, shares = size * self.factor, self.shares
+        if mean is not None:
+            factor, shares = factor - (mean @ factor)[:, None], mean if self.own.any() else shares
+        return TermCovariance(self.own * size**2, factor, shares)
 
 
 @dataclass(frozen=True, eq=False)

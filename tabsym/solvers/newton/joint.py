@@ -17,12 +17,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.block_descent import BlockDescent, address_of
 from tabsym.solvers.newton.certainty import TermCovariance
-from tabsym.solvers.newton.kernels_rows import sum_pairs
+from tabsym.solvers.newton.kernels_joint import mirror, multiply, subtract_square, sum_beside, sum_pairs
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,30 @@ class Whole:
     untold: NDArray[np.bool_]
 
 
+class Columns:
+    """Terms side by side, for the kernels of several terms.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    """
+
+    def __init__(self, terms: Sequence[SolverTerm]) -> None:
+        self._kept = [(np.ascontiguousarray(term.codes), np.ascontiguousarray(term.x)) for term in terms]
+        ends = np.cumsum([0, *(term.size for term in terms)])
+        self.size, self.starts = int(ends[-1]), ends[:-1]
+        codes_at = np.array([address_of(codes) for codes, _ in self._kept], dtype=np.intp)
+        x_at = np.array([address_of(x) if len(x) else 0 for _, x in self._kept], dtype=np.intp)
+        self.arrays = codes_at, x_at, self.starts, np.empty(0, dtype=np.int32), np.empty(0)
+
+    def sum_pairs(self, values: Floats) -> Floats:
+        """The sums (p, p) of the rows' values (n,) by pairs of coefficients."""
+        sums = np.zeros((self.size, self.size))
+        products = np.empty(len(values) if self.arrays[1].any() else 0)
+        sum_pairs(*self.arrays, values, products, sums)
+        return sums
+
+
 class Information:
     """The penalized Fisher information, term by term.
 
@@ -84,24 +108,12 @@ class Information:
         one, other = self._probabilities[:, k], self._probabilities[:, m]
         return np.asarray(self._weight * one * ((1.0 if k == m else 0.0) - other))
 
-    def between(self, one: int, other: int, k: int = 0, m: int = 0) -> Floats:
-        """The information without penalty between two terms (q, r)."""
-        terms = self.solver.terms
-        left, right = terms[one], terms[other]
-        values = self._curvature(k, m)
-        for term in (left, right):
-            if len(term.x):
-                values = values * term.x
-        sums = np.zeros((left.size, right.size))
-        sum_pairs(left.codes, right.codes, np.ascontiguousarray(values), sums)
-        return sums
-
-    def diagonal(self, index: int) -> Floats:
-        """The diagonal of a ridge term (q,), with its penalty."""
+    def beside(self, index: int, columns: Columns) -> tuple[Floats, Floats]:
+        """The information without penalty between a term and `columns` (q, p), and its own diagonal with it (q,)."""
         term = self.solver.terms[index]
-        seen = term.codes >= 0
-        values = self._curvature(0, 0) * (np.square(term.x) if len(term.x) else 1.0)
-        return np.bincount(term.codes[seen], values[seen], minlength=term.size) + self.solver.precision[index]
+        own, sums = np.zeros(term.size), np.zeros((term.size, columns.size))
+        sum_beside(term.codes, term.x, *columns.arrays, self._curvature(0, 0), own, sums)
+        return own + self.solver.precision[index], sums
 
     def penalty(self, index: int) -> Floats:
         """The penalty matrix (q, q) of a term."""
@@ -109,18 +121,16 @@ class Information:
 
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
-        terms, k = self.solver.terms, self.k
-        starts = np.cumsum([0, *(terms[index].size for index in indices)])
-        p = int(starts[-1])
-        whole = np.zeros((k, p, k, p))
-        own = [slice(a, b) for a, b in pairwise(starts.tolist())]
-        for one in range(k):
-            for other in range(one + 1):
-                for i, left in enumerate(indices):
-                    for j in range(len(indices)) if other < one else range(i + 1):
-                        block = self.between(left, indices[j], one, other)
-                        whole[one, own[i], other, own[j]] = block
-                        whole[other, own[j], one, own[i]] = block.T
+        columns, k = Columns([self.solver.terms[index] for index in indices]), self.k
+        p = columns.size
+        if k == 1:
+            whole = columns.sum_pairs(self._curvature(0, 0)).reshape(1, p, 1, p)
+        else:
+            whole = np.empty((k, p, k, p))
+            for one in range(k):
+                for other in range(one + 1):
+                    whole[one, :, other] = whole[other, :, one] = columns.sum_pairs(self._curvature(one, other))
+        own = [slice(a, b) for a, b in pairwise([*columns.starts.tolist(), p])]
         for i, index in enumerate(indices):
             self._hold(whole, own[i], index)
         return whole.reshape(k * p, k * p)
@@ -156,30 +166,53 @@ def penalty_of(term: SolverTerm, precision: float) -> Floats:
 
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """The inverse (p, p), and which coefficients (p,) are not identified; the variances of these are meaningless."""
+    scaled, root, told = _scaled(information)
+    upper, missing = _cholesky(scaled), ~told
+    if upper is not None:
+        found = dpotri(upper, overwrite_c=1)[0].T
+        mirror(found)
+    else:
+        axes, missing = _known_axes(scaled)
+        found, missing = axes @ axes.T, missing | ~told
+    found[~told] = found[:, ~told] = 0.0
+    found /= root[:, None]
+    found /= root
+    return found, missing
+
+
+def _root_of_inverse(information: Floats) -> Floats:
+    """R (p, r), contiguous, with RR' the inverse; of the information the lower triangle is read."""
+    scaled, root, told = _scaled(information)
+    upper = _cholesky(scaled)
+    found = _known_axes(scaled)[0] if upper is None else dtrtri(upper, overwrite_c=1)[0]
+    found[~told] = 0.0
+    return np.ascontiguousarray(found / root[:, None])
+
+
+def _scaled(information: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """The information scaled to diagonal 1, the roots (p,) of its diagonal, and where (p,) that is positive."""
     size = np.diag(information)
     told = size > 0.0
     root = np.sqrt(np.where(told, size, 1.0))
-    scaled = information / np.outer(root, root)
+    scaled = information / root[:, None]
+    scaled /= root
     scaled[~told, ~told] = 1.0
-    found, missing = _inverse_of_positive(scaled), ~told
-    if found is None:
-        lengths, axes = np.linalg.eigh(scaled)
-        known = lengths > SINGULAR
-        found = (axes[:, known] / lengths[known]) @ axes[:, known].T
-        missing = ~told | (np.square(axes[:, ~known]).sum(axis=1) > UNTOLD)
-    found[~told] = found[:, ~told] = 0.0
-    return found / np.outer(root, root), missing
+    return scaled, root, told
 
 
-def _inverse_of_positive(scaled: Floats) -> Floats | None:
-    """The inverse of a matrix of diagonal 1; None where it is singular, or nearly."""
-    lower, info = dpotrf(scaled, lower=1)
-    if info != 0 or np.square(np.diag(lower)).min(initial=1.0) < SINGULAR:
+def _cholesky(scaled: Floats) -> Floats | None:
+    """U with U'U a matrix of diagonal 1, by its lower triangle; None where it is singular, or nearly."""
+    upper, info = dpotrf(scaled.T)
+    if info != 0 or np.square(np.diag(upper)).min(initial=1.0) < SINGULAR:
         return None
-    found, info = dpotri(lower, lower=1)
-    if info != 0:
-        return None
-    return np.asarray(np.tril(found) + np.tril(found, -1).T)
+    return np.asarray(upper)
+
+
+def _known_axes(scaled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """R (p, r) with RR' the pseudoinverse of a singular matrix, and which coefficients (p,) are not identified."""
+    lengths, axes = np.linalg.eigh(scaled)
+    known = lengths > SINGULAR
+    return axes[:, known] / np.sqrt(lengths[known]), np.square(axes[:, ~known]).sum(axis=1) > UNTOLD
 
 
 def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
@@ -217,8 +250,7 @@ class Parts:
         self.beside = _first_of(ordered, solver.terms, MAX_BESIDE)
         self.others = [index for index in ordered if index not in self.beside]
         self._matrix = self._information.of(self.beside)
-        sizes = [solver.terms[index].size for index in self.beside]
-        self._starts = np.cumsum([0, *sizes])
+        self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.beside)])
         self._largest = next(
             (index for index in reversed(self.others) if self._terms[index].prior is Prior.RIDGE), None
         )
@@ -230,54 +262,63 @@ class Parts:
             return False
         return len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
-    def __call__(self) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
-        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index."""
-        found = {index: self._of_other(index) for index in self.others}
-        left, taken, own = self._matrix, None, None
+    def __call__(
+        self, sizes: Floats, means: dict[int, Floats]
+    ) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
+        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index.
+
+        The covariances are of the coefficients times `sizes` (by index), less their mean where `means` has weights (q,)
+        for it; the variances of the coefficients as they are.
+        """
+        found = {index: self._of_other(index, sizes[index], means.get(index)) for index in self.others}
+        left, shared, alone = self._matrix.copy(), None, None
         if self._largest is not None:
-            shared = self._shared(self._largest, len(self._matrix))
-            own = self._information.diagonal(self._largest)
-            taken = _divided(shared, own)
-            left = left - taken @ shared.T
+            own, shared = self._shared(self._largest, len(left))
+            alone = _inverse_or(0.0, own)
+            subtract_square(shared, alone, left)
         matrix, untold = inverse(left)
         for number, index in enumerate(self.beside):
             at = slice(self._starts[number], self._starts[number + 1])
-            found[index] = covariance_of(matrix[at, at][None], untold[at])
+            found[index] = covariance_of(matrix[at, at][None], untold[at]).shown(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
             c = np.zeros(len(matrix))
             for number, index in enumerate(self.beside):
                 if index in by:
                     c[self._starts[number] : self._starts[number + 1]] = by[index]
-            alone = 0.0
-            if self._largest in by and taken is not None and own is not None:
-                c -= taken @ by[self._largest]
-                alone = float(_divided(np.square(by[self._largest]), own).sum())
-            return float(c @ matrix @ c) + alone
+            more = 0.0
+            if self._largest in by and shared is not None and alone is not None:
+                c -= (alone * by[self._largest]) @ shared
+                more = float(np.square(by[self._largest]) @ alone)
+            return float(c @ matrix @ c) + more
 
         return found, variance
 
-    def _of_other(self, index: int) -> TermCovariance:
-        """Covariance of a term that is not among the small ones, given the others that are not."""
+    def _of_other(self, index: int, size: float, mean: Floats | None) -> TermCovariance:
+        """Covariance of a term that is not among the small ones, given the others that are not; as `__call__`."""
         term, width = self._terms[index], len(self._matrix)
         while width > 1 and width * term.size > MAX_FACTOR:
             width = int(self._starts[self._starts < width][-1]) or 1
-        shared = self._shared(index, width)
+        own, shared = self._shared(index, width)
+        left = self._matrix[:width, :width].copy()
         if term.prior is Prior.RIDGE:
-            own = self._information.diagonal(index)
-            follows = _divided(shared, own).T
-            alone = np.divide(1.0, own, out=np.full_like(own, np.inf), where=own > 0.0)
-            left, _ = inverse(self._matrix[:width, :width] - shared @ follows)
-            return TermCovariance(alone[:, None], (follows @ root_of(left))[None])
+            alone = _inverse_or(0.0, own)
+            subtract_square(shared, alone, left)
+            root = size * _root_of_inverse(left)
+            start = np.zeros(root.shape[1]) if mean is None else -((mean * alone) @ shared) @ root
+            factor = np.empty((term.size, root.shape[1]))
+            multiply(shared, alone, root, start, factor)
+            own = size**2 * _inverse_or(np.inf, own)
+            return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold = inverse(self._information.of([index]))
-        follows = matrix @ shared.T
-        left, _ = inverse(self._matrix[:width, :width] - shared @ follows)
-        return covariance_of((matrix + follows @ left @ follows.T)[None], untold)
+        follows = matrix @ shared
+        factor = follows @ _root_of_inverse(left - shared.T @ follows)
+        return covariance_of((matrix + factor @ factor.T)[None], untold).shown(size, mean)
 
-    def _shared(self, index: int, width: int) -> Floats:
-        """Information between the first small terms, of `width` coefficients, and one other term (width, q)."""
-        beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
-        return np.concatenate([self._information.between(one, index) for one in beside])
+    def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
+        """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
+        beside = [self._terms[one] for one, start in zip(self.beside, self._starts, strict=False) if start < width]
+        return self._information.beside(index, Columns(beside))
 
 
 def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance:
@@ -298,8 +339,9 @@ def root_of(matrix: Floats) -> Floats:
     return np.asarray(axes * np.sqrt(np.maximum(lengths, 0.0)))
 
 
-def _divided(numbers: Floats, by: Floats) -> Floats:
-    return np.divide(numbers, by, out=np.zeros_like(numbers), where=by > 0.0)
+def _inverse_or(otherwise: float, numbers: Floats) -> Floats:
+    """1 over the positive numbers."""
+    return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers > 0.0)
 
 
 def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], most: int) -> list[int]:

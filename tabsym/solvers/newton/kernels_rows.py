@@ -221,11 +221,3 @@ def add_to_rows(codes, x, steps, numbers):
             c = unsigned(codes[i])
             for v in range(numbers.shape[1]):
                 numbers[i, v] += steps[c, v] * (x[i] if len(x) else 1.0)
-
-
-@kernel
-def sum_pairs(left, right, values, sums):
-    """Add values (n,) of rows to sums (q, r) by their coefficients of two terms, codes (n,) each, -1 for none."""
-    for i in range(len(values)):
-        if left[i] >= 0 and right[i] >= 0:
-            sums[left[i], right[i]] += values[i]

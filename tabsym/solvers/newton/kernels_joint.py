@@ -1,0 +1,109 @@
+"""Kernels of joint covariances: sums over rows by pairs of coefficients, and products with their sparse matrices.
+
+Several terms come in one call, by the addresses `codes_at` and `x_at` (t,) of their codes and numeric factors (n,), 0
+for a factor of 1; `starts` (t,) are the indices of their first coefficients. `codes_like` and `x_like` have the dtypes
+at these addresses. Codes are -1 for rows without a coefficient.
+"""
+
+from __future__ import annotations
+
+from tabsym.jit import inlined, kernel, matrix_at, unsigned
+
+
+@kernel
+def mirror(matrix):
+    """Copy the lower triangle of a matrix (p, p) to the upper one."""
+    for one in range(len(matrix)):
+        for other in range(one):
+            matrix[other, one] = matrix[one, other]
+
+
+@inlined
+def _sum_pair(left, right, values, sums):
+    for i in range(len(values)):
+        if left[i] >= 0 and right[i] >= 0:
+            sums[unsigned(left[i]), unsigned(right[i])] += values[i]
+
+
+@inlined
+def _sum_two_pairs(left, right, other, values, sums, others):
+    """In one pass: the additions to two matrices do not wait for each other."""
+    for i in range(len(values)):
+        if left[i] >= 0:
+            at, value = unsigned(left[i]), values[i]
+            if right[i] >= 0:
+                sums[at, unsigned(right[i])] += value
+            if other[i] >= 0:
+                others[at, unsigned(other[i])] += value
+
+
+@kernel
+def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums):
+    """Add values (n,) of rows to sums (p, p) by pairs of coefficients of several terms; the sums are symmetric.
+
+    `products` (n,) is work space, empty where no term has a numeric factor.
+    """
+    n = len(values)
+    for one in range(len(codes_at)):
+        left = matrix_at(codes_at[one], 1, n, codes_like)[0]
+        other = 0
+        while other <= one:
+            right = matrix_at(codes_at[other], 1, n, codes_like)[0]
+            block = sums[starts[one] :, starts[other] :]
+            if len(products):
+                x, beside = matrix_at(x_at[one], 1, n, x_like)[0], matrix_at(x_at[other], 1, n, x_like)[0]
+                for i in range(n):
+                    products[i] = values[i] * (x[i] if x_at[one] != 0 else 1.0)
+                    products[i] *= beside[i] if x_at[other] != 0 else 1.0
+                _sum_pair(left, right, products, block)
+                other += 1
+            elif other == one:
+                _sum_pair(left, right, values, block)
+                other += 1
+            else:
+                following = matrix_at(codes_at[other + 1], 1, n, codes_like)[0]
+                _sum_two_pairs(left, right, following, values, block, sums[starts[one] :, starts[other + 1] :])
+                other += 2
+    mirror(sums)
+
+
+@kernel
+def sum_beside(codes, x, codes_at, x_at, starts, codes_like, x_like, values, own, sums):
+    """Add values (n,) of rows to sums (q, p) by the coefficients of one term and of several; to own (q,) by its own.
+
+    x (n,): the numeric factor of the one term, empty for 1.
+    """
+    n = len(values)
+    for i in range(n):
+        if codes[i] >= 0:
+            value = values[i] * x[i] if len(x) else values[i]
+            own[codes[i]] += value * x[i] if len(x) else value
+            for t in range(len(codes_at)):
+                code = matrix_at(codes_at[t], n, 1, codes_like)[i, 0]
+                if code >= 0:
+                    factor = matrix_at(x_at[t], n, 1, x_like)[i, 0] if x_at[t] != 0 else 1.0
+                    sums[codes[i], starts[t] + code] += value * factor
+
+
+@kernel
+def subtract_square(sums, by, matrix):
+    """Subtract sums' diag(by) sums from the lower triangle of a matrix (p, p); sums (q, p), zeros are skipped."""
+    for c in range(len(sums)):
+        for one in range(sums.shape[1]):
+            if sums[c, one] != 0.0:
+                value = by[c] * sums[c, one]
+                for other in range(one + 1):
+                    matrix[one, other] -= value * sums[c, other]
+
+
+@kernel
+def multiply(sums, by, matrix, start, product):
+    """Set a product (q, r) to diag(by) sums matrix plus a row `start` (r,); sums (q, p), zeros are skipped."""
+    for c in range(len(sums)):
+        for other in range(len(start)):
+            product[c, other] = start[other]
+        for one in range(sums.shape[1]):
+            if sums[c, one] != 0.0:
+                value = by[c] * sums[c, one]
+                for other in range(matrix.shape[1]):
+                    product[c, other] += value * matrix[one, other]
