@@ -112,13 +112,14 @@ def check_refits(case: Case, new: pd.DataFrame, told: dict[str, Any], rng: Any, 
         one = replace(case, weight=None)
         return case.ask(one.fit(case.X.iloc[rows].reset_index(drop=True), rows), new)
 
+    alike = new if case.settled else case.X.iloc[: len(new)]  # rows for other orders of columns
     usual = {"tol": 1e-3} if (case.estimator.get_params().get("tol") or 0.0) > 1e-3 else {}
     checks: list[tuple[str, float | None, Callable[[], dict[str, Any]]]] = [
         ("a second fit", 0, lambda: case.ask(case.fit(), new)),
         ("polars", case.digits if by_polars else None,
          lambda: case.ask(case.fit(in_polars(case.X)), in_polars(new))),
         ("another order of columns", None if case.warned else case.columns,
-         lambda: case.ask(case.fit(case.X[names], **usual), new[names])),
+         lambda: case.ask(case.fit(case.X[names], **usual), alike[names])),
         ("another order of rows", None if case.warned else case.rows, lambda: case.ask(case.fit(rows=order), new)),
         ("weights times 7", case.relative, lambda: case.ask(case.fit(weight=7.0 * weight), new)),
         ("rows repeated for weights", 1e-6 if case.repeats and classes else None, repeated),
@@ -126,8 +127,11 @@ def check_refits(case: Case, new: pd.DataFrame, told: dict[str, Any], rng: Any, 
     checks = [one for one in checks if one[1] is not None]
     for place in rng.permutation(len(checks))[:n_checks]:
         what, most, answers = checks[place]
-        usually = usual and what == "another order of columns"  # a looser tolerance ends before the order is no matter
-        yield from over(what, gap(answers(), case.ask(case.fit(**usual), new) if usually else told), most)
+        if what == "another order of columns":  # a looser tolerance than `usual` ends before the order is no matter
+            before = told if not usual and alike is new else case.ask(case.fit(**usual), alike)
+            yield from over(what, gap(answers(), before, case.size), most)
+        else:
+            yield from over(what, gap(answers(), told), most)
 
 
 def check_at_once(case: Case, rows: Any) -> Iterator[str]:

@@ -308,6 +308,26 @@ def test_of_a_name_and_its_id_one_is_crossed():
     assert found in (["c0:c1"], ["c1:id"])
 
 
+@pytest.mark.parametrize("numeric", ["smooth", "linear"])
+def test_the_order_of_columns_does_not_matter(numeric):
+    rng = np.random.default_rng(11)
+    for _ in range(3):
+        X = random_table(250, [4, 4, 4, 4], seed=rng.integers(1000))
+        X[["u", "v", "w"]] = rng.normal(size=(250, 3))  # bins are as many for each
+        together = (X["c0"] > "1") ^ (X["c1"] > "1")
+        y = rng.random(250) < expit(1.5 * together + X["u"] - 0.5 * X["v"] * (X["c3"] > "1") - 1)
+        found = []
+        for _ in range(4):
+            X = X[list(rng.permutation(X.columns))]
+            table = (
+                WideClassifier(interactions=AutoInteractions(significance=1.0), numeric=numeric).fit(X, y).interactions_
+            )
+            found.append({frozenset(name.split(":")): gain for name, gain in zip(table["interaction"], table["gain"])})
+        for one in found[1:]:
+            assert one.keys() == found[0].keys()
+            assert list(map(one.get, found[0])) == pytest.approx(list(found[0].values()), rel=1e-9)
+
+
 def test_a_column_is_not_crossed_with_a_function_of_it():
     X = random_table(3000, [50, 3])
     X["group"] = (X["c0"].astype(int) // 10).astype(str)

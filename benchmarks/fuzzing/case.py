@@ -21,6 +21,8 @@ class Case:
     weight: Any = None
     offset: Any = None
     columns: float | None = None  # the order of columns does not matter
+    settled: bool = True  # also for rows unlike those of training; else their answers rest on a weak penalty alone
+    size: float = 0.0  # of a usual answer: columns of smaller ones are compared as shares of this
     rows: float | None = None  # nor that of rows
     relative: float | None = None  # nor the unit of weights
     repeats: bool = False  # whole weights are repeated rows
@@ -78,8 +80,11 @@ def columns_of(out: Any, model: Any = None) -> dict[str, Any]:
     return found
 
 
-def gap(one: dict[str, Any], two: dict[str, Any]) -> float:
-    """The greatest difference between answers, as a share of a column's greatest number; text differs by inf."""
+def gap(one: dict[str, Any], two: dict[str, Any], least: float = 0.0) -> float:
+    """The greatest difference between answers, as a share of a column's greatest number; text differs by inf.
+
+    `least`: of what the difference is a share where all numbers of the column are smaller.
+    """
     if set(one) != set(two):
         return np.inf
     greatest = 0.0
@@ -90,7 +95,7 @@ def gap(one: dict[str, Any], two: dict[str, Any]) -> float:
         elif len(a) != len(b) or (np.isnan(a) != np.isnan(b)).any():
             return np.inf
         elif not np.isnan(a).all():
-            size = max(np.nanmax(np.abs(a)), np.nanmax(np.abs(b)), 1e-300)
+            size = max(np.nanmax(np.abs(a)), np.nanmax(np.abs(b)), least, 1e-300)
             greatest = max(greatest, float(np.nanmax(np.abs(a - b))) / size)
     return greatest
 

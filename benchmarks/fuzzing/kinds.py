@@ -47,6 +47,7 @@ def solved(rng: Any, classes: bool) -> Case:
     unknown = options.get("handle_unknown")
     return Case(made, X, y, task, draw_weight(rng, len(X)), offset, columns=0.01 if by_evidence else 0.05,
                 rows=0.02 if alike else None, relative=1e-5, alone=unknown != "similar",
+                settled=not (isinstance(options.get("alpha"), float) and options.get("interactions") == "pairwise"),
                 beats=beats and offset is None, refuses=unknown == "error" or "formula" in options)  # fmt: skip
 
 
@@ -162,6 +163,7 @@ def wide_encoder(rng: Any) -> Case:
 
     case = coder(rng, make, relative=1e-5)
     case.columns = 0.02 if case.estimator.model is None else 0.3
+    case.size = 1.0 if case.task in CLASSES else float(np.std(case.y))  # a term may have almost no effect
     return case
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -38,8 +39,8 @@ def find_crosses(
     """Select interactions of the categorical columns and bins of an additive model, on its training rows.
 
     `codes` and `rows` are the coded table, in the same order; the codes of `rows` are not used. Categories are numbered
-    in order of appearance in the sample, so that the order of categories in a data frame has no effect. `apart`:
-    columns that are in none.
+    in order of appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of
+    its columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none.
     """
     n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
@@ -51,8 +52,11 @@ def find_crosses(
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
     order = rng.permutation(n_rows)[: options.max_rows]
-    columns = {block: _by_appearance(column, order) for block, column in columns.items()}
-    largest = max((columns[block] for block in crossable), key=lambda column: column.size)
+    found = {block: _by_appearance(column, order) for block, column in columns.items()}
+    columns = dict(sorted(found.items(), key=lambda item: (item[1].size, _checksum(item[1].codes))))
+    rank = {blocks[block].name: number for number, block in enumerate(crossable)}
+    crossable = [block for block in columns if block in crossable]
+    largest = columns[crossable[-1]]
     by_category = _by_symbol(largest.codes, largest.size)
     order = order[by_category]
     columns = {block: replace(column, codes=column.codes.take(by_category)) for block, column in columns.items()}
@@ -63,8 +67,13 @@ def find_crosses(
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)
     evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
-    evidence.fit_main_effects(list(columns.values()), list(np.ascontiguousarray(x.T)))
-    return choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
+    evidence.fit_main_effects(list(columns.values()), sorted(np.ascontiguousarray(x.T), key=_checksum))
+    chosen = choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
+    return [replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__))) for one in chosen]
+
+
+def _checksum(values: NDArray[Any]) -> int:
+    return crc32(values.tobytes())
 
 
 def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
