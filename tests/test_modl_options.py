@@ -1,11 +1,13 @@
 """The options of MODLEncoder, and what it takes the target for."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from tabsym import MODLEncoder
+from tabsym import CrossFit, MODLEncoder
 from tabsym.datasets import make_retail
 from tests.modl_data import AMOUNT, NUMBER, TARGETS, THREE, N, X, Y, same_parts
 
@@ -74,6 +76,18 @@ def test_what_the_target_is_taken_for():
     with pytest.raises(ValueError, match="continuous"):
         MODLEncoder(target_type="classes").fit(X, AMOUNT)
     assert set(MODLEncoder(target_type="continuous").fit(X, np.ones(N)).levels_.values()) == {0.0}
+
+
+def test_log_odds_need_no_guess_of_what_whole_numbers_are():
+    ratings = np.repeat(np.arange(1, 6), [40, 80, 120, 100, 80])
+    with pytest.warns(UserWarning, match="for ratings, a continuous target"):
+        MODLEncoder().fit(X, ratings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder = MODLEncoder(output="logodds", cv=None).fit(X, ratings)
+        crossed = CrossFit(MODLEncoder(output="logodds", cv=None), cv=3).fit_transform(X, ratings)
+    assert encoder.classes_.tolist() == [1, 2, 3, 4, 5]
+    assert crossed.shape == encoder.transform(X).shape
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,9 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
     is_ours = type(encoder).__module__.partition(".")[0] == "tabsym"
     if not is_ours or getattr(encoder, "target_type", None) != "auto" or getattr(encoder, "model", None) is not None:
         return None
-    return "classes" if holds_classes(target, "auto", type(encoder).__name__, name) else "continuous"
+    of_classes = getattr(encoder, "output", None) == "logodds"
+    classes = holds_classes(target, "auto", type(encoder).__name__, name, few_are_classes=of_classes)
+    return "classes" if classes else "continuous"
 
 
 def _fullest(data: Any) -> int:

@@ -58,12 +58,13 @@ monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each co
     order (booleans, ordered Categoricals of pandas, Enums of polars); missing values and unknown categories are free.
     The fit is the optimum within the constraint, at the variances that are estimated without it. Degrees of freedom and
     deviations do not count on it either: they are those of bins that nothing holds equal, and so on the large side. A
-    constrained column is in no interaction, and has no count effect. For sums of terms, not for more than two classes.
+    constrained column is in no interaction, and has no count effect. Refused in formulas that multiply, for more than
+    two classes, and for categories without an order.
 fixed : mapping of term -> {category: number}, Series, frame or number, default None
     Terms with coefficients of your own, on the scale of `coefs_`, which the fit leaves as they are and the others
     adapt to: an offset that is named. By column (in a formula by the name of its term): values by category or frames as
     in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
-    0, and the column is in no interaction. Not with ``loss="auto"``.
+    0, and the column is in no interaction. Refused beside ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to how often a class occurs (refused in
     `partial_fit` and streams).

@@ -284,11 +284,14 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 
-def holds_classes(values: NDArray[Any], target_type: str, who: str, name: str = "") -> bool:
+def holds_classes(
+    values: NDArray[Any], target_type: str, who: str, name: str = "", *, few_are_classes: bool = False
+) -> bool:
     """Whether a checked target (n,) holds classes, by `target_type`.
 
     "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
-    and a warning says so where they could be either. `name`: of the target, if it has one.
+    and a warning says so where they could be either. `name`: of the target, if it has one. `few_are_classes`: up to
+    `MAX_CLASSES` whole numbers are classes without a guess, as what is asked for is of classes only.
     """
     if target_type != "auto":
         return target_type == "classes"
@@ -300,6 +303,8 @@ def holds_classes(values: NDArray[Any], target_type: str, who: str, name: str = 
         return False
     kind = kind_of_whole_numbers(values.astype(np.float64), name)
     n_distinct = len(pd.unique(values))
+    if few_are_classes and n_distinct <= MAX_CLASSES:
+        return True
     if 2 < n_distinct <= MAX_CLASSES:
         decided, other = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
         shown = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"

@@ -54,11 +54,6 @@ class CodedTarget:
         return CodedTarget((np.cumsum(used) - 1)[self.codes], self.values[used], self.is_classes)
 
 
-def is_classification(y: Any, n_rows: int, target_type: str, who: str) -> bool:
-    """Whether the target holds classes, by `target_type`."""
-    return holds_classes(check_target(y, n_rows, who), target_type, who, name_of_target(y))
-
-
 def code_target(y: Any, n_rows: int, *, classes: bool, who: str) -> CodedTarget:
     """The target of a whole table, or of the first piece of one."""
     if classes:
@@ -119,11 +114,13 @@ class Counting:
     target_type: str
     handle_missing: str
     n_jobs: int | None
+    few_are_classes: bool  # where the target's type is a guess
     whole: bool = True  # False: tables are pieces of a longer one, in which an empty column may have values yet
 
     def first_piece(self, table: Table, y: Any, weight: Floats | None) -> Counted:
         """Of a whole table, or the first piece of one: the columns to encode, and what the target holds."""
-        classes = is_classification(y, len(table), self.target_type, self.who)
+        values, name = check_target(y, len(table), self.who), name_of_target(y)
+        classes = holds_classes(values, self.target_type, self.who, name, few_are_classes=self.few_are_classes)
         target = code_target(y, len(table), classes=classes, who=self.who)
         columns = self._chosen(table)
         target, rows = _with_weight(target, weight)

@@ -96,6 +96,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.
+        With ``output="logodds"``, which is of classes, up to 20 whole numbers are classes.
     cv : int, splitter or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
         row by parts fitted on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
@@ -456,6 +457,7 @@ def _counting_of(encoder: Any) -> Counting:
         encoder.target_type,
         encoder.handle_missing,
         encoder.n_jobs,
+        few_are_classes=encoder.output == "logodds",
     )
 
 
