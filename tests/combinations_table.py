@@ -9,6 +9,7 @@ import itertools
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -63,13 +64,26 @@ TAIL = """\
 """
 
 
+class _Trains(Exception):
+    """Training starts: everything was accepted."""
+
+
+def _train(*_: object, **__: object) -> None:
+    raise _Trains
+
+
 def refusal(kind: type, options: dict[str, object]) -> str | None:
     """The first sentence of the message with which a fit is refused; None where it is accepted."""
     given = {name: value for name, value in options.items() if name not in (*CALLS, *ONLINE_CALLS)}
     base = {"random_state": 0, "max_iter": 2} if "SGD" not in kind.__name__ else {"random_state": 0}
     y = CLASSES[:N_ROWS] if "Classifier" in kind.__name__ else AMOUNTS[:N_ROWS]
     extra = {name: array for name, array in CALLS.items() if name in options}
-    with warnings.catch_warnings():
+    with (
+        warnings.catch_warnings(),
+        mock.patch("tabsym.models.fitting._advance", _train),
+        mock.patch.multiple("tabsym.models.solving", find_optimum=_train, _by_formula=_train),
+        mock.patch("tabsym.models.loss_selection.MIN_ROWS", len(y) + 1),  # no trials of losses, which train
+    ):
         warnings.simplefilter("ignore")
         try:
             model = kind(**base | given)
@@ -80,6 +94,8 @@ def refusal(kind: type, options: dict[str, object]) -> str | None:
                 model.fit(iter([TABLE.assign(target=y)]), "target", **extra)
             else:
                 model.fit(TABLE, y, **extra)
+        except _Trains:
+            return None
         except (ValueError, TypeError) as error:
             return str(error).replace("\n", " ").rstrip(".") + "."
     return None

@@ -156,7 +156,8 @@ def test_public_names_load_without_boosters_or_compiling():
 
 
 @pytest.mark.slow
-def test_second_process_compiles_nothing(tmp_path):
+def test_second_process_compiles_nothing():
+    """With the folder of compiled kernels that all tests share: the first process compiles what is missing."""
     code = """
 import numpy as np, pandas as pd
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -185,9 +186,7 @@ print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.val
             capture_output=True,
             text=True,
             check=True,
-            env={**__import__("os").environ, "NUMBA_CACHE_DIR": str(tmp_path)},
         ).stdout
         counts.append([int(word) for word in out.split()])
-    assert counts[0][1] > 0
     assert counts[1][0] > 0
     assert counts[1][1] == 0, "a kernel was compiled again in the second process"

@@ -178,18 +178,18 @@ class Hungry(LogisticRegression):
 @pytest.mark.slow
 def test_more_memory_than_the_limit_is_refused_and_the_others_go_on(table, tmp_path):
     options = {"folds": 2, "out": tmp_path / "o", "quiet": True}
-    contenders = {deed: make_pipeline(OneHotEncoder(), Hungry(deed)) for deed in HUNGRY} | {"wide": None}
+    contenders = {deed: make_pipeline(OneHotEncoder(), Hungry(deed)) for deed in HUNGRY} | {"onehot-linear": None}
     done = compare(table, "y", contenders=contenders, memory_limit=1, **options)
-    assert set(done.ranking["name"]) == {"constant", "wide"}
+    assert set(done.ranking["name"]) == {"constant", "onehot-linear"}
     assert done.failures["takes"] == done.failures["reserves"] == "fold 1: took more than the memory limit of 1 GB"
     assert done.failures["aborts"] == "took more than the memory limit of 1 GB after 0 of 2 folds"
     body = json.loads((tmp_path / "o" / "results.json").read_text())
     assert body["settings"]["memory_limit"] == 1
     assert body["contenders"]["takes"]["error"] == done.failures["takes"]
     assert "took more than the memory limit of 1 GB" in (tmp_path / "o" / "report.html").read_text()
-    contenders = {name: one for name, one in contenders.items() if name in ("wide", "reserves")}
+    contenders = {name: one for name, one in contenders.items() if name in ("onehot-linear", "reserves")}
     again = compare(table, "y", contenders=contenders, resume=True, memory_limit=8, **options)
-    assert set(again.ranking["name"]) == {"constant", "wide", "reserves"}
+    assert set(again.ranking["name"]) == {"constant", "onehot-linear", "reserves"}
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan")])

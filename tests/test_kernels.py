@@ -372,9 +372,9 @@ def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_non
         "from tabsym.jit import CompilationNotice\n"
         "CompilationNotice.PATIENCE = 0.0\n"
         "import pandas as pd\n"
-        "from tabsym import WideRegressor\n"
+        "from tabsym import MODLEncoder\n"
         "X, y = pd.DataFrame({'a': ['p', 'q'] * 40}), [0.0, 1.0] * 40\n"
-        "WideRegressor(loss='squared_error', interactions=None, count_effect=False).fit(X, y)\n"
+        "MODLEncoder().fit(X, y)\n"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said = [

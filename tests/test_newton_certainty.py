@@ -237,7 +237,7 @@ def shown_deviations(hessians, flat, blocks):
     return {block: found[starts[block] : starts[block] + Z.shape[1]] for block, Z in columns.items()}
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(40))
 def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     """All terms together, about their means; effective numbers of blocks of one column given the others."""
     formula, names, *data, alpha = a_sum(seed)
@@ -260,7 +260,7 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
             assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=2e-3, abs=2e-3), formula
 
 
-@pytest.mark.parametrize("seed", range(80, 110))
+@pytest.mark.parametrize("seed", range(80, 95))
 def test_draws_of_any_sum_are_of_the_whole_posterior(seed):
     formula, names, *data, alpha = a_sum(seed)
     X, y, loss, weight, offset = data

@@ -68,8 +68,7 @@ def _float64():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("copies", [COPIES, RATES], ids=["repetitions", "rates"])
-@pytest.mark.parametrize("estimator", ["gse", "mean"])
+@pytest.mark.parametrize(("estimator", "copies"), [("gse", COPIES), ("mean", RATES)], ids=["gse", "mean"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", NETWORKS)
 @pytest.mark.slow
