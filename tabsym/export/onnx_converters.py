@@ -13,7 +13,7 @@ from tabsym.export.onnx_model import Parts, parts_of
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
 
-OPSETS = {"": 13, "ai.onnx.ml": 4}
+OPSETS = {"": 13, "ai.onnx.ml": 2}
 """The lowest that have what the nodes need."""
 _CLASSIFIERS = (WideClassifier, WideSGDClassifier)
 _OTHERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
@@ -51,7 +51,7 @@ def register_onnx_converters() -> None:
     for kind in (*_CLASSIFIERS, *_OTHERS):
         options: dict[str, Any] = {"missing_text": None}
         if kind in _CLASSIFIERS:
-            options |= {"zipmap": [True, False, "columns"], "output_class_labels": [False, True]}
+            options |= {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
         update_registered_converter(kind, f"Tabsym{kind.__name__}", _set_types, _convert, options=options)
 
 
@@ -98,14 +98,22 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         kind = {"O": STRING, "f": DOUBLE, "i": INT64, "b": BOOL}[values.dtype.kind]
         container.add_initializer(name, kind, list(values.shape), values.ravel().tolist())
     for node, inputs, output, attributes in graph.nodes:
-        label = scope.get_unique_operator_name(node)
-        container.add_node(node, list(inputs), [output], op_domain=domain_of(node), name=label, **attributes)
+        domain = domain_of(node)
+        container.add_node(
+            node,
+            list(inputs),
+            [output],
+            op_domain=domain,
+            op_version=OPSETS[domain] if domain else None,  # the default is one that skl2onnx itself refuses
+            name=scope.get_unique_operator_name(node),
+            **attributes,
+        )
 
 
 def _columns(graph: Graph, variables: list[Any], parts: Parts) -> dict[str, str]:
     """The tensors (n, 1) of the inputs, by name where the variables are the columns of fit, else by their order."""
     if {one.raw_name for one in variables} == set(parts.features) and len(variables) == len(parts.features):
-        places = {one.raw_name: (one, None) for one in variables}
+        places: dict[str, tuple[Any, int | None]] = {one.raw_name: (one, None) for one in variables}
     else:
         widths = [one.type.shape[1] if len(one.type.shape) > 1 else 1 for one in variables]
         if len(variables) == 1:

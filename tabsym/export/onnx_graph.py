@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
-OPSET, ML_OPSET = 18, 4
-"""Of the default domain, and of ai.onnx.ml, whose version 4 brought encoders of doubles."""
+OPSET, ML_OPSET = 18, 3
+"""Of the default domain, and of ai.onnx.ml: skl2onnx takes no higher one, so there are no encoders of doubles."""
 FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
 """Types of tensors, as ONNX numbers them."""
 _FUNCTIONS = {"log": "Log", "sqrt": "Sqrt", "exp": "Exp", "abs": "Abs"}
@@ -55,17 +55,16 @@ class Graph:
     def cast(self, name: str, to: int) -> str:
         return self.add("Cast", name, to=to)
 
-    def encode(self, name: str, keys: NDArray[Any]) -> str:
-        """The place of each value among the keys, from 1 on; 0 where it is none of them."""
-        from onnx import numpy_helper
+    def count_above(self, name: str, bounds: NDArray[np.float64], keepdims: int) -> str:
+        """How many of the bounds are below each number; none for NaN."""
+        above = self.cast(self.add("Greater", name, self.constant(bounds[None, :])), INT64)
+        return self.add("ReduceSum", above, self.constant([1]), keepdims=keepdims)
 
-        places, default = np.arange(1, len(keys) + 1), np.zeros(1, dtype=np.int64)
-        tensors = {"keys_tensor": keys, "values_tensor": places, "default_tensor": default}
-        if not len(keys):  # any key will do whose place is 0
-            keys, places = np.array(["" if keys.dtype == object else 0], dtype=keys.dtype), default
-        return self.add(
-            "LabelEncoder", name, **{key: numpy_helper.from_array(value, key) for key, value in tensors.items()}
-        )
+    def encode(self, name: str, keys: list[str] | list[int]) -> str:
+        """The place of each text or whole number among the keys, from 1 on; 0 where it is none of them."""
+        kind = "keys_strings" if isinstance(keys[0], str) else "keys_int64s"
+        places = {kind: keys, "values_int64s": list(range(1, len(keys) + 1)), "default_int64": 0}
+        return self.add("LabelEncoder", name, **places)
 
 
 @dataclass
@@ -92,14 +91,34 @@ class Codes:
     def _codes(self, coding: Coding, column: str) -> str:
         graph, tensor = self.graph, self.columns[column]
         if coding.bounds is not None:  # NaN is above no bound, and a number above the first
-            bounds = graph.constant(np.append(-np.inf, coding.bounds)[None, :])
-            above = graph.cast(graph.add("Greater", tensor, bounds), INT64)
-            return graph.add("ReduceSum", above, graph.constant([1]), keepdims=0)
+            return graph.count_above(tensor, np.append(-np.inf, coding.bounds), keepdims=0)
         assert coding.categories is not None
-        missing = self.missing_text if column in self.texts else np.nan
-        values = [missing if one is None else one for one in coding.categories.tolist()]
-        keys = np.array(values, dtype=object if column in self.texts else np.float64)
-        return graph.add("Squeeze", graph.encode(tensor, keys), graph.constant([1]))
+        categories = coding.categories.tolist()
+        if column not in self.texts:
+            found = self._of_numbers(tensor, categories)
+        else:
+            found = graph.encode(tensor, [self.missing_text if one is None else one for one in categories])
+        return graph.add("Squeeze", found, graph.constant([1]))
+
+    def _of_numbers(self, tensor: str, categories: list[Any]) -> str:
+        """(n, 1), like `Graph.encode`, which takes no doubles: the places of candidates, that are compared then."""
+        graph, known = self.graph, np.array([float(one) for one in categories if one is not None])
+        places = np.flatnonzero([one is not None for one in categories]) + 1
+        if known.size and (known == np.floor(known)).all():
+            candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())
+            known, places = np.append(np.nan, known), np.append(0, places)
+        else:
+            order = np.argsort(known)
+            candidate = graph.count_above(tensor, known[order], keepdims=1)
+            known, places = np.append(known[order], np.nan), np.append(places[order], 0)
+        is_it = graph.add("Equal", graph.add("Gather", graph.constant(known), candidate), tensor)
+        found = graph.add(
+            "Where", is_it, graph.add("Gather", graph.constant(places), candidate), graph.constant(np.int64(0))
+        )
+        if None not in categories:
+            return found
+        missing = graph.constant(np.int64(categories.index(None) + 1))
+        return graph.add("Where", graph.add("IsNaN", tensor), missing, found)
 
     def combined(self, codings: tuple[int, ...], columns: tuple[str, ...], codes: NDArray[Any]) -> str:
         """(n,): the place of each row's combination among `codes` (m, positions), from 1 on; 0 where it is none."""
@@ -109,7 +128,7 @@ class Codes:
             size = len(self.codings[coding]) + 1
             known = known * size + other + shift(self.codings[coding])
             combinations = np.unique(known) if left else known  # the last ones in the order of the rows
-            found = self.graph.encode(self._joined(found, size, self.of(coding, column)), combinations)
+            found = self.graph.encode(self._joined(found, size, self.of(coding, column)), combinations.tolist())
             known = np.searchsorted(combinations, known) + 1 if left else known
         return found
 
@@ -211,3 +230,7 @@ def _product(graph: Graph, factors: list[str]) -> str:
     for factor in factors[1:]:
         found = graph.add("Mul", found, factor)
     return found
+
+
+def domain_of(operator: str) -> str:
+    return "ai.onnx.ml" if operator == "LabelEncoder" else ""

@@ -23,13 +23,14 @@ from tabsym.export.onnx_graph import (
     Codes,
     Graph,
     Sum,
+    domain_of,
     with_default,
 )
 from tabsym.export.terms import terms_of
 from tabsym.models.records import Coding, ModelTerms
 from tabsym.table.storage import object_array
 
-IR_VERSION = 9
+IR_VERSION = 8
 EXACT = 2**53
 """Whole numbers beyond this are not all doubles."""
 Build = Callable[[Graph, dict[str, str]], dict[str, str]]
@@ -40,7 +41,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
 
     Inputs are the columns that are used, by their names, (n, 1): strings for columns of text, doubles for all others
     (booleans are 0 and 1). A missing number is NaN, a missing text is `missing_text`. All is computed in double
-    precision, with opset 18 and version 4 of ai.onnx.ml, which onnxruntime runs from 1.17 on.
+    precision, with opset 18, and 3 of ai.onnx.ml, which onnxruntime runs from 1.14 on.
 
     The outputs have the names that skl2onnx gives: ``variable`` (n, 1), the prediction; of a classifier ``label`` (n,)
     and ``probabilities`` (n, classes), or, where it has none, ``scores``; of an encoder ``variable`` (n, columns).
@@ -319,7 +320,3 @@ def _proto(graph: Graph, parts: Parts, outputs: dict[str, str], name: str, missi
     )
     helper.set_model_props(made, {"missing_text": missing_text})
     return made
-
-
-def domain_of(operator: str) -> str:
-    return "ai.onnx.ml" if operator == "LabelEncoder" else ""
