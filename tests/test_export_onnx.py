@@ -8,6 +8,7 @@ import onnx
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 
 from tabsym import (
     DateParts,
@@ -70,8 +71,8 @@ def of_options(seed):
     is_class, online = bool(rng.integers(2)), bool(rng.integers(2))
     options = {
         "numeric": pick("linear", "quantile") if online else pick("linear", "quantile", "smooth"),
-        "interactions": pick(None, "pairwise", [("text", "whole"), ("flag", "thirds")]),
-        "categorical_features": list(rng.choice(["text", "whole", "fraction", "flag"], 2 + rng.integers(3), False)),
+        "interactions": pick(None, "pairwise", [("text", "whole")]),
+        "categorical_features": ["text", "whole", *rng.choice(["fraction", "flag"], rng.integers(3), False)],
     } | ({"random_state": 0, "max_iter": 3} if online else {"count_effect": pick(True, False)})
     if is_class:
         kind = WideSGDClassifier if online else WideClassifier
@@ -82,7 +83,7 @@ def of_options(seed):
     )
     y = np.maximum(y, 0).round() if options["loss"] == "poisson" else y
     kind = WideSGDRegressor if online else WideRegressor
-    return kind(**options).fit(X, y), new.assign(normal=new["normal"].fillna(0.5))
+    return kind(**options).fit(X, y), new
 
 
 IGNORED = ["ignore:The formula of", "ignore:.* ended short of the optimum", "ignore:Training stopped"]
@@ -176,8 +177,6 @@ def test_what_onnx_cannot_hold_is_refused(monkeypatch):
         to_onnx(WideRegressor(loss="squared_error", categorical_features="all", alpha=0.0).fit(X[["date"]], y))
     parts = DateParts().fit(X[["day"]])
     with pytest.raises(ValueError, match="Column 'day' holds dates"):
-        from sklearn.pipeline import make_pipeline
-
         to_onnx(make_pipeline(parts, WideRegressor(loss="squared_error")).fit(X[["day"]], y))
     with pytest.raises(ValueError, match=r"'' is a category of column 'text' and would stand for missing text, too"):
         to_onnx(fit(X[["text"]], y))
@@ -187,8 +186,6 @@ def test_what_onnx_cannot_hold_is_refused(monkeypatch):
     coded = {"alpha": 0.0, "categorical_features": "all", "loss": "squared_error"}
     for values, words in (
         ([2**53 + 1, 5] * 50, rf"Column 'c' holds {2**53 + 1}, which is neither text nor a double"),
-        (["a", 1] * 50, "Column 'c' holds numbers and text, and an ONNX input has one type"),
-        ([True, 2] * 50, "Column 'c' holds booleans and numbers"),
         ([dt.time(8), dt.time(9)] * 50, r"Column 'c' holds datetime\.time\(8, 0\), which is neither"),
     ):
         frame = pd.DataFrame({"c": pd.Series(values, dtype=object)})
@@ -201,7 +198,7 @@ def test_what_onnx_cannot_hold_is_refused(monkeypatch):
         to_onnx(WideClassifier(interactions=None).fit(X[["whole"]], classes))
     with pytest.raises(TypeError, match="Ridge is no wide model"):
         to_onnx(Ridge().fit(X[["whole"]], y))
-    boosted = WideBoostRegressor(loss="squared_error").fit(X[["whole", "normal"]], y)
+    boosted = WideBoostRegressor().fit(X[["whole", "normal"]], y)
     with pytest.raises(TypeError, match="adds boosters to a wide model, which no export holds; export the wide model"):
         to_onnx(boosted)
     check(boosted.wide_, X)
@@ -217,7 +214,7 @@ def test_what_onnx_cannot_hold_is_refused(monkeypatch):
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda one: "".join(str(one).split()))
 def test_encoders(encoder):
     X, y = encoder_table()
-    expected, new = encoder.fit(X, y).transform(encoder_rows()), encoder_rows()
+    expected, new = encoder.fit(X, y.astype(str)).transform(encoder_rows()), encoder_rows()
     found = run(to_onnx(encoder), new)["variable"]
     if getattr(encoder, "output", None) == "group":
         assert found.tolist() == expected.astype(object).where(expected.notna(), "").to_numpy().tolist()
@@ -227,11 +224,9 @@ def test_encoders(encoder):
 
 def test_encoders_that_are_refused():
     X, y = encoder_table()
-    with pytest.raises(
-        ValueError, match="makes text of some columns and numbers of column 'x', and an ONNX output has"
-    ):
-        to_onnx(MODLEncoder(cols=["s"]).fit(X[["s", "x"]], y))
+    with pytest.raises(ValueError, match="makes text of some columns and numbers of column 'x', and an ONNX"):
+        to_onnx(MODLEncoder(cols=["s"]).fit(X[["s", "x"]], y.astype(str)))
     with pytest.raises(ValueError, match="handle_unknown='error' raises an error for unknown categories of column 's'"):
         to_onnx(OneHotEncoder(handle_unknown="error", cols=["s"]).fit(X))
     with pytest.raises(ValueError, match="'' is a category of column 's'"):
-        to_onnx(WideEncoder(cols=["s"]).fit(X.fillna({"s": ""}), y))
+        to_onnx(WideEncoder(cols=["s"]).fit(X.fillna({"s": ""}), y.astype(str)))

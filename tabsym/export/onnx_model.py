@@ -210,7 +210,7 @@ class _EncoderParts(Parts):
         values = with_default(lookup.coding, lookup.values[:-1], lookup.values[-1])
         if values.ndim > 1:
             if values.dtype == object:
-                values = object_array([["" if one is None else one for one in row] for row in values.tolist()])
+                values = np.where(values == None, "", values)  # noqa: E711 (by element)
             return graph.add("Gather", graph.constant(values), rows)
         place = graph.add("Gather", graph.constant(values.astype(np.int64)[:, None]), rows)
         ones = graph.cast(graph.add("Equal", place, graph.constant(np.arange(len(lookup.names))[None, :])), DOUBLE)
@@ -238,35 +238,29 @@ def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: st
     """
     if kind not in ("category", "number"):
         _refuse_dates(name)
-    kinds = {"numbers"} if kind == "number" else set[str]()
+    types = {DOUBLE} if kind == "number" else set[int]()
     for coding in codings:
         if coding.categories is None:
-            kinds.add("numbers")
+            types.add(DOUBLE)
             continue
         values = [one for one in coding.categories.tolist() if one is not None]
-        kinds |= {_kind_of(name, one) for one in values}
+        types |= {_type_of(name, one) for one in values}
         if missing_text in values:
             raise ValueError(
                 f"{missing_text!r} is a category of column {name!r} and would stand for missing text, too; choose "
                 "another missing_text."
             )
-    if len(kinds) > 1:
-        raise ValueError(
-            f"Column {name!r} holds {' and '.join(sorted(kinds))}, and an ONNX input has one type; make its values "
-            "text before fit."
-        )
-    return {"text": STRING, "numbers": DOUBLE, "booleans": DOUBLE}[kinds.pop()] if kinds else None
+    return types.pop() if types else None  # a column has values of one type
 
 
-def _kind_of(name: str, value: Any) -> str:
+def _type_of(name: str, value: Any) -> int:
     if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
         _refuse_dates(name)
     value = value.item() if isinstance(value, np.generic) else value
-    for kind, types in (("text", str), ("booleans", bool), ("numbers", float)):
-        if isinstance(value, types):
-            return kind
-    if isinstance(value, int) and abs(value) <= EXACT:
-        return "numbers"
+    if isinstance(value, str):
+        return STRING
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT):
+        return DOUBLE
     raise ValueError(
         f"Column {name!r} holds {value!r}, which is neither text nor a double, as inputs of ONNX are; make its values "
         "text before fit."
