@@ -78,12 +78,10 @@ def of_options(seed):
         kind = WideSGDClassifier if online else WideClassifier
         return kind(**options).fit(X, np.digitize(y, pick([1], [1, 3]))), new
     options["loss"] = pick("squared_error", "poisson")
-    options |= pick(
-        {}, {"exposure_column": "exposure"} if options["loss"] == "poisson" else {"offset_column": "normal"}
-    )
+    beside = "exposure_column" if options["loss"] == "poisson" else "offset_column"
+    options |= pick({}, {beside: "exposure"})
     y = np.maximum(y, 0).round() if options["loss"] == "poisson" else y
-    kind = WideSGDRegressor if online else WideRegressor
-    return kind(**options).fit(X, y), new
+    return (WideSGDRegressor if online else WideRegressor)(**options).fit(X, y), new
 
 
 IGNORED = ["ignore:The formula of", "ignore:.* ended short of the optimum", "ignore:Training stopped"]
@@ -201,7 +199,7 @@ def test_what_onnx_cannot_hold_is_refused(monkeypatch):
     boosted = WideBoostRegressor().fit(X[["whole", "normal"]], y)
     with pytest.raises(TypeError, match="adds boosters to a wide model, which no export holds; export the wide model"):
         to_onnx(boosted)
-    check(boosted.wide_, X)
+    check(boosted.wide_, X[["whole", "normal"]])
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModuleNotFoundError, match=r'to_onnx needs onnx: pip install "tabsym\[export\]"'):
         to_onnx(boosted.wide_)
