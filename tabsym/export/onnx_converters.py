@@ -48,11 +48,31 @@ def register_onnx_converters() -> None:
         raise ModuleNotFoundError(
             'register_onnx_converters needs skl2onnx: pip install "tabsym[export]".', name="skl2onnx"
         ) from None
-    for kind in (*_CLASSIFIERS, *_OTHERS):
-        options: dict[str, Any] = {"missing_text": None}
-        if kind in _CLASSIFIERS:
-            options |= {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
-        update_registered_converter(kind, f"Tabsym{kind.__name__}", _set_types, _convert, options=options)
+    own: dict[str, Any] = {"missing_text": None}
+    of_classes = own | {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
+    for kind in _CLASSIFIERS:
+        update_registered_converter(kind, _alias(kind), _set_types, _convert, options=of_classes)
+    for other in _OTHERS:
+        update_registered_converter(other, _alias(other), _set_types, _convert, options=own, parser=_parse)
+
+
+def _alias(kind: type) -> str:
+    return f"Tabsym{kind.__name__}"
+
+
+def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
+    """The output of a step in its type: the following steps choose theirs by it, before types are set."""
+    operator = scope.declare_local_operator(_alias(type(model)), model)
+    operator.inputs = inputs
+    operator.outputs.append(scope.declare_local_variable("variable", _numbers_of(inputs)()))
+    return operator.outputs  # type: ignore[no-any-return]
+
+
+def _numbers_of(inputs: list[Any]) -> Any:
+    from skl2onnx.common import data_types as types
+
+    has_doubles = any(isinstance(one.type, types.DoubleTensorType) for one in inputs)
+    return types.DoubleTensorType if has_doubles else types.FloatTensorType
 
 
 def _parts(operator: Any) -> Parts:
@@ -64,10 +84,9 @@ def _set_types(operator: Any) -> None:
     """The types and shapes of the outputs."""
     from skl2onnx.common import data_types as types
 
-    has_doubles = any(isinstance(one.type, types.DoubleTensorType) for one in operator.inputs)
     options = operator.scope_inst.get_options(operator.raw_operator, {"zipmap": True}, fail=False)
     zipped = isinstance(operator.raw_operator, _CLASSIFIERS) and options["zipmap"] is True
-    numbers = types.DoubleTensorType if has_doubles and not zipped else types.FloatTensorType
+    numbers = types.FloatTensorType if zipped else _numbers_of(operator.inputs)
     n = operator.inputs[0].get_first_dimension()
     for variable, (name, (kind, width)) in zip(operator.outputs, _parts(operator).outputs.items(), strict=True):
         made = numbers if kind == DOUBLE else types.StringTensorType if kind == STRING else types.Int64TensorType
