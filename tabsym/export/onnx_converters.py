@@ -65,7 +65,7 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
     operator = scope.declare_local_operator(_alias(type(model)), model)
     operator.inputs = inputs
     operator.outputs.append(scope.declare_local_variable("variable", _numbers_of(inputs)()))
-    return operator.outputs  # type: ignore[no-any-return]
+    return operator.outputs
 
 
 def _numbers_of(inputs: list[Any]) -> Any:
