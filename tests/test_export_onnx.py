@@ -114,14 +114,21 @@ def test_categories_of_numbers_and_strange_text():
     X = pd.DataFrame(
         {
             "whole": rng.choice([0, -3, 2**53 - 1, 2**53 - 2], 300).astype(np.int64),
+            "large": rng.choice([1e300, -1e300, 2.0**63, 4.0], 300),
             "fraction": rng.choice([0.1, 1 / 3, -7.5, 1e300, np.nan, 3.0], 300),
             "text": rng.choice(np.array(["a\0b", "é\u200b", "'", '"', " ", "nan", "None", None], dtype=object), 300),
         }
     )
-    y = X["whole"].rank() + X["fraction"].rank().fillna(0) + X["text"].map(str).rank() + rng.normal(size=300)
+    y = (
+        X["whole"].rank()
+        + X["large"].rank()
+        + X["fraction"].rank().fillna(0)
+        + X["text"].map(str).rank()
+        + rng.normal(size=300)
+    )
     pairs = [("whole", "fraction"), ("fraction", "text")]
     model = WideRegressor(loss="squared_error", categorical_features="all", interactions=pairs, alpha=0.1).fit(X, y)
-    odd = {"whole": 2.0, "fraction": np.nextafter(0.1, 1), "text": "a"}
+    odd = {"whole": 2.0, "large": 5.0, "fraction": np.nextafter(0.1, 1), "text": "a"}
     new = pd.concat([X, X[:9].assign(**odd), X[:9].assign(whole=-0.0, fraction=1e-300, text=None)], ignore_index=True)
     check(model, new)
     assert len(set(model.predict(new).round(9))) > 50
@@ -132,6 +139,13 @@ def test_three_columns_are_looked_up_together():
     X = pd.DataFrame({name: rng.choice(list("klmnop"), 200) for name in "abc"})
     model = WideRegressor("w[a, b, c] + t[b, c] + s[1]", loss="squared_error").fit(X, rng.normal(size=200))
     check(model, pd.DataFrame({name: rng.choice(list("klmnopq"), 500) for name in "abc"}))
+
+
+def test_names_of_columns_that_are_names_of_tensors():
+    X = table()[["whole", "normal", "thirds"]].set_axis(["tabsym_0", "tabsym_constant_0", "label"], axis=1)
+    check(WideRegressor(loss="squared_error").fit(X, target(table())), X)
+    with pytest.raises(ValueError, match="The table has a column 'label', as an output would be called; rename it bef"):
+        to_onnx(WideClassifier().fit(X, target(table()) > 2))
 
 
 def test_functions_of_numbers():

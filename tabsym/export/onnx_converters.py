@@ -9,7 +9,7 @@ from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.wide import WideEncoder
 from tabsym.export.onnx_graph import BOOL, DOUBLE, FLOAT, INT64, STRING, Graph, domain_of
-from tabsym.export.onnx_model import Parts, parts_of
+from tabsym.export.onnx_parts import Parts, parts_of
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
 

@@ -19,6 +19,7 @@ OPSET, ML_OPSET = 18, 3
 """Of the default domain, and of ai.onnx.ml: skl2onnx takes no higher one, so there are no encoders of doubles."""
 FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
 """Types of tensors, as ONNX numbers them."""
+MAX_WHOLE = 2.0**63
 _FUNCTIONS = {"log": "Log", "sqrt": "Sqrt", "exp": "Exp", "abs": "Abs"}
 _LOGARITHMS = {"log2": np.log(2.0), "log10": np.log(10.0)}
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "**": "Pow"}
@@ -104,7 +105,7 @@ class Codes:
         """(n, 1), like `Graph.encode`, which takes no doubles: the places of candidates, that are compared then."""
         graph, known = self.graph, np.array([float(one) for one in categories if one is not None])
         places = np.flatnonzero([one is not None for one in categories]) + 1
-        if known.size and (known == np.floor(known)).all():
+        if known.size and (known == np.floor(known)).all() and (np.abs(known) < MAX_WHOLE).all():
             candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())
             known, places = np.append(np.nan, known), np.append(0, places)
         else:
