@@ -113,7 +113,7 @@ def test_categories_of_numbers_and_strange_text():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
-            "whole": rng.choice([0, -3, 2**53 - 1, 2**53 - 2], 300).astype(np.int64),
+            "whole": rng.choice([7, -3, 2**53 - 1, 2**53 - 2], 300).astype(np.int64),
             "large": rng.choice([1e300, -1e300, 2.0**63, 4.0], 300),
             "fraction": rng.choice([0.1, 1 / 3, -7.5, 1e300, np.nan, 3.0], 300),
             "text": rng.choice(np.array(["a\0b", "é\u200b", "'", '"', " ", "nan", "None", None], dtype=object), 300),
@@ -128,8 +128,8 @@ def test_categories_of_numbers_and_strange_text():
     )
     pairs = [("whole", "fraction"), ("fraction", "text")]
     model = WideRegressor(loss="squared_error", categorical_features="all", interactions=pairs, alpha=0.1).fit(X, y)
-    odd = {"whole": 2.0, "large": 5.0, "fraction": np.nextafter(0.1, 1), "text": "a"}
-    new = pd.concat([X, X[:9].assign(**odd), X[:9].assign(whole=-0.0, fraction=1e-300, text=None)], ignore_index=True)
+    odd = {"whole": 0.0, "large": 5.0, "fraction": np.nextafter(0.1, 1), "text": "a"}
+    new = pd.concat([X, X[:9].assign(**odd), X[:9].assign(whole=7.5, fraction=1e-300, text=None)], ignore_index=True)
     check(model, new)
     assert len(set(model.predict(new).round(9))) > 50
 
