@@ -95,10 +95,8 @@ def _export(args: dict[str, Any]) -> bool:
         out.write_text(json.dumps(export.to_spec(model), allow_nan=False), encoding="utf-8")
     elif to == "xlsx":
         export.to_excel(model, out)
-    elif hasattr(export, "to_onnx"):
-        out.write_bytes(export.to_onnx(model).SerializeToString())
     else:
-        raise ValueError("--to onnx is not there in this version; use --to json, sql or xlsx.")
+        export.to_onnx(model, out)
     print(out)
     return True
 

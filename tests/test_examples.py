@@ -32,7 +32,7 @@ def test_readme_python_runs():
     assert "model" in namespace
 
 
-@pytest.mark.parametrize("name", ["rates", "serving", "sql"])
+@pytest.mark.parametrize("name", ["onnx", "rates", "serving", "sql"])
 def test_guides_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{name}.md").read_text()

@@ -4,10 +4,10 @@ import json
 
 import duckdb
 import numpy as np
+import onnx
 import pandas as pd
 import pytest
 
-import tabsym.export
 from tabsym import WideClassifier, WideRegressor, save
 from tabsym.cli import main
 from tabsym.compare.comparison import train_best
@@ -16,8 +16,9 @@ from tabsym.compare.metrics import choose_metric
 from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
-from tabsym.export import from_spec, to_spec, to_sql
+from tabsym.export import from_spec, to_onnx, to_spec, to_sql
 from tests.excel_formulas import Book
+from tests.onnx_runs import run
 
 PLAN = Plan("random", None, 2, 1, 0)
 
@@ -49,12 +50,13 @@ def saved(tmp_path):
 
 def test_export_writes_each_kind(saved, tmp_path, capsys):
     model, X, path = saved
-    for to in ("json", "sql", "xlsx"):
+    for to in ("json", "sql", "xlsx", "onnx"):
         assert main(["export", str(path), "--to", to]) == 0
         assert capsys.readouterr().out == f"{tmp_path / 'best'}.{to}\n"
     spec = json.loads((tmp_path / "best.json").read_text())
     assert spec == json.loads(json.dumps(to_spec(model)))
     assert (from_spec(spec).predict(X) == model.predict(X)).all()
+    assert onnx.load(tmp_path / "best.onnx") == to_onnx(model)
     assert (tmp_path / "best.sql").read_text(encoding="utf-8") == to_sql(model)
     book = Book(tmp_path / "best.xlsx")
     book.type_in({"store": 3, "colour": "red", "price": 10.0})
@@ -76,13 +78,6 @@ def test_export_says_what_is_wrong(saved, tmp_path, capsys):
         assert words in capsys.readouterr().err
     assert main(["export", str(tmp_path / "nowhere.skops"), "--to", "json"]) == 2
     assert "nowhere.skops" in capsys.readouterr().err
-
-
-def test_onnx_is_said_where_it_is_absent(saved, capsys, monkeypatch):
-    _, _, path = saved
-    monkeypatch.delattr(tabsym.export, "to_onnx", raising=False)
-    assert main(["export", str(path), "--to", "onnx"]) == 2
-    assert "--to onnx is not there in this version; use --to json" in capsys.readouterr().err
 
 
 def test_predict_writes_the_rows_with_their_predictions(saved, tmp_path, capsys):
@@ -133,6 +128,36 @@ def test_winners_of_comparisons(task, tmp_path):
     else:
         np.testing.assert_allclose(scorer.predict(new), expected, rtol=1e-10)
         np.testing.assert_allclose(view, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("task", ["count", "multiclass"])
+def test_winners_as_onnx_take_categories_as_text(task, tmp_path):
+    frame, new = sales().drop(columns="at"), sales(seed=1)
+    frame = frame if task == "count" else frame.assign(sold=np.digitize(frame["sold"], [5, 10]))
+    roles = {"exposure": "days"} if task == "count" else {}
+    best = winner(frame, "sold", task, reading=ReadOptions(categorical=["store"]), **roles)
+    assert main(["export", str(best.save(tmp_path / "best.tabsym")), "--to", "onnx"]) == 0
+    found = run(onnx.load(tmp_path / "best.onnx"), new.assign(store=new["store"].astype(str)))
+    if task == "count":
+        np.testing.assert_allclose(found["variable"][:, 0], best.predict(new), rtol=1e-12)
+    else:
+        assert found["label"].tolist() == best.predict(new).tolist()
+        np.testing.assert_allclose(found["probabilities"], best.predict_proba(new), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("wide-hist-gradient-boosting", "adds boosters to a wide model, which no export holds"),
+        ("hist-gradient-boosting", "is no wide model"),
+        ("onehot-linear", "is no wide model"),
+    ],
+)
+def test_winners_that_have_no_onnx(name, words, tmp_path, capsys):
+    frame = sales(120).drop(columns=["at", "days"])
+    path = winner(frame, "sold", "count", name=name).save(tmp_path / "best.skops")
+    assert main(["export", str(path), "--to", "onnx"]) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "best.onnx").exists()
 
 
 def test_winners_that_read_text_are_refused():

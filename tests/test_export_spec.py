@@ -26,9 +26,10 @@ from tabsym import (
     WideRegressor,
     WideSGDRegressor,
 )
-from tabsym.export import from_spec, spec_schema, to_spec
+from tabsym.export import from_spec, spec_schema, to_onnx, to_spec, to_sql
 from tests.exported import CATEGORIES, MODELS, close, fitted, in_duckdb, new_rows, scores, table, target
 from tests.formulas import random_formula, random_table
+from tests.onnx_runs import run
 
 SCORER = Path(sys.modules["tabsym.export.spec"].__file__).with_name("from_spec.py")
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float)}
@@ -117,8 +118,6 @@ DEVELOPMENT = {
 @pytest.mark.filterwarnings("ignore:Column .* look like codes")
 @pytest.mark.parametrize("name", DEVELOPMENT)
 def test_development_tables(name, data_folder):
-    from tabsym.export import to_sql
-
     rows = pd.read_parquet(Path(data_folder) / f"{name}.parquet").sample(frac=1, random_state=0).iloc[:2400]
     rows = rows.reset_index(drop=True)
     X, y = rows.drop(columns=DEVELOPMENT[name]), rows[DEVELOPMENT[name]]
@@ -133,6 +132,15 @@ def test_development_tables(name, data_folder):
     view = in_duckdb(to_sql(model), new)
     columns = [one for one in view if str(one).startswith("score")] if is_class else ["prediction"]
     assert close(view[columns].to_numpy().reshape(expected.shape), expected, model, new)
+    if name == "rossmann":
+        with pytest.raises(ValueError, match="Column 'Date' holds dates or durations, which ONNX does not have"):
+            to_onnx(model)
+        return
+    found = run(to_onnx(model), new)
+    if is_class:
+        np.testing.assert_allclose(found["probabilities"], model.predict_proba(new), rtol=0, atol=1e-12)
+    else:
+        assert close(found["variable"][:, 0], expected, model, new)
 
 
 def test_the_file_is_small_and_needs_numpy_alone(tmp_path):

@@ -3,7 +3,20 @@
 from tabsym.export.excel import to_excel
 from tabsym.export.files import load, save, trusted_types
 from tabsym.export.from_spec import from_spec
+from tabsym.export.onnx_converters import register_onnx_converters
+from tabsym.export.onnx_model import to_onnx
 from tabsym.export.spec import spec_schema, to_spec
 from tabsym.export.sql import to_sql
 
-__all__ = ["from_spec", "load", "save", "spec_schema", "to_excel", "to_spec", "to_sql", "trusted_types"]
+__all__ = [
+    "from_spec",
+    "load",
+    "register_onnx_converters",
+    "save",
+    "spec_schema",
+    "to_excel",
+    "to_onnx",
+    "to_spec",
+    "to_sql",
+    "trusted_types",
+]

@@ -24,6 +24,11 @@ def terms_of(model: Any) -> ModelTerms:
     if hasattr(model, "export_terms"):  # a winner, of a layer above
         terms: ModelTerms = model.export_terms()
         return terms
+    if hasattr(model, "boosters_"):
+        raise TypeError(
+            f"{type(model).__name__} adds boosters to a wide model, which no export holds; export the wide model, "
+            "`wide_`, and write each of `boosters_` to a file of its own by its library."
+        )
     if not isinstance(model, Pipeline):
         return to_terms(model)
     check_is_fitted(model)

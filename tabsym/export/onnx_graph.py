@@ -1,0 +1,237 @@
+"""The nodes and constants of an ONNX graph, and terms and lookup tables as nodes; all numbers are doubles.
+
+Codes are shifted so that 0 is what a coding does not know: a table's first row is its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+
+OPSET, ML_OPSET = 18, 3
+"""Of the default domain, and of ai.onnx.ml: skl2onnx takes no higher one, so there are no encoders of doubles."""
+FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
+"""Types of tensors, as ONNX numbers them."""
+MAX_WHOLE = 2.0**63
+_FUNCTIONS = {"log": "Log", "sqrt": "Sqrt", "exp": "Exp", "abs": "Abs"}
+_LOGARITHMS = {"log2": np.log(2.0), "log10": np.log(10.0)}
+_OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "**": "Pow"}
+
+
+@dataclass
+class Graph:
+    """Nodes and constants, named by numbers behind a prefix.
+
+    Attributes
+    ----------
+    prefix : str
+    nodes : list of (operator, inputs, output, attributes)
+    constants : dict of str -> ndarray
+        Arrays of objects are text.
+    """
+
+    prefix: str = "tabsym_"
+    nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = field(default_factory=list)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """The name of what a new node puts out."""
+        output = f"{self.prefix}{len(self.nodes)}"
+        self.nodes.append((operator, inputs, output, attributes))
+        return output
+
+    def constant(self, values: Any) -> str:
+        array = np.asarray(values)
+        name = f"{self.prefix}constant_{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def cast(self, name: str, to: int) -> str:
+        return self.add("Cast", name, to=to)
+
+    def count_above(self, name: str, bounds: NDArray[np.float64], keepdims: int) -> str:
+        """How many of the bounds are below each number; none for NaN."""
+        above = self.cast(self.add("Greater", name, self.constant(bounds[None, :])), INT64)
+        return self.add("ReduceSum", above, self.constant([1]), keepdims=keepdims)
+
+    def encode(self, name: str, keys: list[str] | list[int]) -> str:
+        """The place of each text or whole number among the keys, from 1 on; 0 where it is none of them."""
+        kind = "keys_strings" if isinstance(keys[0], str) else "keys_int64s"
+        places = {kind: keys, "values_int64s": list(range(1, len(keys) + 1)), "default_int64": 0}
+        return self.add("LabelEncoder", name, **places)
+
+
+@dataclass
+class Codes:
+    """Codes of columns, made once each.
+
+    `columns`: the tensor (n, 1) of each column, of doubles but for those in `texts`.
+    """
+
+    graph: Graph
+    codings: tuple[Coding, ...]
+    columns: Mapping[str, str]
+    texts: Set[str]
+    missing_text: str
+    _made: dict[Any, str] = field(default_factory=dict)
+
+    def of(self, index: int, column: str) -> str:
+        """(n,): for values that the coding does not know 0, for those of code c the number c + 1, or, where the code 0
+        is that of missing numbers, c."""
+        if (index, column) not in self._made:
+            self._made[index, column] = self._codes(self.codings[index], column)
+        return self._made[index, column]
+
+    def _codes(self, coding: Coding, column: str) -> str:
+        graph, tensor = self.graph, self.columns[column]
+        if coding.bounds is not None:  # NaN is above no bound, and a number above the first
+            return graph.count_above(tensor, np.append(-np.inf, coding.bounds), keepdims=0)
+        assert coding.categories is not None
+        categories = coding.categories.tolist()
+        if column not in self.texts:
+            found = self._of_numbers(tensor, categories)
+        else:
+            found = graph.encode(tensor, [self.missing_text if one is None else one for one in categories])
+        return graph.add("Squeeze", found, graph.constant([1]))
+
+    def _of_numbers(self, tensor: str, categories: list[Any]) -> str:
+        """(n, 1), like `Graph.encode`, which takes no doubles: the places of candidates, that are compared then."""
+        graph, known = self.graph, np.array([float(one) for one in categories if one is not None])
+        places = np.flatnonzero([one is not None for one in categories]) + 1
+        if known.size and (known == np.floor(known)).all() and (np.abs(known) < MAX_WHOLE).all():
+            candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())
+            known, places = np.append(np.nan, known), np.append(0, places)
+        else:
+            order = np.argsort(known)
+            candidate = graph.count_above(tensor, known[order], keepdims=1)
+            known, places = np.append(known[order], np.nan), np.append(places[order], 0)
+        is_it = graph.add("Equal", graph.add("Gather", graph.constant(known), candidate), tensor)
+        found = graph.add(
+            "Where", is_it, graph.add("Gather", graph.constant(places), candidate), graph.constant(np.int64(0))
+        )
+        if None not in categories:
+            return found
+        missing = graph.constant(np.int64(categories.index(None) + 1))
+        return graph.add("Where", graph.add("IsNaN", tensor), missing, found)
+
+    def combined(self, codings: tuple[int, ...], columns: tuple[str, ...], codes: NDArray[Any]) -> str:
+        """(n,): the place of each row's combination among `codes` (m, positions), from 1 on; 0 where it is none."""
+        own, *others = zip(codings, columns, codes.T.astype(np.int64), strict=True)
+        found, known = self.of(*own[:2]), own[2] + shift(self.codings[own[0]])
+        for left, (coding, column, other) in enumerate(others, 1 - len(others)):
+            size = len(self.codings[coding]) + 1
+            known = known * size + other + shift(self.codings[coding])
+            combinations = np.unique(known) if left else known  # the last ones in the order of the rows
+            found = self.graph.encode(self._joined(found, size, self.of(coding, column)), combinations.tolist())
+            known = np.searchsorted(combinations, known) + 1 if left else known
+        return found
+
+    def _joined(self, left: str, size: int, right: str) -> str:
+        return self.graph.add("Add", self.graph.add("Mul", left, self.graph.constant(size)), right)
+
+
+@dataclass
+class Sum:
+    """The linear predictors of a model's terms as nodes."""
+
+    terms: ModelTerms
+    codes: Codes
+    _rows: dict[Any, str] = field(default_factory=dict)
+
+    def margins(self) -> str:
+        """(n, K)"""
+        graph, terms = self.codes.graph, self.terms
+        constant, parts = np.zeros((1, terms.n_outputs)), []
+        for term in terms.terms:
+            scale, factors = self._factors(term)
+            if factors:
+                parts.append(_product(graph, factors if (scale == 1.0).all() else [graph.constant(scale), *factors]))
+            else:
+                constant = constant + scale
+        if terms.offset is not None:
+            own = self.codes.columns[terms.offset.name]
+            parts.append(graph.add("Log", own) if terms.offset.is_exposure else own)
+        if not terms.columns and terms.offset is None:
+            column = next(iter(self.codes.columns.values()))
+            parts.append(graph.add("Expand", graph.constant([[0.0]]), graph.add("Shape", column)))
+        return graph.add("Sum", graph.constant(constant), *parts)
+
+    def _factors(self, term: TermRecord) -> tuple[NDArray[np.float64], list[str]]:
+        """The factors that no row changes, (1, K), and the others."""
+        scale = np.full((1, self.terms.n_outputs), term.constant)
+        factors = [self._number(one) for one in term.numbers]
+        for one in term.lookups:
+            table = self.terms.tables[one.table]
+            if table.codings:
+                factors.append(self._coefficients(one))
+            else:
+                scale = scale * table.values[0, one.component]
+        return scale, factors
+
+    def _coefficients(self, factor: LookupFactor) -> str:
+        """(n, K)"""
+        table = self.terms.tables[factor.table]
+        values, default = table.values[:, factor.component], table.default[factor.component]
+        if len(table.codings) == 1:
+            rows = self.codes.of(table.codings[0], factor.columns[0])
+            values = with_default(self.codes.codings[table.codings[0]], values, default)
+        else:
+            key = factor.table, factor.columns
+            if key not in self._rows:
+                self._rows[key] = self.codes.combined(table.codings, factor.columns, table.codes)
+            rows, values = self._rows[key], np.vstack([default, values])
+        return self.codes.graph.add("Gather", self.codes.graph.constant(values), rows)
+
+    def _number(self, factor: NumberFactor) -> str:
+        graph = self.codes.graph
+        tensor = self._expression(factor.node)
+        if factor.fill is None:
+            return tensor
+        return graph.add("Where", graph.add("IsNaN", tensor), graph.constant(factor.fill), tensor)
+
+    def _expression(self, node: Node) -> str:
+        graph = self.codes.graph
+        match node:
+            case Number():
+                return graph.constant([[node.value]])
+            case ColumnRef():
+                return self.codes.columns[node.name]
+            case Call(function="log1p"):
+                return graph.add("Log", graph.add("Add", graph.constant(1.0), self._expression(node.argument)))
+            case Call(function="log2" | "log10"):
+                own = graph.add("Log", self._expression(node.argument))
+                return graph.add("Div", own, graph.constant(_LOGARITHMS[node.function]))
+            case Call():
+                return graph.add(_FUNCTIONS[node.function], self._expression(node.argument))
+            case Binary():
+                sides = self._expression(node.left), self._expression(node.right)
+                return graph.add(_OPERATORS[node.operator], *sides)
+        raise AssertionError(f"{node} is not numeric")
+
+
+def shift(coding: Coding) -> int:
+    """What is added to codes so that 0 is left for what is not known."""
+    return 0 if coding.bounds is not None and coding.missing else 1
+
+
+def with_default(coding: Coding, values: NDArray[Any], default: Any) -> NDArray[Any]:
+    """The rows of a table by shifted code."""
+    return np.concatenate([[default], values]) if shift(coding) else values
+
+
+def _product(graph: Graph, factors: list[str]) -> str:
+    found = factors[0]
+    for factor in factors[1:]:
+        found = graph.add("Mul", found, factor)
+    return found
+
+
+def domain_of(operator: str) -> str:
+    return "ai.onnx.ml" if operator == "LabelEncoder" else ""

@@ -1,0 +1,211 @@
+"""What of a model or encoder becomes an ONNX graph: inputs and outputs with their types, and the nodes between them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.lookups import ColumnLookup, lookup_tables
+from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
+from tabsym.export.terms import terms_of
+from tabsym.models.records import Coding, ModelTerms
+from tabsym.table.storage import object_array
+
+EXACT = 2**53
+"""Whole numbers beyond this are not all doubles."""
+
+
+class Parts:
+    """What is made into a graph: inputs with their types, outputs with their types and widths, and how.
+
+    Attributes
+    ----------
+    inputs : dict of str -> int or None
+        STRING or DOUBLE by column of the table; None where either will do.
+    outputs : dict of str -> (int, int or None)
+        Type and columns; None for a vector.
+    features : tuple of str
+        The columns of fit, in order.
+    """
+
+    inputs: dict[str, int | None]
+    outputs: dict[str, tuple[int, int | None]]
+    features: tuple[str, ...]
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the nodes; from the tensors of the inputs to those of the outputs."""
+        raise NotImplementedError
+
+
+def parts_of(model: Any, missing_text: str) -> Parts:
+    """What `to_onnx` and the converters of skl2onnx make of a model or encoder."""
+    if isinstance(model, TableTransformer):
+        return _EncoderParts(model, lookup_tables(model), missing_text)
+    return _ModelParts(terms_of(model), missing_text)
+
+
+class _ModelParts(Parts):
+    def __init__(self, terms: ModelTerms, missing_text: str) -> None:
+        refuse_checked([name for name, _ in terms.checked])
+        self.terms, self.missing_text, self.features = terms, missing_text, terms.features
+        for own in terms.derived.values():
+            if own.part != "text":
+                _refuse_dates(own.source)
+        codings: dict[str, list[Coding]] = {name: [] for name in terms.columns}
+        for term in terms.terms:
+            for factor in term.lookups:
+                for index, name in zip(terms.tables[factor.table].codings, factor.columns, strict=True):
+                    codings[name].append(terms.codings[index])
+        self.inputs = {
+            terms.source(name): input_type(terms.source(name), kind, codings[name], missing_text)
+            for name, kind in terms.columns.items()
+        }
+        if terms.offset is not None:
+            self.inputs[terms.offset.name] = DOUBLE
+        if terms.classes is None:
+            self.outputs = {"variable": (DOUBLE, 1)}
+        else:
+            shares = "probabilities" if terms.link in ("logit", "softmax") else "scores"
+            width = 1 if shares == "scores" and terms.n_outputs == 1 else len(terms.classes)
+            self.classes, kind = _labels(terms.classes)
+            self.outputs = {"label": (kind, None), shares: (DOUBLE, width)}
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        own = {name: columns[self.terms.source(name)] for name in self.terms.columns}
+        if self.terms.offset is not None:
+            own[self.terms.offset.name] = columns[self.terms.offset.name]
+        texts = {name for name in self.terms.columns if self.inputs[self.terms.source(name)] == STRING}
+        codes = Codes(graph, self.terms.codings, own or columns, texts, self.missing_text)
+        margins = Sum(self.terms, codes).margins()
+        if self.terms.classes is None:
+            return {"variable": graph.add("Exp", margins) if self.terms.link == "log" else margins}
+        if self.terms.n_outputs == 1:
+            above = graph.add("Greater", margins, graph.constant(0.0))
+            place = graph.cast(graph.add("Squeeze", above, graph.constant([1])), INT64)
+        else:
+            place = graph.add("ArgMax", margins, axis=1, keepdims=0)
+        found = {"label": graph.add("Gather", graph.constant(self.classes), place)}
+        if "scores" in self.outputs:
+            return found | {"scores": margins}
+        if self.terms.n_outputs == 1:
+            margins = graph.add("Concat", graph.add("Sub", margins, margins), margins, axis=1)
+        return found | {"probabilities": graph.add("Softmax", margins, axis=1)}
+
+
+class _EncoderParts(Parts):
+    def __init__(self, encoder: Any, lookups: list[ColumnLookup], missing_text: str) -> None:
+        refuse_checked([one.column for one in lookups if one.checked])
+        self.lookups, self.missing_text = {one.column: one for one in lookups}, missing_text
+        self.features = tuple(map(str, encoder.get_feature_names_in()))
+        self.inputs = {
+            name: input_type(name, one.kind, [one.coding], missing_text) for name, one in self.lookups.items()
+        }
+        texts = {one.values.dtype == object for one in lookups if one.names}
+        passed = [name for name in self.features if name not in self.lookups]
+        if True in texts and (False in texts or passed):
+            name = next((one.column for one in lookups if one.values.dtype != object), *passed[:1])
+            raise ValueError(
+                f"The encoder makes text of some columns and numbers of column {name!r}, and an ONNX output has one "
+                "type; encode them by two encoders."
+            )
+        self.inputs = {name: self.inputs.get(name, DOUBLE) for name in self.features}
+        width = sum(len(self.lookups[name].names) if name in self.lookups else 1 for name in self.features)
+        self.outputs = {"variable": (STRING if True in texts else DOUBLE, width)}
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        codings = tuple(one.coding for one in self.lookups.values())
+        texts = {name for name, kind in self.inputs.items() if kind == STRING}
+        codes = Codes(graph, codings, columns, texts, self.missing_text)
+        found = []
+        for name in self.features:
+            if name not in self.lookups:
+                found.append(columns[name])
+            elif self.lookups[name].names:
+                rows = codes.of(list(self.lookups).index(name), name)
+                found.append(self._encoded(graph, self.lookups[name], rows))
+        return {"variable": graph.add("Concat", *found, axis=1)}
+
+    def _encoded(self, graph: Graph, lookup: ColumnLookup, rows: str) -> str:
+        """(n, outputs)"""
+        values = with_default(lookup.coding, lookup.values[:-1], lookup.values[-1])
+        if values.ndim > 1:
+            if values.dtype == object:
+                values = np.where(values == None, "", values)  # noqa: E711 (by element)
+            return graph.add("Gather", graph.constant(values), rows)
+        place = graph.add("Gather", graph.constant(values.astype(np.int64)[:, None]), rows)
+        ones = graph.cast(graph.add("Equal", place, graph.constant(np.arange(len(lookup.names))[None, :])), DOUBLE)
+        if not (values == -2).any():
+            return ones
+        is_nan = graph.add("Equal", place, graph.constant(-2))
+        return graph.add("Where", is_nan, graph.constant(np.nan), ones)
+
+
+def refuse_checked(names: Iterable[str]) -> None:
+    for name in names:
+        raise ValueError(
+            f"handle_unknown='error' raises an error for unknown categories of column {name!r}, which ONNX cannot; use "
+            "set_params with another handle_unknown to export it."
+        )
+
+
+def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: str) -> int | None:
+    """STRING or DOUBLE, or None where either will do.
+
+    Raises
+    ------
+    ValueError
+        The column holds other values, in a sentence that names it.
+    """
+    if kind not in ("category", "number"):
+        _refuse_dates(name)
+    types = {DOUBLE} if kind == "number" else set[int]()
+    for coding in codings:
+        if coding.categories is None:
+            types.add(DOUBLE)
+            continue
+        values = [one for one in coding.categories.tolist() if one is not None]
+        types |= {_type_of(name, one) for one in values}
+        if missing_text in values:
+            raise ValueError(
+                f"{missing_text!r} is a category of column {name!r} and would stand for missing text, too; choose "
+                "another missing_text."
+            )
+    return types.pop() if types else None  # a column has values of one type
+
+
+def _type_of(name: str, value: Any) -> int:
+    if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
+        _refuse_dates(name)
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return STRING
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT):
+        return DOUBLE
+    raise ValueError(
+        f"Column {name!r} holds {value!r}, which is neither text nor a double, as inputs of ONNX are; make its values "
+        "text before fit."
+    )
+
+
+def _refuse_dates(name: str) -> None:
+    raise ValueError(
+        f"Column {name!r} holds dates or durations, which ONNX does not have; make them numbers or text before fit, or "
+        "use to_spec."
+    )
+
+
+def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The classes as a tensor, and its type."""
+    values = classes.tolist()
+    for kind, types in ((BOOL, bool), (INT64, int), (DOUBLE, float), (STRING, str)):
+        if all(isinstance(one, types) for one in values):
+            return object_array(values) if types is str else np.array(values), kind
+    raise ValueError(
+        f"The classes {values[0]!r}, {values[1]!r} ... are not all text, whole numbers, numbers or booleans, as labels "
+        "of ONNX are; make them text before fit."
+    )
