@@ -1,9 +1,22 @@
 """Fitted models outside of Python: files without code (`save`, `load`), and specs that other tools read."""
 
+from tabsym.export.csv_tables import to_csv
 from tabsym.export.excel import to_excel
 from tabsym.export.files import load, save, trusted_types
 from tabsym.export.from_spec import from_spec
+from tabsym.export.scorecard import scorecard
 from tabsym.export.spec import spec_schema, to_spec
 from tabsym.export.sql import to_sql
 
-__all__ = ["from_spec", "load", "save", "spec_schema", "to_excel", "to_spec", "to_sql", "trusted_types"]
+__all__ = [
+    "from_spec",
+    "load",
+    "save",
+    "scorecard",
+    "spec_schema",
+    "to_csv",
+    "to_excel",
+    "to_spec",
+    "to_sql",
+    "trusted_types",
+]
