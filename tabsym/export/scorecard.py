@@ -87,7 +87,7 @@ def scorecard(
     table["coefficient"] *= sign
     exact = factor * table["coefficient"].to_numpy()
     exact[-1] += points - factor * math.log(odds)  # of the intercept
-    table["points"] = exact if decimals is None else np.round(exact, decimals)
+    table["points"] = exact if decimals is None else np.round(exact, decimals) + 0.0
     if decimals is not None:
         table["rounding"] = table["points"] - exact
     return table

@@ -203,7 +203,7 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float:
     if measure.name != "numbers" and not isinstance(value, Real):
         try:
             moment: Any = (pd.Timestamp if measure.name == "dates" else pd.Timedelta)(value)
-            micro = int(moment.as_unit("us").value if measure.name == "dates" else moment.as_unit("us")._value)
+            micro = int(moment.as_unit("us").asm8.view("i8"))
         except (ValueError, TypeError):
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {measure}.") from None
         return micro // _PER_DAY + micro % _PER_DAY / _PER_DAY
