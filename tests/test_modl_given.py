@@ -377,3 +377,9 @@ def test_what_the_table_refuses():
         MODLEncoder(splits={"g": [["a", 3]]}).fit(X, Y)
     mixed = MODLEncoder(monotonic=True, splits={"x": [0, 0.1, 0.2]}).fit(X.assign(z=X["x"] ** 2), Y)
     assert len(mixed.partitions_["x"].labels) == 4 and len(mixed.partitions_["z"].labels) > 0
+
+
+def test_missing_values_are_a_special_code_once():
+    """Beside cut points that part them from the rest, too."""
+    encoder = MODLEncoder(splits={"x": [-np.inf, 0]}, special_codes={"x": [None]}).fit(frame_with_codes(), Y)
+    assert encoder.partitions_["x"].labels == ["]-inf; 0]", "]0; +inf[", "Missing"]

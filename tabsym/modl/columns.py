@@ -111,7 +111,10 @@ class Intervals:
         if len(codes) == 1 and np.isnan(codes[0]):
             return "Missing"
         known = np.array([code for code in codes if not np.isnan(code)])
-        texts = _dates(known, self.measure.zone) if self.measure.name == "dates" else _numbers(known)
+        texts = [
+            f"{code:.0f}" if code.is_integer() and abs(code) < _MAX_WHOLE else repr(code) for code in known.tolist()
+        ]
+        texts = _dates(known, self.measure.zone) if self.measure.name == "dates" else texts
         return f"{{{', '.join(texts + ['Missing'] * (len(codes) - len(known)))}}}"
 
 

@@ -170,7 +170,10 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
         raise ValueError(f"special_codes[{name!r}] holds an empty list; leave it out.")
     if measure is not None:
         numbers = tuple(tuple(_number("special_codes", name, one, measure) for one in part) for part in parts)
-        return Given(None if splits is None else _bounds(name, splits, measure), numbers)
+        bounds = None if splits is None else _bounds(name, splits, measure)
+        if bounds and any(-math.inf in part for part in numbers):  # missing values are a part of their own already
+            bounds = tuple(one for one in bounds if math.isfinite(one))
+        return Given(bounds, numbers)
     if splits is None:
         return Given(None, parts)
     if splits and not _is_list(splits[0]):

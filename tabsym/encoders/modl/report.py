@@ -117,7 +117,7 @@ class PartitionReport:
         >>> encoder = MODLEncoder().fit(X, [int(age > 120) for age in X["age"]])
         >>> encoder.psi(X, X[X["age"] > 50]).round(3)
           column    psi
-        0    age  0.069
+        0    age  0.074
         """
         before, after = (self._parts(self._read_as_fitted(X)) for X in (X_expected, X_actual))  # type: ignore[attr-defined]
         return stability_table({name: one.labels for name, one in self.partitions_.items()}, before, after, by)
