@@ -303,6 +303,9 @@ def test_evidence_and_information_value_by_hand():
     np.testing.assert_allclose(table["woe"], [*np.log(yes / no), 0])
     np.testing.assert_allclose(table["iv"], [*((yes - no) * np.log(yes / no)), 0])
     assert encoder.iv_ == pytest.approx({"x": ((yes - no) * np.log(yes / no)).sum(), "k": 0.0})
+    peer = pytest.importorskip("category_encoders").WOEEncoder(cols=["x"], regularization=1.0)
+    both = MODLEncoder(splits={"x": [1.5]}).fit(frame, y).parts("x")["woe"]  # of two parts both add two rows to a class
+    np.testing.assert_allclose(peer.fit_transform(frame[["x"]], pd.Series(y))["x"].to_numpy()[[0, 99]], both)
     odds = MODLEncoder(output="logodds", cv=None, splits={"x": [1.5, 9]}).fit(frame, y).transform(frame)["x"]
     np.testing.assert_allclose(odds[[0, 99]], table["woe"][:2])
     three = MODLEncoder().fit(X, THREE)

@@ -27,7 +27,7 @@ from tabsym.modl.columns import (
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
 from tabsym.modl.criterion import null_prior, parts_cost
 from tabsym.modl.cuts import is_cheaper
-from tabsym.modl.grid import MAX_TURNS, Grid
+from tabsym.modl.grid import MAX_TURNS, Grid, Rows, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
@@ -36,6 +36,8 @@ from tabsym.table.storage import object_array
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+MAX_TURNED = 4096
+"""In regression parts of more values are those found without special codes: time, for costs lower by some 1e-6."""
 WITHOUT_SEARCH = -np.inf
 """The lower bound of a cost that nothing is known about."""
 
@@ -143,7 +145,7 @@ class _GivenColumn:
         if labels is not None:
             grid, n_rest = self._grid(labels, n), n
         else:
-            grid = min(self._searched_grids(), key=lambda one: one.cost)
+            grid = self._searched_grid()
             n_rest = int(grid.source.labels[self.free].max()) + 1
         counts = self.table.summed(
             grid.source.labels,
@@ -152,25 +154,28 @@ class _GivenColumn:
         )
         return replace(grid.source, counts=counts), grid.target_labels
 
-    def _searched_grids(self) -> list[Grid]:
-        """The rest in one part, and in the best ones for the target's intervals, these for the parts, and so on."""
-        one_part = self._grid(np.zeros(len(self.free), dtype=np.int64), 1)
+    def _searched_grid(self) -> Grid:
+        """The rest in the best parts for the target's intervals, these for the parts, and so on; or in one part."""
         rows, sources = grid_of(_with_targets_that_occur(self.rest), self.settings)
         labels = cut_jointly(rows, sources).source.labels
-        found = [one_part, self._grid(labels, int(labels.max()) + 1)]
+        starts = [np.zeros(len(self.free), dtype=np.int64), labels]
+        best, other = sorted((self._grid(one, int(one.max()) + 1) for one in starts), key=lambda one: one.cost)
+        if rows.n_sources > MAX_TURNED:
+            return best
         rows, sources = grid_of(self.rest, self.settings)
-        for start in found[:]:
-            best = start
-            for _ in range(MAX_TURNS):
-                source = sources.partition(rows.table(None, best.target_labels), quick=False)
-                if source.n_parts < 2:
-                    break
-                new = self._grid(source.labels, source.n_parts)
-                if not is_cheaper(new.cost, best.cost):
-                    break
-                best = new
-            found.append(best)
-        return found
+        return min((self._turned(one, rows, sources) for one in (best, other)), key=lambda one: one.cost)
+
+    def _turned(self, best: Grid, rows: Rows, sources: Sources) -> Grid:
+        """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
+        for _ in range(MAX_TURNS):
+            source = sources.partition(rows.table(None, best.target_labels), quick=False)
+            if source.n_parts < 2:
+                break
+            new = self._grid(source.labels, source.n_parts)
+            if not is_cheaper(new.cost, best.cost):
+                break
+            best = new
+        return best
 
     def _grid(self, labels: Indices, n: int) -> Grid:
         """The best intervals of the target for n parts of the rest; as dear as no parts where there is one target."""

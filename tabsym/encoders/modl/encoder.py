@@ -178,6 +178,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     [']-inf; 120.5]', ']120.5; +inf[']
     >>> encoder.levels_["colour"]  # uninformative
     0.0
+    >>> own = MODLEncoder(splits={"age": [60, 120]}, special_codes={"colour": ["grey"]}).fit(X, y)
+    >>> own.partitions_["age"].labels, own.partitions_["colour"].labels
+    ([']-inf; 60]', ']60; 120]', ']120; +inf['], ['{blue, green, red}', '{grey}'])
     """
 
     _allowed_options = {
