@@ -68,6 +68,15 @@ def test_points_add_up_to_the_score(model, base, good):
         assert card.query("term == 'home' and category == 'rent'")["points"].item() == 0
 
 
+def test_missing_numbers_that_training_lacked_have_a_row():
+    X = pd.DataFrame({"x": np.arange(80.0)})
+    model = WideSGDClassifier(numeric="quantile", random_state=0).fit(X, np.arange(80) % 50 > 20)
+    new = pd.DataFrame({"x": [np.nan, 3.0]})
+    card = scorecard(model, 0, 1, math.log(2))  # points are log odds
+    np.testing.assert_allclose(score_by_hand(card, new), model.decision_function(new))
+    assert card["category"].tolist()[-2:] == ["Missing", None]
+
+
 def test_rounded_points_say_by_how_much(model):
     X, _ = people(60, seed=2)
     card = scorecard(model, decimals=0)

@@ -151,6 +151,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         tables only: up to six distinct values or five categories of the column, or nine distinct targets.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
+    iv_ : dict of str -> float
+        For two classes the information value of each column, greatest first: see `parts`.
     classes_ : ndarray
         In classification.
     n_features_in_ : int

@@ -34,19 +34,14 @@ def stability_table(
 
 
 def _of_column(name: str, labels: list[str], before: NDArray[Any], after: NDArray[Any]) -> pd.DataFrame:
-    names = [*labels, "(missing)", "(unknown)"]
-    shares = []
     rows = [_rows(parts, len(labels)) for parts in (before, after)]
-    kept = (rows[0] > 0) | (rows[1] > 0)
-    kept[: len(labels)] = True
     either = (rows[0] > 0) | (rows[1] > 0)
-    for one in rows:
-        shares.append(np.where(either & (one == 0), _EMPTY, one) / one.sum())
-    expected, actual = shares
+    expected, actual = (np.where(either & (one == 0), _EMPTY, one) / one.sum() for one in rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         psi = np.where(either, (actual - expected) * np.log(actual / expected), 0.0)
+    names = [*labels, "(missing)", "(unknown)"]
     table = pd.DataFrame({"column": name, "part": names, "expected": expected, "actual": actual, "psi": psi})
-    return table[kept]
+    return table[either | (np.arange(len(names)) < len(labels))]
 
 
 def _rows(parts: NDArray[Any], n: int) -> NDArray[np.float64]:
