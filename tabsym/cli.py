@@ -95,6 +95,9 @@ def _export(args: dict[str, Any]) -> bool:
         out.write_text(json.dumps(export.to_spec(model), allow_nan=False), encoding="utf-8")
     elif to == "xlsx":
         export.to_excel(model, out)
+    elif to == "csv":
+        out = path.with_name(f"{path.stem}-rates") if args["out"] is None else out
+        export.to_csv(model, out)
     else:
         export.to_onnx(model, out)
     print(out)
@@ -231,15 +234,19 @@ def _parser() -> argparse.ArgumentParser:
 def _add_export(commands: Any) -> None:
     e = commands.add_parser(
         "export",
-        help="write a model as SQL, ONNX, JSON or an Excel file",
-        description="Write a wide model as SQL, ONNX, JSON or an Excel file: a winner that compare --save-best wrote, "
-        "or a model that tabsym.save wrote.",
+        help="write a model as SQL, ONNX, JSON, an Excel file or CSV files",
+        description="Write a wide model as SQL, ONNX, JSON, an Excel file or CSV files: a winner that "
+        "compare --save-best wrote, or a model that tabsym.save wrote.",
         epilog="Example: tabsym export best.skops --to sql --table sales --dialect snowflake",
         formatter_class=_Help,
     )
     e.add_argument("model", help="file of a model")
-    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx"], required=True)
-    e.add_argument("--out", metavar="FILE", help="default: the name of the model's file, with another ending")
+    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv"], required=True)
+    e.add_argument(
+        "--out",
+        metavar="FILE",
+        help="default: the name of the model's file, with another ending; of CSV a folder NAME-rates",
+    )
     e.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
     e.add_argument(
         "--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark"

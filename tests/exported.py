@@ -100,7 +100,7 @@ def scores(model, X):
     return model.decision_function(X) if hasattr(model, "classes_") else model.predict(X)
 
 
-def in_duckdb(text, X, name="rows"):
+def in_duckdb(text, X, name="rows", view="prediction"):
     """The view over a table, row by row."""
     base = duckdb.connect()
     base.register("given", X.assign(**{"row number": range(len(X))}))
@@ -109,10 +109,10 @@ def in_duckdb(text, X, name="rows"):
     for column in set(X) & {"date"}:
         base.execute(f'ALTER TABLE "{quoted}" ALTER "{column}" TYPE DATE')
     base.execute(text)
-    return base.execute(f'SELECT * FROM "{quoted}_prediction" ORDER BY "row number"').df()
+    return base.execute(f'SELECT * FROM "{quoted}_{view}" ORDER BY "row number"').df()
 
 
-def in_sqlite(text, X, name="rows"):
+def in_sqlite(text, X, name="rows", view="prediction"):
     base = sqlite3.connect(":memory:")
     written = X.assign(**{"row number": range(len(X))})
     for column in written:
@@ -124,4 +124,4 @@ def in_sqlite(text, X, name="rows"):
     written.to_sql(name, base, index=False)
     base.executescript(text)
     quoted = name.replace('"', '""')
-    return pd.read_sql(f'SELECT * FROM "{quoted}_prediction" ORDER BY "row number"', base)
+    return pd.read_sql(f'SELECT * FROM "{quoted}_{view}" ORDER BY "row number"', base)

@@ -62,6 +62,9 @@ def test_export_writes_each_kind(saved, tmp_path, capsys):
     book.type_in({"store": 3, "colour": "red", "price": 10.0})
     row = pd.DataFrame({"store": [3], "colour": ["red"], "price": [10.0]})
     assert book.result("linear predictor") == pytest.approx(model.decision_function(row)[0])
+    assert main(["export", str(path), "--to", "csv"]) == 0
+    folder = tmp_path / "best-rates"
+    assert capsys.readouterr().out == f"{folder}\n" and (folder / "1 store.csv").exists()
     own = tmp_path / "other.txt"
     assert main(["export", str(path), "--to", "sql", "--table", "x.y", "--dialect", "spark", "--out", str(own)]) == 0
     assert own.read_text(encoding="utf-8") == to_sql(model, "x.y", "spark")

@@ -10,7 +10,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from tabsym import DateParts, WideClassifier, WideRegressor
-from tabsym.export import to_excel
+from tabsym.export import to_csv, to_excel
 from tests.excel_formulas import Book
 from tests.exported import MODELS, fitted, new_rows, scores, table, target
 from tests.formulas import random_formula, random_table
@@ -108,6 +108,34 @@ def test_the_sheets_are_rate_tables(tmp_path):
     highs = [row[-1].value for row in smooth.iter_rows(min_row=2)]
     assert highs[0] is highs[-1] is None  # of missing values and of the last bin
     assert highs[1:-1] == pytest.approx(frame["high"][1:-1].tolist(), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", ["pairs", "three classes", "offset"])
+def test_files_have_what_the_sheets_have(name, tmp_path, monkeypatch):
+    """Cell by cell, formulas computed: to_csv needs no openpyxl."""
+    model = fitted(name)
+    book = Book(to_excel(model, tmp_path / "rates.xlsx"))
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    files = to_csv(model, tmp_path / "new" / "rates")
+    monkeypatch.undo()
+    titles = [one for one in book.book.sheetnames if one not in ("score", "bins")]
+    assert sorted(one.stem for one in files) == sorted(titles) and all(one.exists() for one in files)
+    for file in files:
+        sheet = book.book[file.stem]
+        frame = pd.read_csv(file, keep_default_na=False, dtype=str)
+        assert list(frame) == [cell.value for cell in sheet[1]] and len(frame) == sheet.max_row - 1
+        for row in [0, len(frame) // 2, len(frame) - 1]:
+            for column, text in enumerate(frame.iloc[row], 1):
+                value = book.cell(file.stem, row + 2, column)
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    own = (
+                        (pd.Timestamp(text) - pd.Timestamp("1899-12-30")).days
+                        if text[:2] == "20" and "-" in text
+                        else float(text)
+                    )
+                    assert own == pytest.approx(value, rel=1e-14)
+                else:
+                    assert text == ("" if value is None else str(value))
 
 
 def test_edits_change_the_score(tmp_path):

@@ -107,7 +107,7 @@ def test_log_odds_need_no_guess_of_what_whole_numbers_are():
         ({"min_part_count": None}, "min_part_count=None is not possible"),
         ({"min_part_count": float("nan")}, "min_part_count=nan is not possible"),
         ({"time_limit": -1}, "time_limit=-1 is not possible; use a number above 0, or None"),
-        ({"monotonic": "increasing"}, "monotonic='increasing' is not possible; use True or False"),
+        ({"monotonic": "increasing"}, "monotonic='increasing' is not possible; use True, False or"),
         ({"sparse_output": True}, "sparse_output goes with output='onehot', not with 'group'; set it to False"),
         ({"sparse_output": "yes", "output": "onehot"}, "sparse_output='yes' is not possible; use True or False"),
         ({"cols": ["q"]}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),

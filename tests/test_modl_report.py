@@ -38,7 +38,7 @@ def test_levels_costs_and_certificates():
 def test_parts_and_text():
     encoder = MODLEncoder().fit(X.assign(noise=1.0), Y)
     table = encoder.parts("g")
-    assert list(table) == ["part", "rows", "share", "P(0)", "P(1)"]
+    assert list(table) == ["part", "rows", "share", "P(0)", "P(1)", "woe", "iv"]
     assert table["rows"].sum() == N
     np.testing.assert_allclose(table["share"].sum(), 1)
     np.testing.assert_allclose(table["P(0)"] + table["P(1)"], 1)

@@ -165,10 +165,12 @@ def _of_intervals(encoder: MODLEncoder, name: str, state: MODLColumn, fitted: In
             f"handle_missing='error' raises an error for missing values of column {name!r}, which a lookup cannot; "
             "set_params(handle_missing='return_nan') to export the encoder."
         )
-    finite = fitted.bounds[np.isfinite(fitted.bounds)]
-    first = len(fitted.bounds) - len(finite)  # 1 where missing values are an interval of their own
-    missing = MISSING if encoder.handle_missing == "return_nan" else 0
-    parts = np.array([missing, *range(first, first + len(finite) + 1), missing])
+    bounds = fitted.bounds[np.isfinite(fitted.bounds)]
+    codes = np.array([code for codes in fitted.specials for code in codes if not np.isnan(code)])
+    finite = np.unique(np.concatenate([bounds, codes, np.nextafter(codes, -np.inf)]))  # a bin holds one code alone
+    missing = MISSING if encoder.handle_missing == "return_nan" else int(fitted.parts(np.array([np.nan]))[0])
+    last = finite[-1:] + np.maximum(np.abs(finite[-1:]), 1.0) if len(finite) else np.zeros(1)
+    parts = np.concatenate([[missing], fitted.parts(np.append(finite, last)), [missing]])
     values = _values_of_parts(encoder, state, parts)
     coding = Coding(bounds=finite, missing=True)
     return ColumnLookup(name, _KINDS[str(fitted.measure)], encoder._kept_names(state), coding, values, False)

@@ -1,14 +1,14 @@
-"""The sheets of terms: keys, training rows, coefficients, relativities, intervals and bounds of bins."""
+"""The tables of terms in sheets and CSV files: keys, rows, coefficients, relativities, intervals and bounds of bins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tabsym.export.excel_cells import Text, cell_of, letter, number, quoted, title, write_row
-from tabsym.models.records import Lookup, LookupFactor, ModelTerms
+from tabsym.models.records import LookupFactor, ModelTerms
 
 MAX_ROWS = 1_048_576
 """Of a sheet."""
@@ -22,9 +22,7 @@ class TermSheets:
 
     def __init__(self, book: Any, terms: ModelTerms) -> None:
         self.book, self.terms = book, terms
-        self.names = ["coefficient"]
-        if terms.n_outputs > 1 and terms.classes is not None:
-            self.names = [str(one) for one in terms.classes.tolist()]
+        self.names = names_of_outputs(terms)
         self._made: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
 
     def keys(self, factor: LookupFactor, index: int) -> str:
@@ -53,55 +51,92 @@ class TermSheets:
             )
         name = title(f"{len(self._made) + 1} {table.name}")
         sheet = self.book.create_sheet(name)
-        keys = [self._keys(coding, column) for coding, column in zip(table.codings, factor.columns, strict=True)]
-        names = [
-            f"{column} bin" if self._is_bin(coding) else column for coding, column in zip(table.codings, factor.columns)
-        ]
-        if not keys:
-            names, keys = ["coefficient of"], [[Text(table.name)]]
-        codes = table.codes if table.codings else np.zeros((1, 1), dtype=np.int64)
-        width = table.values.shape[1] * self.terms.n_outputs
-        heads = [*names, "rows", *self._heads(table)]
-        write_row(sheet, 1, [Text(head) for head in heads])
-        first = len(keys) + 2
-        values = table.values.reshape(len(table.values), -1).tolist()
-        deviations = None if table.sd is None else table.sd.reshape(len(table.values), -1).tolist()
-        for place, line in enumerate(values):
-            row = place + 2
-            cells: list[Any] = [own[code] for own, code in zip(keys, codes[place].tolist(), strict=True)]
-            cells += [int(table.rows[place]), *line]
-            cells += self._ratios(row, first, width)
-            if deviations is not None:
-                cells += _limits(row, first, deviations[place])
-            cells += self._edges(table, codes[place].tolist())
+        lines = TermLines(self.terms, factor, self.names, with_formulas=True)
+        for row, cells in enumerate(lines, 1):
             write_row(sheet, row, cells)
         sheet.freeze_panes = "A2"
         sheet.column_dimensions["A"].width = 28
-        return name, len(keys)
+        return name, lines.n_keys
 
-    def _heads(self, table: Lookup) -> list[str]:
+
+def names_of_outputs(terms: ModelTerms) -> list[str]:
+    """What the columns of coefficients are called: the classes, where there are linear predictors of several."""
+    several = terms.n_outputs > 1 and terms.classes is not None
+    return [str(one) for one in terms.classes.tolist()] if several else ["coefficient"]  # type: ignore[union-attr]
+
+
+class TermLines:
+    """The lines of a lookup table, the first one its heads.
+
+    With formulas, relativities and intervals follow the coefficients in Excel; else they are numbers.
+    """
+
+    def __init__(self, terms: ModelTerms, factor: LookupFactor, names: list[str], *, with_formulas: bool) -> None:
+        self.terms, self.names, self.with_formulas = terms, names, with_formulas
+        self.table = terms.tables[factor.table]
+        codings = self.table.codings
+        self._keys = [self._keys_of(coding, column) for coding, column in zip(codings, factor.columns, strict=True)]
+        self._heads_of_keys = [
+            f"{column} bin" if self._is_bin(coding) else column
+            for coding, column in zip(codings, factor.columns, strict=True)
+        ]
+        if not codings:
+            self._heads_of_keys, self._keys = ["coefficient of"], [[Text(self.table.name)]]
+
+    @property
+    def n_keys(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        table, first = self.table, self.n_keys + 2
+        yield [Text(head) for head in [*self._heads_of_keys, "rows", *self._heads()]]
+        codes = table.codes if table.codings else np.zeros((1, 1), dtype=np.int64)
+        values = table.values.reshape(len(table.values), -1).tolist()
+        deviations = None if table.sd is None else table.sd.reshape(len(table.values), -1).tolist()
+        for place, line in enumerate(values):
+            cells: list[Any] = [own[code] for own, code in zip(self._keys, codes[place].tolist(), strict=True)]
+            cells += [int(table.rows[place]), *line]
+            own = [f"{letter(first + k)}{place + 2}" for k in range(len(line))] if self.with_formulas else line
+            if self._has_ratios:
+                cells += [f"=EXP({one})" if self.with_formulas else float(np.exp(one)) for one in own]
+            if deviations is not None:
+                cells += self._limits(own, deviations[place])
+            yield cells + self._edges(codes[place].tolist())
+
+    def _heads(self) -> list[str]:
+        table = self.table
         rank = table.values.shape[1]
         own = [f"{name} {part + 1}" if rank > 1 else name for part in range(rank) for name in self.names]
         plain = self.names == ["coefficient"] and rank == 1
         ratios = (["relativity"] if plain else [f"relativity {one}" for one in own]) if self._has_ratios else []
         limits = ["lower", "upper"] if plain else [f"{side} {one}" for one in own for side in ("lower", "upper")]
-        edges = [f"{column} {side}" for column in self._edge_names(table) for side in ("above", "up to")]
+        edges = [f"{column} {side}" for column in self._edge_names() for side in ("above", "up to")]
         return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
 
     @property
     def _has_ratios(self) -> bool:
         return self.terms.link != "identity"
 
-    def _ratios(self, row: int, first: int, width: int) -> list[str]:
-        return [f"=EXP({letter(first + k)}{row})" for k in range(width)] if self._has_ratios else []
+    def _limits(self, own: list[Any], deviations: Sequence[float]) -> list[Any]:
+        """The 95 % intervals; empty where deviations are not known."""
+        found: list[Any] = []
+        for one, deviation in zip(own, deviations, strict=True):
+            reach = LEVEL * deviation
+            if not np.isfinite(reach):
+                found += [None, None]
+            elif self.with_formulas:
+                found += [f"={one}-{number(reach)}", f"={one}+{number(reach)}"]
+            else:
+                found += [one - reach, one + reach]
+        return found
 
-    def _edge_names(self, table: Lookup) -> list[str]:
-        return [f"bin {place + 1}" for place, coding in enumerate(table.codings) if self._is_bin(coding)]
+    def _edge_names(self) -> list[str]:
+        return [f"bin {place + 1}" for place, coding in enumerate(self.table.codings) if self._is_bin(coding)]
 
-    def _edges(self, table: Lookup, codes: Sequence[int]) -> list[Any]:
+    def _edges(self, codes: Sequence[int]) -> list[Any]:
         """The bounds of bins ``(above, up to]``; nothing of missing values."""
         found: list[Any] = []
-        for coding, code in zip(table.codings, codes, strict=False):
+        for coding, code in zip(self.table.codings, codes, strict=False):
             bounds = self.terms.codings[coding].bounds
             if bounds is not None:
                 place = code - int(self.terms.codings[coding].missing)
@@ -114,7 +149,7 @@ class TermSheets:
     def _is_bin(self, coding: int) -> bool:
         return self.terms.codings[coding].bounds is not None
 
-    def _keys(self, coding: int, column: str) -> list[Any]:
+    def _keys_of(self, coding: int, column: str) -> list[Any]:
         """The cell of each code."""
         own = self.terms.codings[coding]
         if own.categories is None:
@@ -125,16 +160,6 @@ class TermSheets:
                 f"Column {column!r} has a category {MISSING!r}, as empty cells have; rename it before fit."
             )
         return [Text(MISSING) if one is None else cell_of(one) for one in categories]
-
-
-def _limits(row: int, first: int, deviations: Sequence[float]) -> list[Any]:
-    """The 95 % intervals, as formulas of the coefficients; empty where deviations are not known."""
-    found: list[Any] = []
-    for place, deviation in enumerate(deviations):
-        reach = LEVEL * deviation
-        cell = f"{letter(first + place)}{row}"
-        found += [f"={cell}-{number(reach)}", f"={cell}+{number(reach)}"] if np.isfinite(reach) else [None, None]
-    return found
 
 
 def range_of(sheet: str, column: int, length: int) -> str:

@@ -22,6 +22,7 @@ from tabsym.table import NUMBERS, Measure, Numbers, exact_number, halfway, nanos
 from tabsym.table.dtypes import read_list, read_symbols, written_list, written_symbols
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 _SECONDS_PER_DAY = 86_400
 _MAX_WHOLE = 1e13  # whole numbers in a label are written in full up to here
 _MAX_NANOSECONDS = 2**63
@@ -57,10 +58,13 @@ class Target:
 class Intervals:
     """Intervals of a numeric column, right-closed; missing lies below all values.
 
+    Behind them are the parts of special codes, if there are any.
+
     Attributes
     ----------
     bounds : (I - 1,)
-        Upper bounds of all intervals but the last; -inf separates missing values from the rest.
+        Upper bounds of all intervals but the last; -inf separates missing values from the rest. I counts no parts of
+        special codes.
     missing : bool
         Whether the training data had missing values.
     middles : (I,)
@@ -72,6 +76,8 @@ class Intervals:
     bound_rests, middle_rests : (I - 1,), (I,) or None
         Rounding errors of `bounds` and `middles` for numbers that float64 rounds, such as 2**53 + 1; of timestamps in
         nanoseconds. None where float64 distinguishes all values.
+    specials : tuple of tuples
+        The special codes of each part of them, NaN for missing; `middles` has the first of each.
     """
 
     partition: Partition
@@ -83,28 +89,45 @@ class Intervals:
     measure: Measure = NUMBERS
     bound_rests: Floats | None = None
     middle_rests: Floats | None = None
+    specials: tuple[tuple[float, ...], ...] = ()
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
-        return np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
+        found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
+        for part, codes in enumerate(self.specials, len(self.bounds) + 1):
+            for code in codes:
+                found[np.isnan(values) if np.isnan(code) else values == code] = part
+        return found
 
     @cached_property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``, dates in their own zone."""
-        return interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
+        found = interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
+        return found + [self._special_label(codes) for codes in self.specials]
+
+    def _special_label(self, codes: tuple[float, ...]) -> str:
+        """Special codes as text, such as ``{-999}``."""
+        if len(codes) == 1 and np.isnan(codes[0]):
+            return "Missing"
+        known = np.array([code for code in codes if not np.isnan(code)])
+        texts = [
+            f"{code:.0f}" if code.is_integer() and abs(code) < _MAX_WHOLE else repr(code) for code in known.tolist()
+        ]
+        texts = _dates(known, self.measure.zone) if self.measure.name == "dates" else texts
+        return f"{{{', '.join(texts + ['Missing'] * (len(codes) - len(known)))}}}"
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of a categorical column, the one with the most rows first.
+    """Groups of a categorical column, the one with the most rows first; those that the user gave in their order.
 
     Attributes
     ----------
     groups : list of lists
         Their categories, the most frequent first; missing as None.
     symbols : (M,)
-        All categories, in the order of the table.
+        All categories, in the order of the table; then those that it lacks and the user names.
     labels_of : (M,)
         The group of each.
     default : int
@@ -132,7 +155,7 @@ class Groups:
         self.__dict__.update(state, groups=groups, symbols=read_symbols(state["symbols"]))
 
 
-def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
+def search_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
     """The optimal intervals or groups of a column.
 
     Parameters
@@ -147,40 +170,60 @@ def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Inte
         target = _classes(table, partition)
     else:
         partition, target = _by_grid(table, settings)
-    return _intervals(table, partition, target) if table.is_numeric else _groups(table, partition, target)
+    return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
 
 
 def _classes(table: Contingency, partition: Partition) -> Target:
-    counts, means, deviations = partition.counts, None, None
+    return target_of_classes(table, partition.counts)
+
+
+def target_of_classes(table: Contingency, counts: Floats) -> Target:
+    """The classes in parts with these counts (I, J); a part without rows has the mean of all."""
+    means, deviations = None, None
     if counts.shape[1] == 2:
-        means = counts[:, 1] / counts.sum(axis=1)
+        rows = counts.sum(axis=1)
+        overall = counts[:, 1].sum() / rows.sum()
+        means = np.where(rows > 0, counts[:, 1] / np.where(rows > 0, rows, 1.0), overall)
         deviations = np.sqrt(means * (1 - means))
     return Target(table.targets.tolist(), True, counts, means, deviations)
 
 
 def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]:
+    rows, sources = grid_of(table, settings)
+    grid = cut_jointly(rows, sources)
+    return grid.source, target_of_numbers(table, grid.source.labels, grid.source.counts, grid.target_labels)
+
+
+def grid_of(table: Contingency, settings: Settings) -> tuple[Rows, Sources]:
+    """What is cut jointly."""
     cells = sparse.coo_array(table.counts)
     row, column, data = cells.row, cells.col, cells.data
-    values = np.asarray(table.targets, dtype=np.float64)
-    sums = np.bincount(row, data * values[column], minlength=len(table.values))
-    with np.errstate(over="ignore"):  # squares of very large targets
-        squares = np.bincount(row, data * values[column] ** 2, minlength=len(table.values))
     symbolic = not table.is_numeric
     settings = replace(settings, monotonic=settings.monotonic and not symbolic)
-    rows = Rows(row, column, len(table.values), len(values), data)
-    grid = cut_jointly(rows, Sources(symbolic, settings, sums.astype(np.float64) if settings.monotonic else None))
-    labels, n = grid.source.labels, grid.source.n_parts
-    sizes = np.bincount(labels, table.sizes, minlength=n)
-    means = np.bincount(labels, sums, minlength=n) / sizes
+    rows = Rows(row, column, len(table.values), len(table.targets), data)
+    sums = np.bincount(row, data * np.asarray(table.targets, dtype=np.float64)[column], minlength=len(table.values))
+    return rows, Sources(symbolic, settings, sums.astype(np.float64) if settings.monotonic else None)
+
+
+def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, target_labels: Indices) -> Target:
+    """The target in parts (of each value: B), by its intervals (of each target: T); without rows that of all rows."""
+    cells = sparse.coo_array(table.counts)
+    values, n = np.asarray(table.targets, dtype=np.float64), len(counts)
+    sums = np.bincount(cells.row, cells.data * values[cells.col], minlength=len(table.values))
+    with np.errstate(over="ignore"):  # squares of very large targets
+        squares = np.bincount(cells.row, cells.data * values[cells.col] ** 2, minlength=len(table.values))
+    of_parts = [np.bincount(labels, one, minlength=n) for one in (table.sizes, sums, squares)]
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.bincount(labels, squares, minlength=n) / sizes - means**2
-    ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
+        sizes, sums, squares = (np.where(of_parts[0] > 0, one, one.sum()) for one in of_parts)
+        means = sums / sizes
+        spread = squares / sizes - means**2
+    ends = np.flatnonzero(np.diff(target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
-    deviations = np.sqrt(np.maximum(spread, 0.0))
-    return grid.source, Target(interval_labels(cuts), False, grid.source.counts, means, deviations, cuts)
+    return Target(interval_labels(cuts), False, counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
 
 
-def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
+def intervals_of(table: Contingency, partition: Partition, target: Target) -> Intervals:
+    """Intervals with bounds halfway between the values of a table."""
     assert table.lows is not None
     ends = np.flatnonzero(np.diff(partition.labels)) + 1
     below, above = table.values[ends - 1], table.lows[ends]
@@ -188,12 +231,7 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
         bounds, rests = halfway(below, above, table.measure)
     else:
         bounds, rests = _midpoints(below.real, above.real), None
-    sizes = table.sizes
-    starts = np.concatenate([[0], ends]).astype(np.int64)
-    total = np.bincount(partition.labels, sizes)
-    half = np.cumsum(total) - total / 2
-    place = np.clip(np.searchsorted(np.cumsum(sizes), half), starts, np.append(ends, len(sizes)) - 1)
-    middle = table.values[place]
+    middle = table.values[places_of_middles(table, partition.labels, partition.n_parts)]
     middles = np.where(np.isfinite(middle.real), middle.real, np.nan)
     return Intervals(
         partition, target, bounds, bool(np.isneginf(table.values[0].real)), middles, table.error, table.measure,
@@ -201,7 +239,19 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
     )  # fmt: skip
 
 
-def _groups(table: Contingency, partition: Partition, target: Target) -> Groups:
+def places_of_middles(table: Contingency, labels: Indices, n: int) -> Indices:
+    """The value (n,) of the median row of each part; of parts without rows, one beside them."""
+    sizes = table.sizes
+    ends = np.searchsorted(labels, np.arange(n), side="right")
+    total = np.bincount(labels, sizes, minlength=n)
+    half = np.cumsum(total) - total / 2
+    starts = np.append(0, ends[:-1])
+    found = np.clip(np.searchsorted(np.cumsum(sizes), half), starts, np.maximum(ends, starts + 1) - 1)
+    return np.minimum(found, len(sizes) - 1)
+
+
+def groups_of(table: Contingency, partition: Partition, target: Target) -> Groups:
+    """Groups of the categories of a table."""
     sizes = table.sizes
     order = np.argsort(-sizes, kind="stable")
     members: list[list[Any]] = [[] for _ in range(partition.n_parts)]
@@ -296,7 +346,7 @@ def _numbers(values: Floats) -> list[str]:
 
 def _group_label(members: list[Any]) -> str:
     names = ["Missing" if member is None else str(member) for member in members]
-    text = names[0]
+    text = names[0] if names else ""
     for name in names[1:]:
         if len(text) + len(name) + 2 > _MAX_SHOWN:
             return f"{{{text}, ... ({len(names)})}}"

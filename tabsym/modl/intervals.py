@@ -259,10 +259,10 @@ class _IntervalSearch:
         return lower if self.insists or not large else -np.inf
 
     def monotonic(self) -> float:
-        """Search partitions that rise, and those that fall; the lower bound, up to 2**MONOTONE_GRID boundaries."""
+        """Search partitions that rise, those that fall, or both; the bound, up to 2**MONOTONE_GRID boundaries."""
         lower, reduced = np.inf, False
         grids = self.grids()
-        for rising in (True, False):
+        for rising in (True, False) if self.settings.direction == 0 else (self.settings.direction > 0,):
             bounds = Bounds()
             for granularity in sorted(grids, reverse=True):
                 boundaries = grids[granularity]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tabsym.modl.cuts import deadline_of, is_cheaper
 from tabsym.modl.grid import Grid, GridSearch, Rows, Sources, every_grid, one_cell, with_target
 from tabsym.modl.grouping import without_gaps
-from tabsym.modl.partition import ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
+from tabsym.modl.partition import Partition, ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -67,6 +67,14 @@ def cut_jointly(rows: Rows, sources: Sources) -> Grid:
     if best is null:
         return null
     return replace(best, source=replace(best.source, labels=_of_values(best.source.labels, source_cells)))
+
+
+def with_best_target(rows: Rows, sources: Sources, source: Partition, prior: float) -> Grid:
+    """These parts of the column, of this prior, with the best intervals of the target; of many, near the best."""
+    cells = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
+    labels = GridSearch(rows.coarser(None, cells), sources).target_given(source.labels, quick=False)
+    found = with_target(rows, sources, source, prior, _of_values(labels, cells))
+    return found if cells is None else GridSearch(rows, sources).slide(found)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,23 @@ COARSE_GRID = 11
 """A first look at very many blocks is on the grid of 2**11 quantiles: time for how near it comes."""
 TIE = 1e-11
 """Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says about the parts of a column.
+
+    Attributes
+    ----------
+    splits : tuple or None
+        The parts: ascending bounds of a numeric column (-inf parts missing values from the rest), groups of categories
+        of another. None: they are searched for.
+    specials : tuple of tuples
+        Special codes, -inf or None for missing values. The codes of a tuple are a part of their own, behind the others.
+    """
+
+    splits: tuple[Any, ...] | None = None
+    specials: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,10 @@ class Settings:
     monotonic : bool
         Whether the proportion of the second of two classes, or the mean target, must be monotonic from interval to
         interval.
+    direction : {0, 1, -1}
+        Of monotonic parts: 1 rising, -1 falling, 0 either.
+    given : Given or None
+        Constraints hold for the parts that are searched for, not for those given.
     time_limit : float or None
         Seconds. None: the optimum is certified up to 4,096 distinct values, and approached beyond. A number: the
         search goes on, towards a certificate for any number of values and from further starts for groups, and returns
@@ -50,6 +72,8 @@ class Settings:
     time_limit: float | None = None
     random_state: int = 0
     prove: bool = True
+    direction: int = 0
+    given: Given | None = None
 
 
 @dataclass(frozen=True)

@@ -65,16 +65,14 @@ def encoded_column(name: str, fitted: Intervals | Groups, output: str) -> MODLCo
 
 @one_blas_thread()
 def partition_columns(
-    tables: dict[str, Contingency], settings: Settings, *, classes: bool, n_jobs: int | None
+    tables: dict[str, Contingency], settings: dict[str, Settings], *, classes: bool, n_jobs: int | None
 ) -> dict[str, Intervals | Groups]:
     """The parts of every column, from its counts."""
-    if settings.monotonic and classes and any(len(one.targets) > 2 for one in tables.values()):
-        raise ValueError("monotonic=True needs two classes or a continuous target; set it to False.")
 
-    def learn(table: Contingency) -> Intervals | Groups:
-        return fit_column(table, settings, classes=classes)
+    def learn(name: str) -> Intervals | Groups:
+        return fit_column(tables[name], settings[name], classes=classes)
 
-    return dict(zip(tables, in_threads(learn, list(tables.values()), n_jobs), strict=True))
+    return dict(zip(tables, in_threads(learn, list(tables), n_jobs), strict=True))
 
 
 def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:
@@ -114,6 +112,11 @@ def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[s
 
 def estimates(counts: Floats, output: str) -> Floats:
     """The smoothed shares or log odds (I, outputs) of parts with these counts (I, T)."""
+    held = counts.any(axis=1)
+    if not held.all():  # parts that the user gave, without a row: as one part of all rows
+        found = np.repeat(estimates(counts.sum(axis=0, keepdims=True), output), len(counts), axis=0)
+        found[held] = estimates(counts[held], output)
+        return found
     n, classes = counts.shape
     if output == "probability":
         return np.asarray((counts + 1) / (counts.sum(axis=1, keepdims=True) + classes))
@@ -271,7 +274,7 @@ class Output:
 
     def _as_categories(self, state: MODLColumn, parts: NDArray[Any]) -> Any:
         if self.labelled:
-            return Labels(parts, state.fitted.labels, isinstance(state.fitted, Intervals))
+            return Labels(parts, state.fitted.labels, isinstance(state.fitted, Intervals) and not state.fitted.specials)
         return np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts
 
     @property

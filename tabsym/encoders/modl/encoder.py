@@ -22,6 +22,7 @@ from tabsym.encoders.modl.column import (
     restored_frame,
     with_donors,
 )
+from tabsym.encoders.modl.constraints import check_constraints, check_counts, settings_of_columns
 from tabsym.encoders.modl.counts import (
     Counted,
     Counting,
@@ -33,7 +34,7 @@ from tabsym.encoders.modl.counts import (
 from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.modl import CRITERIA, Settings
+from tabsym.modl import CRITERIA, Intervals, Settings
 from tabsym.table import (
     TARGET_TYPES,
     Table,
@@ -46,7 +47,7 @@ from tabsym.table import (
     split_target,
     type_of,
 )
-from tabsym.validation import check_declared_options
+from tabsym.validation import check_declared_options, check_option
 
 Floats = NDArray[np.float64]
 
@@ -79,11 +80,20 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Columns among which each is a candidate, which enters the cost under "khiops"; None: those encoded
         together; 1: a Level that does not depend on the other columns.
     max_parts : int, default None
-        Maximal number of parts of a column.
+        Maximal number of parts of a column that are searched for.
     min_part_count : int, default 1
-        Minimal number of rows (or total weight) of a part.
-    monotonic : bool, default False
-        Cut numeric columns so that the probability of the second class, or the mean target, is monotonic.
+        Minimal number of rows (or total weight) of a part that is searched for.
+    monotonic : bool, or mapping of column -> {"auto", 1, -1, True, False}, default False
+        Cut numeric columns so that the probability of the second class, or the mean target, is monotonic: rising (1),
+        falling (-1), or whichever costs less ("auto", True). True: all that are not in `splits`.
+    splits : mapping of column -> list, default None
+        Your own parts, at their cost and Level: cut points of a numeric column (upper bounds, ascending; -inf first
+        parts missing values from the rest), or a list of categories for each group, None for missing; categories that
+        are in no list are one more group, and so are unknown ones.
+    special_codes : mapping of column -> list, default None
+        Values that mean something else than a number or a category, such as ``{"income": [-999]}``, None for missing
+        values. Each is a part of its own, behind the others; those of a list within the list are one together. The
+        other parts are those of the other rows, and `monotonic`, `max_parts` and `min_part_count` are for them.
     time_limit : float, default None
         Seconds for each column, after which the best partition so far is returned. None: optimal up to 4,096
         distinct values (fewer for more than eight classes), close to optimal beyond. With a limit, larger columns are
@@ -130,7 +140,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     ----------
     levels_ : dict of str -> float
         Khiops' Level of each column, greatest first: its normalized gain, 1 - cost / null cost. It ranks columns by
-        how informative each is alone; 0 is uninformative.
+        how informative each is alone; 0 is uninformative. Below 0, parts of `splits` or `special_codes` cost more than
+        they say.
     costs_, null_costs_ : dict of str -> float
         Description length in nats, of the partition and of the one without the column (one part).
     certificates_ : dict of str -> Certificate
@@ -140,6 +151,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         tables only: up to six distinct values or five categories of the column, or nine distinct targets.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
+    iv_ : dict of str -> float
+        For two classes the information value of each column, greatest first: see `parts`.
     classes_ : ndarray
         In classification.
     n_features_in_ : int
@@ -148,11 +161,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     Notes
     -----
     Intervals are right-closed; bounds lie halfway between neighbouring values. Whole numbers beyond 2**53 and
-    nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` the rounding errors), and
-    their bounds are whole. Dates are cut as numbers and labelled in
-    their own time zone; `bounds` has them in days since 1970, UTC. Infinite numbers are errors. Integer
-    weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
-    those of Boulle, "MODL: a Bayes optimal discretization method for continuous attributes" (2006), and of Khiops 11.
+    nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` the rounding errors), and their
+    bounds are whole. Dates are cut as numbers and labelled in their own time zone; `bounds` has them in days since
+    1970, UTC. A part of `splits` or `special_codes` without rows is encoded as all rows together, and costs nothing;
+    special codes cost what the classes in them cost. Infinite numbers are errors. Integer weights are the same as
+    repeated rows; fractional ones go through the gamma function. The criteria are those of Boulle, "MODL: a Bayes
+    optimal discretization method for continuous attributes" (2006), and of Khiops 11.
     `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent category of a group.
 
     Examples
@@ -166,6 +180,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     [']-inf; 120.5]', ']120.5; +inf[']
     >>> encoder.levels_["colour"]  # uninformative
     0.0
+    >>> own = MODLEncoder(splits={"age": [60, 120]}, special_codes={"colour": ["grey"]}).fit(X, y)
+    >>> own.partitions_["age"].labels, own.partitions_["colour"].labels
+    ([']-inf; 60]', ']60; 120]', ']120; +inf['], ['{blue, green, red}', '{grey}'])
     """
 
     _allowed_options = {
@@ -183,6 +200,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         max_parts=None,
         min_part_count=1,
         monotonic=False,
+        splits=None,
+        special_codes=None,
         time_limit=None,
         prove="auto",
         target_type="auto",
@@ -204,6 +223,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self.max_parts = max_parts
         self.min_part_count = min_part_count
         self.monotonic = monotonic
+        self.splits = splits
+        self.special_codes = special_codes
         self.time_limit = time_limit
         self.prove = prove
         self.target_type = target_type
@@ -367,9 +388,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
-        fitted = partition_columns(
-            tables, _settings_of(self, len(tables), classes=classes), classes=classes, n_jobs=self.n_jobs
-        )
+        kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
+        n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
+        settings = settings_of_columns(self, _settings_of(self, len(tables), classes=classes), kinds, classes=n_classes)
+        check_counts(tables, settings)
+        fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
         states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
         if self.verbose:
             print_heads(fitted)
@@ -438,10 +461,8 @@ def _check_options(encoder: Any) -> None:
             continue
         if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
-    for option in ("monotonic", "sparse_output"):
-        value = getattr(encoder, option)
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{option}={value!r} is not possible; use True or False.")
+    check_option("sparse_output", encoder.sparse_output, [True, False])
+    check_constraints(encoder)
     if not (isinstance(encoder.prove, (bool, np.bool_)) or encoder.prove == "auto"):
         raise ValueError(f"prove={encoder.prove!r} is not possible; use 'auto', True or False.")
     if encoder.sparse_output and encoder.output != "onehot":
@@ -469,9 +490,12 @@ def _output_of(encoder: Any) -> Output:
 
 def _out_of_fold_of(encoder: Any) -> OutOfFold:
     """How rows are encoded out of fold, by an encoder fitted on all rows."""
+    fitted = {name: state.fitted for name, state in encoder.columns_.items()}
+    settings = _settings_of(encoder, len(fitted), classes=encoder._classes)
+    kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
     return OutOfFold(
         _counting_of(encoder),
-        _settings_of(encoder, len(encoder.columns_), classes=encoder._classes),
+        settings_of_columns(encoder, settings, kinds, classes=len(encoder.classes_) if encoder._classes else None),
         encoder.output,
         _handling_of(encoder),
         encoder.classes_ if encoder._classes else None,
@@ -483,14 +507,13 @@ def _handling_of(encoder: Any) -> Handling:
 
 
 def _settings_of(encoder: Any, n_columns: int, *, classes: bool) -> Settings:
-    """What the search for each of so many columns is asked for."""
+    """What the search for each of so many columns is asked for, but for `settings_of_columns`."""
     return Settings(
         encoder.criterion,
         n_columns if encoder.n_candidates is None else encoder.n_candidates,
         encoder.max_parts,
         encoder.min_part_count,
-        bool(encoder.monotonic),
-        encoder.time_limit,
-        int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
-        classes if encoder.prove == "auto" else bool(encoder.prove),
+        time_limit=encoder.time_limit,
+        random_state=int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
+        prove=classes if encoder.prove == "auto" else bool(encoder.prove),
     )

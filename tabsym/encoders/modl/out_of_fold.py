@@ -45,14 +45,16 @@ class OutOfFold:
 
     Attributes
     ----------
-    counting, settings, output, handling
-        As all rows were counted, partitioned and are encoded.
+    counting, output, handling
+        As all rows were counted and are encoded.
+    settings : dict of str -> Settings
+        As each column was partitioned.
     classes : (J,) or None
         Those of all rows; None where the target holds numbers.
     """
 
     counting: Counting
-    settings: Settings
+    settings: dict[str, Settings]
     output: str
     handling: Handling
     classes: NDArray[Any] | None
@@ -71,7 +73,7 @@ class OutOfFold:
 
     def _column(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
         """An encoded column (n, outputs): coded once, its counts and parts made anew for each fold."""
-        settings, is_classes = self.settings, self.classes is not None
+        settings, is_classes = self.settings[state.name], self.classes is not None
         if is_classes:  # nobody sees the folds' certificates; a regression's parts would not be those of a fit
             settings = replace(settings, prove=False)
         handling = self.handling.of_folds()

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.modl.column import MODLColumn
+from tabsym.encoders.modl.column import MODLColumn, estimates
+from tabsym.encoders.modl.stability import stability_table
 from tabsym.modl import Groups, Intervals
 
 _MAX_LINES = 12  # lines of a column in the text
@@ -77,8 +78,57 @@ class PartitionReport:
             for name, one in found.items()
         }
 
+    @property
+    def iv_(self) -> dict[str, float]:
+        """The information value of each column, greatest first; for two classes only.
+
+        The sum of the `iv` of its parts (see `parts`).
+        """
+        fitted = self.partitions_
+        if not all(_has_two_classes(one) for one in fitted.values()):
+            raise AttributeError("iv_ is there for two classes only; levels_ is for any target.")
+        found = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def psi(self, X_expected: Any, X_actual: Any, by: str = "column") -> pd.DataFrame:
+        """The population stability index (PSI) of the encoded columns between two samples.
+
+        It is the sum of ``(actual - expected) * ln(actual / expected)`` over the parts of a column, where expected and
+        actual are the shares of rows. A part without rows in one of the samples counts as half a row there.
+
+        Parameters
+        ----------
+        X_expected, X_actual : dataframe or array-like
+            Such as the training rows, and those of last month; with the columns of fit.
+        by : {"column", "part"}, default "column"
+            A row for each column, the greatest PSI first, or for each part.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `column` and `psi`; of parts also `part`, `expected`, `actual` (shares) and what it adds, `psi`. Rows that
+            are encoded as NaN are the parts "(missing)" and "(unknown)".
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"age": range(200)})
+        >>> encoder = MODLEncoder().fit(X, [int(age > 120) for age in X["age"]])
+        >>> encoder.psi(X, X[X["age"] > 50]).round(3)
+          column    psi
+        0    age  0.074
+        """
+        before, after = (self._parts(self._read_as_fitted(X)) for X in (X_expected, X_actual))  # type: ignore[attr-defined]
+        return stability_table({name: one.labels for name, one in self.partitions_.items()}, before, after, by)
+
     def parts(self, column: str) -> pd.DataFrame:
-        """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd."""
+        """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd.
+
+        For two classes also `woe`, the weight of evidence: the log of the part's share of the second class over its
+        share of the first one, as ``output="logodds"`` has it; and `iv`, the difference of the two shares times that.
+        Shares are smoothed by one row of each class in each part, so that both are finite.
+        """
         return parts_table(self._fitted_column(column))
 
     def describe(self, column: str | None = None) -> str:
@@ -115,10 +165,27 @@ def parts_table(fitted: Intervals | Groups) -> pd.DataFrame:
     rows = counts.sum(axis=1)
     table = pd.DataFrame({"part": fitted.labels, "rows": rows, "share": rows / rows.sum()})
     for name, column in zip(target.names, target.counts.T, strict=True):
-        table[f"P({name})"] = column / rows
+        table[f"P({name})"] = column / np.where(rows > 0, rows, np.nan)
+    if _has_two_classes(fitted):
+        table["woe"], table["iv"] = evidence(target.counts)
     if target.means is not None and not target.is_classes:
         table["mean"], table["sd"] = target.means, target.deviations
     return table
+
+
+def evidence(counts: Any) -> tuple[Any, Any]:
+    """The weight of evidence (I,) of parts with these counts (I, 2), and what each adds to the information value.
+
+    A part without rows has none of either.
+    """
+    held = counts.any(axis=1)
+    woe = estimates(counts, "logodds")[:, 0]
+    shares = (counts + 1) / (counts.sum(axis=0) + held.sum())
+    return woe, np.where(held, (shares[:, 1] - shares[:, 0]) * woe, 0.0)
+
+
+def _has_two_classes(fitted: Intervals | Groups) -> bool:
+    return fitted.target.is_classes and len(fitted.target.names) == 2
 
 
 def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
@@ -126,7 +193,7 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
     lines: list[str] = []
     for name, fitted in columns.items():
         one = fitted.partition
-        kind = "interval" if isinstance(fitted, Intervals) else "group"
+        kind = "group" if isinstance(fitted, Groups) else "part" if fitted.specials else "interval"
         proof = "optimal" if one.is_optimal else "no bound" if np.isinf(one.gap) else f"gap {one.gap:.1e}"
         if one.is_best_without_garbage and not one.is_optimal:
             proof = "optimal but for garbage groups" + ("" if np.isinf(one.gap) else f", gap {one.gap:.1e}")
@@ -186,7 +253,7 @@ def _plot_means(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, 
 def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, Any]) -> None:
     from matplotlib import colormaps
 
-    shares = target.counts / target.counts.sum(axis=1, keepdims=True)
+    shares = target.counts / np.maximum(target.counts.sum(axis=1, keepdims=True), 1e-300)
     largest = sorted(np.argsort(-target.counts.sum(axis=0), kind="stable")[:_MAX_COLOURS].tolist())
     colours = dict(zip(largest, (colormaps["tab20"](k) for k in range(_MAX_COLOURS)), strict=False))
     bottom, others = np.zeros(len(widths)), False

@@ -1,0 +1,265 @@
+"""Columns whose parts the user gives, by cut points, groups or special codes; priced as those that are searched for.
+
+A special code's part costs what the classes in it cost. The other rows, the rest, have the parts of the user, or the
+best ones, at the cost that the criterion has for the rest alone. A part without rows costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes.contingency import Contingency
+from tabsym.modl.columns import (
+    Groups,
+    Intervals,
+    grid_of,
+    groups_of,
+    intervals_of,
+    places_of_middles,
+    search_column,
+    target_of_classes,
+    target_of_numbers,
+)
+from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
+from tabsym.modl.criterion import null_prior, parts_cost
+from tabsym.modl.cuts import is_cheaper
+from tabsym.modl.grid import MAX_TURNS, Grid, Rows, Sources
+from tabsym.modl.groups import group
+from tabsym.modl.intervals import discretize
+from tabsym.modl.joint_cuts import cut_jointly, with_best_target
+from tabsym.modl.partition import Given, Partition, Settings, ends_of
+from tabsym.table.storage import object_array
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+MAX_TURNED = 4096
+"""In regression parts of more values are those found without special codes: time, for costs lower by some 1e-6."""
+WITHOUT_SEARCH = -np.inf
+"""The lower bound of a cost that nothing is known about."""
+
+
+def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
+    """The intervals or groups of a column: the optimal ones, or as far as `settings.given` says those of the user.
+
+    Parameters
+    ----------
+    table : Contingency
+    settings : Settings
+    classes : bool
+        Whether the targets are classes, or numbers.
+    """
+    if settings.given is None:
+        return search_column(table, settings, classes=classes)
+    return _GivenColumn(table, settings, settings.given).fitted(classes=classes)
+
+
+class _GivenColumn:
+    """A column, the rows with special codes apart from the rest."""
+
+    def __init__(self, table: Contingency, settings: Settings, given: Given) -> None:
+        self.table, self.settings, self.given = table, replace(settings, given=None), given
+        self.special_of = _special_of(table, given.specials)
+        self.free = np.flatnonzero(self.special_of < 0)
+        counts = table.counts[self.free]
+        lows = None if table.lows is None else table.lows[self.free]
+        self.rest = replace(table, values=table.values[self.free], lows=lows, counts=counts)
+
+    def fitted(self, *, classes: bool) -> Intervals | Groups:
+        labels, n = self._given_labels() if self.given.splits is not None else (None, 0)
+        if not len(self.free) and labels is None:
+            labels, n = np.empty(0, dtype=np.int64), 1
+        if classes:
+            partition = self._of_classes(labels, n)
+            target = target_of_classes(self.table, partition.counts)
+        else:
+            partition, target_labels = self._of_numbers(labels, n)
+            target = target_of_numbers(self.table, partition.labels, partition.counts, target_labels)
+        if self.table.is_numeric:
+            return self._intervals(partition, target)
+        return self._groups(partition, target)
+
+    # -- which part each value is in --------------------------------------------------------------
+
+    def _given_labels(self) -> tuple[Indices, int]:
+        """The user's part of each value of the rest, and how many there are."""
+        assert self.given.splits is not None
+        if self.table.is_numeric:
+            bounds = np.array(self.given.splits, dtype=np.float64)
+            return np.searchsorted(bounds, self.rest.values.real, side="left").astype(np.int64), len(bounds) + 1
+        group_of = {category: place for place, members in enumerate(self.given.splits) for category in members}
+        n = len(self.given.splits)
+        labels = np.array([group_of.get(plain(value), n) for value in self.rest.values.tolist()], dtype=np.int64)
+        return labels, n + bool((labels == n).any()) or 1
+
+    def _labels(self, labels: Indices, n: int) -> Indices:
+        """The part of each value, from that of each value of the rest, which has n."""
+        found = self.special_of + n
+        found[self.free] = labels
+        return found
+
+    # -- classes ------------------------------------------------------------------------------------
+
+    def _of_classes(self, labels: Indices | None, n: int) -> Partition:
+        counts = self.table.dense()
+        rest = counts[self.free]
+        if labels is None:
+            found = (discretize if self.table.is_numeric else group)(rest, self.settings)
+        else:
+            cost, granularity = self._cost_of_rest(rest, labels)
+            found = Partition(
+                self.settings.criterion, labels, np.zeros((n, 0)), cost, cost, WITHOUT_SEARCH, granularity
+            )
+        all_labels = self._labels(found.labels, found.n_parts)
+        n_parts = found.n_parts + len(self.given.specials)
+        of_parts = self.table.summed(all_labels, np.arange(counts.shape[1]), (n_parts, counts.shape[1]))
+        apart = parts_cost(of_parts[found.n_parts :])
+        n_modalities = None if self.table.is_numeric else len(counts)
+        null = null_prior(self.settings.criterion, n_rows=float(counts.sum()), n_modalities=n_modalities)
+        return replace(
+            found,
+            labels=all_labels,
+            counts=of_parts,
+            cost=found.cost + apart,
+            null_cost=null + parts_cost(counts.sum(axis=0)[None, :]),
+            lower_bound=found.lower_bound + apart,
+            bound_without_garbage=found.bound_without_garbage + apart,
+        )
+
+    def _cost_of_rest(self, counts: Floats, labels: Indices) -> tuple[float, int]:
+        """The cost of the rest in these parts, and Khiops' granularity; of one class (B, 1) the prior alone."""
+        criterion, n_candidates = self.settings.criterion, self.settings.n_candidates
+        if not len(labels):
+            return null_prior(criterion, n_rows=1.0, n_modalities=1), 0
+        if self.table.is_numeric:
+            return intervals_and_granularity(counts, ends_of(labels), criterion, n_candidates)
+        return groups_and_granularity(counts, labels, criterion, n_candidates)
+
+    # -- numbers --------------------------------------------------------------------------------------
+
+    def _of_numbers(self, labels: Indices | None, n: int) -> tuple[Partition, Indices]:
+        """The partition, and the target's interval of each target."""
+        if labels is not None:
+            grid, n_rest = self._grid(labels, n), n
+        else:
+            grid = self._searched_grid()
+            n_rest = int(grid.source.labels[self.free].max()) + 1
+        counts = self.table.summed(
+            grid.source.labels,
+            grid.target_labels,
+            (n_rest + len(self.given.specials), int(grid.target_labels.max()) + 1),
+        )
+        return replace(grid.source, counts=counts), grid.target_labels
+
+    def _searched_grid(self) -> Grid:
+        """The rest in the best parts for the target's intervals, these for the parts, and so on; or in one part."""
+        rows, sources = grid_of(_with_targets_that_occur(self.rest), self.settings)
+        labels = cut_jointly(rows, sources).source.labels
+        starts = [np.zeros(len(self.free), dtype=np.int64), labels]
+        best, other = sorted((self._grid(one, int(one.max()) + 1) for one in starts), key=lambda one: one.cost)
+        if rows.n_sources > MAX_TURNED:
+            return best
+        rows, sources = grid_of(self.rest, self.settings)
+        return min((self._turned(one, rows, sources) for one in (best, other)), key=lambda one: one.cost)
+
+    def _turned(self, best: Grid, rows: Rows, sources: Sources) -> Grid:
+        """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
+        for _ in range(MAX_TURNS):
+            source = sources.partition(rows.table(None, best.target_labels), quick=False)
+            if source.n_parts < 2:
+                break
+            new = self._grid(source.labels, source.n_parts)
+            if not is_cheaper(new.cost, best.cost):
+                break
+            best = new
+        return best
+
+    def _grid(self, labels: Indices, n: int) -> Grid:
+        """The best intervals of the target for n parts of the rest; as dear as no parts where there is one target."""
+        rows, sources = grid_of(self.table, self.settings)
+        all_labels = self._labels(labels, n)
+        known, compact = np.unique(all_labels, return_inverse=True)
+        prior, granularity = self._cost_of_rest(self.rest.sizes[:, None], labels)
+        null = null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
+        of_null = Partition(
+            self.settings.criterion, all_labels, np.zeros((n, 1)), null, null, WITHOUT_SEARCH, granularity
+        )
+        if len(known) < 2 or rows.n_targets < 2:
+            return Grid(of_null, np.zeros(rows.n_targets, dtype=np.int64))
+        grid = with_best_target(rows, sources, replace(of_null, labels=compact.astype(np.int64)), prior)
+        return replace(grid, source=replace(grid.source, labels=all_labels))
+
+    # -- in the column's own values ---------------------------------------------------------------------
+
+    def _intervals(self, partition: Partition, target: Any) -> Intervals:
+        labels, specials = partition.labels[self.free], self.given.specials
+        n = partition.n_parts - len(specials)
+        codes = tuple(tuple(np.nan if np.isneginf(code) else float(code) for code in one) for one in specials)
+        if self.given.splits is None and len(self.free):
+            found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
+            middles, rests = found.middles, found.middle_rests
+        else:
+            bounds = np.array(self.given.splits or (), dtype=np.float64)
+            middles, rests = self._middles(bounds, labels, n), None
+            missing = bool(len(self.free)) and bool(np.isneginf(self.rest.values[0].real))
+            found = Intervals(partition, target, bounds, missing, middles, self.table.error, self.table.measure)
+        middles = np.append(middles, [one[0] for one in codes])
+        rests = None if rests is None else np.append(rests, np.zeros(len(codes)))
+        return replace(found, partition=partition, middles=middles, middle_rests=rests, specials=codes)
+
+    def _middles(self, bounds: Floats, labels: Indices, n: int) -> Floats:
+        """The median row's value of each interval; without rows its finite bound."""
+        middles = np.append(bounds, bounds[-1:] if len(bounds) else np.nan)
+        if len(labels):
+            held = np.bincount(labels, minlength=n) > 0
+            middles[held] = self.rest.values[places_of_middles(self.rest, labels, n)][held].real
+        return np.where(np.isfinite(middles), middles, np.nan)
+
+    def _groups(self, partition: Partition, target: Any) -> Groups:
+        found = groups_of(self.table, partition, target)
+        symbols, labels, groups = found.symbols.tolist(), partition.labels.tolist(), found.groups
+        n = partition.n_parts - len(self.given.specials)
+        known = {plain(symbol) for symbol in symbols}
+        for place, members in [*enumerate(self.given.splits or ()), *enumerate(self.given.specials, n)]:
+            new = [one for one in members if one not in known]
+            groups[place] += new
+            symbols += new
+            labels += [place] * len(new)
+        default = 0
+        if len(self.free):
+            default = int(partition.labels[self.free[int(np.argmin(self.rest.sizes))]])
+            named = len(self.given.splits) if self.given.splits is not None else n
+            default = named if named < n else default  # the group of the categories that the user does not name
+        return replace(
+            found,
+            groups=groups,
+            symbols=object_array(symbols),
+            labels_of=np.array(labels, dtype=np.int64),
+            default=default,
+        )
+
+
+def plain(value: Any) -> Any:
+    """A category as it is compared: missing as None, numbers of numpy as those of Python."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if value is None or (isinstance(value, float) and np.isnan(value)) else value
+
+
+def _special_of(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> Indices:
+    """Which special codes' part each value is in (B,), -1 for none."""
+    found = np.full(len(table.values), -1, dtype=np.int64)
+    if table.is_numeric:
+        for part, codes in enumerate(specials):
+            found[np.isin(table.values, codes)] = part
+        return found
+    part_of = {code: part for part, codes in enumerate(specials) for code in codes}
+    return np.array([part_of.get(plain(value), -1) for value in table.values.tolist()], dtype=np.int64)
+
+
+def _with_targets_that_occur(table: Contingency) -> Contingency:
+    kept = np.flatnonzero(table.target_sizes > 0)
+    return replace(table, targets=table.targets[kept], counts=table.counts[:, kept])
