@@ -356,6 +356,7 @@ ENCODERS = [
       for output in ("group", "onehot", "probability") for missing in ("value", "return_nan")
       for unknown in ("value", "missing", "return_nan")),
     MODLEncoder(output="logodds"), MODLEncoder(output="onehot", drop_invariant=True),
+    MODLEncoder(output="probability", splits={"s": [["a", "b"]], "x": [0, 0.7]}, special_codes={"i": [0, [3, 99]]}),
     *(OneHotEncoder(handle_missing=missing, handle_unknown=unknown, cols=["s", "i"], **options)
       for missing in ("value", "indicator", "return_nan", "ignore") for unknown in ("value", "indicator", "return_nan")
       for options in ({}, {"drop": "first"}, {"max_categories": 3, "drop_invariant": True})),
