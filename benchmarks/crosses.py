@@ -41,7 +41,7 @@ from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import prepare
 from tabsym.datasets import load
 from tabsym.datasets.public import PUBLIC
-from tabsym.design.layout import Layout
+from tabsym.design.model_spec import ModelSpec
 from tabsym.interactions import AutoInteractions
 from tabsym.interactions.search import Chosen
 from tabsym.models import fitting
@@ -100,16 +100,16 @@ def chosen_by_level(X: pd.DataFrame, y: np.ndarray, active: bool) -> Iterator[No
 def timed_selection() -> Iterator[list[float]]:
     """The seconds that choosing crosses takes without coding, one for each fit within."""
     seconds: list[float] = []
-    choose, grow = fitting._choose_crosses, Layout.grow
+    choose, grow = fitting._choose_crosses, ModelSpec.grow
 
     def timed_choice(*args: Any) -> Any:
         start = time.perf_counter()
         coding.clear()
-        Layout.grow = timed_coding  # type: ignore[method-assign]
+        ModelSpec.grow = timed_coding  # type: ignore[method-assign]
         try:
             return choose(*args)
         finally:
-            Layout.grow = grow  # type: ignore[method-assign]
+            ModelSpec.grow = grow  # type: ignore[method-assign]
             seconds.append(time.perf_counter() - start - sum(coding))
 
     coding: list[float] = []
@@ -153,7 +153,7 @@ def compare(name: str, repeats: int, contenders: list[str], seed: int) -> None:
                 fit = time.perf_counter() - start
             row = {"contender": contender, "fold": fold, "repeat": repeat, "fit": fit, "selection": sum(seconds)}
             row["crosses"] = sum(":" in block for block in model.coefs_)
-            row["entries"] = model.model_.layout.n_coefs
+            row["entries"] = model.model_.spec.n_coefs
             rows.append(row | errors(model, X_test, y[test]))
     table = pd.DataFrame(rows)
     none = table[table["contender"] == "none"].set_index(["fold", "repeat"])["fit"]

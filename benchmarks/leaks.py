@@ -69,7 +69,7 @@ def study(name: str, table: pd.DataFrame, target: str, **options: object) -> Non
     with tempfile.TemporaryDirectory() as folder:
         result = compare(table, target, contenders=["constant", "wide", "lightgbm"], folds=3, quiet=True,
                          out=Path(folder) / "out", **options)  # type: ignore[arg-type] # fmt: skip
-        gains = result._course and _gains_of(result)
+        gains = result._run_config and _gains_of(result)
     run.column_gains = measure
     questions = sum("is it known before" in one for one in result.summary)
     best = ", ".join(f"{one['column']} {one['fraction']:.2f}{_known(one)}" for one in gains[: max(4, questions + 1)])

@@ -56,7 +56,7 @@ def run_one(folder: str) -> dict:
         start = time.perf_counter()
         model.fit(dataset, "bought")
         seconds = time.perf_counter() - start
-    entries = model.model_.layout.n_coefs
+    entries = model.model_.spec.n_coefs
     return {"seconds": seconds, "megabytes": watch.megabytes, "entries": entries, "loss": model.loss_curve_[0]}
 
 

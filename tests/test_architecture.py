@@ -13,8 +13,8 @@ PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn", "validation"],
     ["jit"],
-    ["table"],
-    ["codes"],
+    ["frame"],
+    ["categories"],
     ["modl"],
     ["tiws", "datasets"],
     ["losses"],
@@ -146,7 +146,7 @@ def test_public_names_load_without_boosters_or_compiling():
         "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
         "from tabsym.interactions import kernels as gains; "
         "from tabsym.solvers.sgd import kernels as wide; "
-        "from tabsym.codes import kernels as codes; "
+        "from tabsym.categories import kernels as codes; "
         "kernels = [k for m in (wide, gains, codes) for k in vars(m).values()]; "
         "compiled = [k for k in kernels if getattr(k, 'signatures', None)]; "
         "print(sorted(heavy), compiled)"
@@ -164,7 +164,7 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.interactions import kernels as gains
 from tabsym.solvers.sgd import kernels as wide
 from tabsym.solvers.newton import kernels_coefs, kernels_rows, kernels_sweep, kernels_walk
-from tabsym.codes import kernels as codes
+from tabsym.categories import kernels as codes
 X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
 for batch in (1, 4):
     WideSGDClassifier(interactions="pairwise", batch_size=batch).fit(X, [0, 1] * 20).predict(X)

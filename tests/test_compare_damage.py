@@ -66,10 +66,10 @@ def resume(whole, folder):
 
     The folds that were run anew, and the notes.
     """
-    course = whole._course
+    config = whole._run_config
     with owned(folder):
-        results = begin(folder, settings_of(course, "table"), True)
-        said = mend(results, folder, course)
+        results = begin(folder, settings_of(config, "table"), True)
+        said = mend(results, folder, config)
         said += forget_changed(results, list(whole._contenders.values()))
         anew = []
         for name, fold in FOLDS:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tabsym.compare.columns import column_gains, column_levels, leak_sentences
-from tabsym.compare.job import Course
+from tabsym.compare.job import RunConfig
 from tabsym.compare.metrics import choose_metric, score_fold
 from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.report import sort_key, write_report
@@ -120,8 +120,8 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
         prepared.frame, folds=3, repeats=repeats, seed=0, groups=groups, time=None, fold_column=None, unseen=None
     )  # fmt: skip
     splits = plan.splits(prepared.y, task)
-    course = Course(prepared, plan, splits, metric, None, tune, 0, 1)
-    results = Results(settings_of(course, EVIL if evil else "sales"))
+    config = RunConfig(prepared, plan, splits, metric, None, tune, 0, 1)
+    results = Results(settings_of(config, EVIL if evil else "sales"))
     names = ["constant", *(f"{EVIL}{k}" if evil else f"mine-{k}" for k in range(contenders - 1))]
     for place, name in enumerate(names):
         random = np.random.default_rng(place)
@@ -138,7 +138,7 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
             results.add(name, name if place else "Baseline", fold, told, prediction, folder)
     if evil:
         results.fail("broken", f"Broken {EVIL}", f"ValueError: {EVIL}")
-    ranking = _judged(course, results, folder)
+    ranking = _judged(config, results, folder)
     results.settings["levels"] = column_levels(prepared, 0) if evil else []
     results.settings["column_gains"] = column_gains(prepared, splits, metric, ranking, folder, 0)
     sentences = summary(ranking, [], results.settings, [])

@@ -59,7 +59,7 @@ impl = getattr(caching, "CacheImpl", None) or caching._CacheImpl
 impl._locator_classes = [caching.UserProvidedCacheLocator]  # neither beside the source nor at home
 import numpy as np
 from tabsym import OneHotEncoder
-from tabsym.codes.kernels import mark_used
+from tabsym.categories.kernels import mark_used
 OneHotEncoder().fit([["a"], ["b"]])
 assert mark_used(np.array([0, 2]), 3).tolist() == [True, False, True]  # a kernel that is quick to compile
 """

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from tabsym.codes import code_numbers, code_symbols, contingency, encode_column, merge_tables
-from tabsym.table import read_table
+from tabsym.categories import code_numbers, code_symbols, contingency, encode_column, merge_tables
+from tabsym.frame import read_table
 
 RNG = np.random.default_rng(0)
 N = 400

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
-from tabsym.table import Kind, read_table
+from tabsym.frame import Kind, read_table
 
 N = 200
 START = datetime.datetime(2024, 1, 1)

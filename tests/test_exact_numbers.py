@@ -10,7 +10,7 @@ import pytest
 
 import tabsym
 from tabsym import MODLEncoder
-from tabsym.table import exact_number, exact_values, nanoseconds_of, read_table
+from tabsym.frame import exact_number, exact_values, nanoseconds_of, read_table
 
 HALF = 60
 Y = np.repeat([0, 1], HALF)

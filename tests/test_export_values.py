@@ -25,7 +25,7 @@ from tabsym import (
     load,
     save,
 )
-from tabsym.table.dtypes import read_type, written_type
+from tabsym.frame.dtypes import read_type, written_type
 
 Y = np.arange(60.0) % 4
 SYMBOLS = {

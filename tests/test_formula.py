@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tabsym.design.formula import FormulaError, parse
 from tabsym.design.plan import show, used_columns
 from tabsym.design.polynomial import evaluate, expand
-from tabsym.table import read_table
+from tabsym.frame import read_table
 
 
 def terms(text):

@@ -169,7 +169,7 @@ def test_factors_of_products_are_held_to_their_mean():
     numbers = np.concatenate([scale * numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
     numbers = np.append(numbers, model.coefs_["c"]["value"])
     raw = model.model_.theta[:, 0]  # the prior is of the factors before they are shown over their mean
-    raw = {block: raw[model.model_.layout.coefs(place)] for place, block in enumerate("gmc")}
+    raw = {block: raw[model.model_.spec.coefs(place)] for place, block in enumerate("gmc")}
     sizes = {
         block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()
     }

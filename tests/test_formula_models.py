@@ -376,7 +376,7 @@ LINE = "slope[1] * x + b[1]"
 
 
 def by_hand(order, batch, rate, passes, slope=0.0, b=0.0):
-    """Gradient descent on (1/2)(y - p)**2, written out."""
+    """Gradient trainer on (1/2)(y - p)**2, written out."""
     sequence = []
     for _ in range(passes):
         for first in range(0, 10, batch):
@@ -400,7 +400,7 @@ def test_gradient_descent_by_hand(batch):
 
 
 def test_the_first_steps_to_three_decimals():
-    """Worked on paper: batch descent, rate .01; means of x y, y, x**2, x over the ten rows are 55.5, 8, 38.5, 5.5.
+    """Worked on paper: batch trainer, rate .01; means of x y, y, x**2, x over the ten rows are 55.5, 8, 38.5, 5.5.
 
     Step 1: slope .01 * 55.5 = .555, b = .08. Step 2: slope + .01 (55.5 - .555 * 38.5 - .08 * 5.5) = .891925,
     b + .01 (8 - .555 * 5.5 - .08) = .128675.

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier
 
-from tabsym.codes import CodeMatrix, Cross
+from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.program import Product, Rows, Slot, compile_program
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import LOSSES
@@ -83,18 +83,18 @@ def problem(loss, n=23, seed=0):
 
 def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offset=None):
     """Train through the kernels: parameters (entries, K) after it."""
-    layout = compiled(terms)
+    spec = compiled(terms)
     empty = np.empty(0)
     relative = empty if weight is None else weight / weight.mean()
     rows = Rows(
-        np.ascontiguousarray(codes[:, layout.reads]),
-        np.ascontiguousarray(x[:, layout.numerics]),
+        np.ascontiguousarray(codes[:, spec.reads]),
+        np.ascontiguousarray(x[:, spec.numerics]),
         y,
         relative,
         empty if offset is None else offset,
     )
     n_outputs = theta.shape[1]
-    task = Task(layout.program, LOSSES[loss], n_outputs)
+    task = Task(spec.program, LOSSES[loss], n_outputs)
     coef_weight = empty
     if weight is not None:
         coef_weight = np.ones(13) if options.is_dense else mean_weights_of_entries(rows.codes, relative)

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from tabsym import MODLEncoder
-from tabsym.table.frames import Labels
+from tabsym.frame.frames import Labels
 from tests.conftest import as_frame
 from tests.modl_data import NUMBER, TARGETS, THREE, N, X, Y, same_parts
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from tabsym import MODLEncoder
-from tabsym.codes import contingency
+from tabsym.categories import contingency
 from tests.modl_data import AMOUNT, TARGETS, THREE, N, X, Y, same_parts
 
 SMALL = pd.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "x": [1.0] * 20 + [2.0] * 20})

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tabsym import MODLEncoder
-from tabsym.codes import contingency
+from tabsym.categories import contingency
 from tabsym.modl import interval_cost
 from tests.modl_data import AMOUNT, NUMBER, TARGETS, N, X, Y
 

@@ -17,8 +17,8 @@ from sklearn.metrics import make_scorer, mean_pinball_loss
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.design import sources as coding
-from tabsym.design.layout import MAX_PROGRAMS
-from tabsym.design.sources import Rarity
+from tabsym.design.model_spec import MAX_PROGRAMS
+from tabsym.design.sources import CountEffect
 from tabsym.interactions import AutoInteractions
 from tabsym.models import fitting
 from tabsym.models import loss_selection as linking
@@ -227,7 +227,7 @@ def test_classes_of_counts_are_counted_by_hand(n_symbols, unknown):
     rng = np.random.default_rng(n_symbols)
     codes = (n_symbols * rng.random(500) ** 3).astype(np.int32) - unknown
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    grown, classes = Rarity(0, ("a",), nothing, none).grow(codes)
+    grown, classes = CountEffect(0, ("a",), nothing, none).grow(codes)
     counts = [int(np.sum(codes == symbol)) for symbol in range(codes.max() + 1)]
     assert grown.counts.tolist() == counts
     for later, found in ((False, classes), (True, grown.codes(codes))):
@@ -244,7 +244,7 @@ def test_classes_of_counts_have_rows_enough(seed):
     rng = np.random.default_rng(seed)
     codes = np.repeat(np.arange(200), rng.geometric(0.02 + 0.3 * seed, 200)).astype(np.int32)
     nothing = np.empty(0, dtype=np.int64)
-    grown, classes = Rarity(0, ("a",), nothing, nothing).grow(codes)
+    grown, classes = CountEffect(0, ("a",), nothing, nothing).grow(codes)
     rows = np.bincount(classes)
     assert rows.min() >= 30
     assert rows.sum() == len(codes)
@@ -266,18 +266,18 @@ def test_a_class_of_few_rows_decides_about_no_table():
 
 
 def test_programs_are_kept_by_layouts_and_not_in_files():
-    """Models of one layout compile it once for each set of constants, of which the last few are kept."""
+    """Models of one spec compile it once for each set of constants, of which the last few are kept."""
     table = pd.DataFrame({"a": list("xyz") * 20, "n": np.arange(60.0)})
     model = WideSGDRegressor("w[a] * n + b[1]").fit(table, np.arange(60.0)).model_
-    layout, constants = model.layout, np.asarray(model.units.constants)
-    assert layout.compile(constants) is layout.compile(constants.copy())
+    spec, constants = model.spec, np.asarray(model.units.constants)
+    assert spec.compile(constants) is spec.compile(constants.copy())
     for factor in (2.0, 3.0):
-        assert factor * constants[0] in layout.compile(factor * constants).program.constants
+        assert factor * constants[0] in spec.compile(factor * constants).program.constants
     for factor in range(3, 20):
-        layout.compile(factor * constants)
-    assert len(layout._compiled) <= MAX_PROGRAMS
-    other = pickle.loads(pickle.dumps(layout))  # noqa: S301
-    assert set(vars(other)) == set(layout.__dataclass_fields__)
+        spec.compile(factor * constants)
+    assert len(spec._compiled) <= MAX_PROGRAMS
+    other = pickle.loads(pickle.dumps(spec))  # noqa: S301
+    assert set(vars(other)) == set(spec.__dataclass_fields__)
 
 
 def test_rarity_that_says_nothing_is_left_out():
@@ -453,7 +453,7 @@ def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
 @pytest.mark.parametrize("interactions", [None, "pairwise"], ids=["additive", "pairs"])
 @pytest.mark.parametrize(("n", "tol"), [(3000, 1e-4), (5000, 1e-3)])
 def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted, interactions):
-    """However much they share: symbols that are unseen, rarity, missing numbers and smooth intervals.
+    """However much they share: symbols that are unseen, count_effect, missing numbers and smooth intervals.
 
     Intervals are of all rows, so that a number of few values has the same for each part.
     """

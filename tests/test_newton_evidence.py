@@ -179,7 +179,7 @@ def dyestuff():
 
 
 def anova(yields):
-    """REML of a balanced one-way layout by sums of squares: variance between, variance within, predictions."""
+    """REML of a balanced one-way spec by sums of squares: variance between, variance within, predictions."""
     groups, size = yields.shape
     means, grand = yields.mean(axis=1), yields.mean()
     within = ((yields - means[:, None]) ** 2).sum() / (groups * (size - 1))

@@ -13,7 +13,7 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.heldout import HeldOut
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.terms import Prior, SolverTerm
-from tabsym.solvers.newton.variances import Evidence
+from tabsym.solvers.newton.variances import VarianceComponents
 from tests.options import ADDITIVE
 from tests.solver import inner
 
@@ -161,14 +161,14 @@ def rare_and_common(n=3000, seed=0):
 def test_variances_of_common_blocks_are_found_while_rare_ones_are_out(monkeypatch):
     """Symbols that are seen once would explain their own rows; afterwards they are in."""
     X, y, _ = rare_and_common()
-    sizes, dropped, find = [], [], Evidence.find
+    sizes, dropped, find = [], [], VarianceComponents.find
 
     def spied(evidence, *arguments, **options):
         sizes.append([term.size for term in evidence.solver.terms])
         dropped.append(list(evidence.solver.dropped))
         return find(evidence, *arguments, **options)
 
-    monkeypatch.setattr(Evidence, "find", spied)
+    monkeypatch.setattr(VarianceComponents, "find", spied)
     model = WideClassifier(**ADDITIVE).fit(X, y)
     rare = sizes[0].index(max(sizes[0]))
     assert [one[rare] for one in dropped] == [True, False]

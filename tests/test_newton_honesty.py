@@ -281,7 +281,7 @@ def test_long_symbols_leave_room_for_their_bars():
         X, np.random.default_rng(0).normal(size=600)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of a layout that collapsed
+        warnings.simplefilter("error")  # of a spec that collapsed
         axes = model.plot_term("n")
         axes.figure.canvas.draw()
     box = axes.get_window_extent()

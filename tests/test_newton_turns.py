@@ -10,7 +10,7 @@ from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.recentering import MAX_WAIT, MIN_DECREASE, Recentering, Relation
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
-from tabsym.solvers.newton.variances import Evidence
+from tabsym.solvers.newton.variances import VarianceComponents
 from tests import naive
 from tests.naive_evidence import walk_beside_missing
 
@@ -164,7 +164,7 @@ def test_blocks_that_pass_need_not_stand():
     changes, precisions = [], []
     for passing in ((), (5,), (1, 3), (1, 2, 3, 4, 5)):
         solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["logistic"])
-        evidence = Evidence(solver)
+        evidence = VarianceComponents(solver)
         evidence.start()
         solver.sweep()
         changes.append(evidence.move([1, 2, 3, 4, 5], passing))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tabsym import OneHotEncoder
-from tabsym.table import read_table, restored, type_of
+from tabsym.frame import read_table, restored, type_of
 
 MOMENTS = [datetime.datetime(2024, 3, 31, 1, 30, 0, 123456), datetime.datetime(2020, 1, 1), None]
 DAYS = [datetime.date(2024, 2, 29), None, datetime.date(1969, 7, 20)]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.codes import count_pairs
+from tabsym.categories import count_pairs
 
 
 def counted(columns, sizes, weight):

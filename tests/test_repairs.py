@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
 from tabsym.optimizers import SGD
 from tabsym.solvers.sgd import loop as training
-from tabsym.solvers.sgd.loop import Course
+from tabsym.solvers.sgd.loop import TrainingLoop
 from tests.options import ADDITIVE, GLM
 
 RNG = np.random.default_rng(0)
@@ -213,13 +213,13 @@ def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():
 def test_a_rate_falls_over_a_share_of_the_passes_that_were_made():
     passes = []
 
-    class Noting(Course):
+    class Noting(TrainingLoop):
         def _step(self, rate, until=None):
             passes.append(until is not None)
             super()._step(rate, until)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "Course", Noting)
+        patch.setattr(training, "TrainingLoop", Noting)
         WideSGDRegressor(optimizer="adam", batch_size=64, max_iter=20, random_state=0).fit(TABLE, Y)
         assert passes == [False] * 16 + [True] * 4
         passes.clear()

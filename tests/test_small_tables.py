@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabsym import MODLEncoder, WideRegressor, WideSGDRegressor
-from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
-from tabsym.codes.coding import FEW
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.categories.coding import FEW
 from tabsym.encoders import NativeCategories
-from tabsym.table import Column, Kind, match_features, read_table, remember_features
+from tabsym.frame import Column, Kind, match_features, read_table, remember_features
 from tests.conftest import FRAMES, as_frame
 
 MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5)

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.models import stream as stream_module
-from tabsym.solvers.sgd.state import Descent
+from tabsym.solvers.sgd.state import Trainer
 
 RNG = np.random.default_rng(0)
 N = 9000
@@ -123,7 +123,7 @@ def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_k
 
 
 def test_ctrl_c_in_memory_keeps_the_epochs_that_were_done(monkeypatch):
-    one_epoch, calls = Descent.one_epoch, []
+    one_epoch, calls = Trainer.one_epoch, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -131,7 +131,7 @@ def test_ctrl_c_in_memory_keeps_the_epochs_that_were_done(monkeypatch):
             raise KeyboardInterrupt
         return one_epoch(*arguments)
 
-    monkeypatch.setattr(Descent, "one_epoch", interrupted)
+    monkeypatch.setattr(Trainer, "one_epoch", interrupted)
     model = WideSGDRegressor(max_iter=10, learning_rate=0.3, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 3 epochs"):
         model.fit(TABLE[["a", "x"]], TABLE["v"])
@@ -176,7 +176,7 @@ def test_plots_of_parameters():
 
 def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
     """Interrupted in its second pass, a model refitted on other classes predicts those."""
-    one_epoch, calls = Descent.one_epoch, []
+    one_epoch, calls = Trainer.one_epoch, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -185,7 +185,7 @@ def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
         return one_epoch(*arguments)
 
     model = WideSGDClassifier(random_state=0).fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "yes", "no"))
-    monkeypatch.setattr(Descent, "one_epoch", interrupted)
+    monkeypatch.setattr(Trainer, "one_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 1 epochs"):
         model.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))
     assert set(model.predict(TABLE[["a"]])) <= {"red", "green"}

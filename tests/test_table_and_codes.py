@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
-from tabsym.codes import UNSEEN, Categories, encode_columns
-from tabsym.codes.coding import interval_codes, stairs
-from tabsym.table import Kind, read_table
+from tabsym.categories import UNSEEN, Categories, encode_columns
+from tabsym.categories.coding import interval_codes, stairs
+from tabsym.frame import Kind, read_table
 from tests import naive
 from tests.conftest import FRAMES, as_frame
 
@@ -167,6 +167,6 @@ def test_categories_of_an_enum_are_in_the_order_that_the_user_gave(n):
     enums = pl.DataFrame({"c": pl.Series(values, dtype=pl.Enum(kinds))})
     categories = pd.DataFrame({"c": pd.Categorical(values, categories=kinds)})
     for frame in (enums, categories):
-        (raw,) = encode_columns([read_table(frame, who="test")["c"]])
+        (raw,) = encode_columns([read_table(frame, caller="test")["c"]])
         assert raw.symbols.tolist() == ["t", "r", "s"]
         assert [raw.symbols[code] if code >= 0 else None for code in raw.codes] == values

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.table import check_regression_target
+from tabsym.frame import check_regression_target
 
 DAY = datetime.date(2020, 1, 2)
 MOMENT = datetime.datetime(2020, 1, 2, 3)

@@ -48,7 +48,7 @@ def folds():
     return lambda: cross_val_predict(model, TABLE, Y, cv=3)
 
 
-def descent():
+def trainer():
     model = WideSGDClassifier(learning_rate=1e-9)
     return lambda: model.fit(TABLE, Y)
 
@@ -64,7 +64,7 @@ def modl():
 
 @pytest.mark.parametrize(
     "begin",
-    [one_hot, one_hot_of_frames, pipeline, solved, folds, descent, names, modl],
+    [one_hot, one_hot_of_frames, pipeline, solved, folds, trainer, names, modl],
     ids=lambda begin: begin.__name__,
 )
 def test_the_line_of_the_user_is_named(begin):

@@ -16,7 +16,7 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.compare.fitting import Data, train
-from tabsym.table.target import relative_weights
+from tabsym.frame.target import relative_weights
 from tests.options import ADDITIVE
 
 UNITS = 1e-3, 1_700.0

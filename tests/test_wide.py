@@ -192,14 +192,14 @@ def test_the_mean_gradient_of_single_rows_is_another_model_where_rows_have_weigh
 
 
 def test_large_tables_are_shuffled_by_runs(monkeypatch):
-    from tabsym.solvers.sgd import state as descent
+    from tabsym.solvers.sgd import state as trainer
 
     plain = WideSGDClassifier(random_state=0, max_iter=5).fit(X, Y)
-    monkeypatch.setattr(descent, "CACHE_BYTES", 16)
-    monkeypatch.setattr(descent, "RUN", 7)
+    monkeypatch.setattr(trainer, "CACHE_BYTES", 16)
+    monkeypatch.setattr(trainer, "RUN", 7)
     rows = np.arange(0, 2 * N, 2)
     order = rows.copy()
-    descent.shuffle_rows(rows, order, 10_000, np.random.RandomState(0))
+    trainer.shuffle_rows(rows, order, 10_000, np.random.RandomState(0))
     assert sorted(order.tolist()) == rows.tolist()
     assert order[:7].tolist() != rows[:7].tolist()
     runs = WideSGDClassifier(random_state=0, max_iter=5).fit(X, Y)

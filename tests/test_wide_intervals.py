@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
+from tabsym.frame import read_table
 from tabsym.models.planning import cut_finely, cut_numbers, cut_twice
-from tabsym.table import read_table
 
 
 def wave(n=3000, seed=0):

@@ -15,10 +15,12 @@ IDENTIFIERS = {
         piece pieces place places turns silent silence loud bend bends pull pulls fall draws effective entry entries
         n_entries symbol symbols n_symbols by_symbol cross crosses penalised Piece Turns Spreads SpreadsOfOne
         SpreadsOfClasses OneScore ManyClasses Sharing SmallPieces Draws hand_up pull_back sum_pulls pulls_at pull_of
-        logistic_pulls kept_pulls softmax_pulls settle Tally
+        logistic_pulls kept_pulls softmax_pulls settle Tally Layout layout Rarity rarity Evidence Descent descent Course
+        Known raws
     """,
     ("jitter", "stacking", "tiws", "modl", "export"): "MOST LEAST Likeness Tally stranger",
-    ("codes", "table", "encoders"): "Alphabet RawTable",
+    ("categories", "frame", "encoders"): "Alphabet RawTable raws",
+    ("compare",): "Course course",
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 
@@ -26,6 +28,7 @@ EXCEPTIONS = {
     ("models/tables.py", "symbols"),  # an attribute of `codes.Categories`
     ("models/similar.py", "symbols"),
     ("models/terms.py", "symbols"),
+    ("models/explain.py", "layout"),  # an argument of matplotlib
 }
 
 PHRASES = [

@@ -35,7 +35,7 @@ from tables import TABLES, commit, read  # noqa: E402
 
 from tabsym.compare.contenders import Contender  # noqa: E402
 from tabsym.compare.fitting import read_budget  # noqa: E402
-from tabsym.compare.job import Course  # noqa: E402
+from tabsym.compare.job import RunConfig  # noqa: E402
 from tabsym.compare.live import Live  # noqa: E402
 from tabsym.compare.metrics import METRICS, choose_metric  # noqa: E402
 from tabsym.compare.own import choose  # noqa: E402
@@ -86,25 +86,25 @@ def prepared(name: str, max_rows: int | None) -> Prepared:
     return prepare(once.X.assign(**{target: y}), target, task=once.task, roles=Columns())
 
 
-def course_of(name: str, args: argparse.Namespace) -> Course:
+def course_of(name: str, args: argparse.Namespace) -> RunConfig:
     ready = prepared(name, args.max_rows)
     plan = make_plan(ready.frame, folds=args.folds, repeats=args.repeats, seed=args.seed)
     splits = plan.splits(ready.y, ready.task)
     metric = choose_metric(ready.task, None)
-    return Course(ready, plan, splits, metric, args.limit, args.tune, args.seed, 1)
+    return RunConfig(ready, plan, splits, metric, args.limit, args.tune, args.seed, 1)
 
 
-def cell(course: Course, name: str, contender: Contender, fold: int) -> dict[str, Any]:
+def cell(config: RunConfig, name: str, contender: Contender, fold: int) -> dict[str, Any]:
     """One contender on one fold: what it scored and cost, or why there is none of that."""
-    settings = settings_of(course, name)
+    settings = settings_of(config, name)
     results = Results(settings)
     with tempfile.TemporaryDirectory() as folder, Live(settings, quiet=True) as live:
-        Runner(course, results, Path(folder), live, only=[fold]).run([contender])
+        Runner(config, results, Path(folder), live, only=[fold]).run([contender])
     entry = results.entry(contender.name, contender.label)
     done = entry["folds"].get(str(fold), {})
     measured = {what: done.get(what) for what in MEASURED}
-    row = {"metric": course.metric.name, "error": entry["error"] or "", **done.get("scores", {}), **measured}
-    return row | {"limit": course.time_limit, "machine": settings["machine"], "versions": versions()}
+    row = {"metric": config.metric.name, "error": entry["error"] or "", **done.get("scores", {}), **measured}
+    return row | {"limit": config.time_limit, "machine": settings["machine"], "versions": versions()}
 
 
 def versions() -> str:
@@ -164,12 +164,12 @@ def run(args: argparse.Namespace) -> None:
     names = {name: PEERS.get(name) for name in args.contenders}
     for fold in args.only_folds or range(args.folds * args.repeats):
         for table in args.tables:
-            course = course_of(table, args)
-            for contender in choose(names, course.prepared.task):
-                key = key_of(table, contender.name, fold, len(course.prepared.y), args)
+            config = course_of(table, args)
+            for contender in choose(names, config.prepared.task):
+                key = key_of(table, contender.name, fold, len(config.prepared.y), args)
                 if contender.name not in names or not able(contender) or is_done(load(args.out), key, args.limit):
                     continue
-                row = key | cell(course, table, contender, fold) | {"commit": commit()}
+                row = key | cell(config, table, contender, fold) | {"commit": commit()}
                 keep(args.out, row)
                 said = row["error"] or f"{row[row['metric']]:.5g}, fit {row['fit_cpu_seconds']:.1f} s of processor time"
                 print(f"fold {fold}, {table}, {contender.name}: {said}", flush=True)

@@ -4,7 +4,7 @@ Parts: the wide model at its best, LightGBM at its defaults over native categori
 Stacks: the gentle one on top of margins ("margin") or beside them ("feature"), over symbols as ranks by frequency, as
 native categories or as MODL's groups. For each fold of 5 (seed 0): the wide model is fitted, and cross-fitted for
 margins; every stack is judged on the rows out of fold after 40 numbers of rounds, and measured on the test rows after
-the best of them ("rounds"; the wide model alone is not among them here). Evidence is "nested" where the booster
+the best of them ("rounds"; the wide model alone is not among them here). HeldOutGains is "nested" where the booster
 of a trial is trained on margins that know nothing of the rows it is judged by, "simple" where they are those out of
 fold. Policies (which of these may be chosen, the
 wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MAX_ROWS`
@@ -259,7 +259,7 @@ def report(out: Path) -> None:
     whole = pd.read_csv(out)
     simple = whole["evidence"] == "simple"
     replaced = whole["variant"].isin(["wide", *BOTH_WAYS])
-    print("Evidence: nested\n")
+    print("HeldOutGains: nested\n")
     report_of(whole[~simple])
     print("\nEvidence: simple\n")
     report_of(whole[simple | ~replaced])

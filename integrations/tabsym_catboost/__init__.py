@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import answer_of, coder_of
+from tabsym.frame import plain_labels
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
 from tabsym.models.targets import LabelClassifier
-from tabsym.table import plain_labels
 
 
 class _Native(BaseEstimator):

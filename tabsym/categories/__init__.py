@@ -1,11 +1,11 @@
 """Categories and their codes, interactions of columns, the code matrix, and counts by category and by pair."""
 
-from tabsym.codes.categories import UNSEEN, Categories, Cross
-from tabsym.codes.coding import RawCodes, encode_column, encode_columns
-from tabsym.codes.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
-from tabsym.codes.kernels import count_codes, count_column
-from tabsym.codes.matrix import CodeMatrix, csr, gather, row_numbers
-from tabsym.codes.pairs import PairCounts, count_pairs
+from tabsym.categories.categories import UNSEEN, Categories, Cross
+from tabsym.categories.coding import RawCodes, encode_column, encode_columns
+from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.kernels import count_codes, count_column
+from tabsym.categories.matrix import CodeMatrix, csr, gather, row_numbers
+from tabsym.categories.pairs import PairCounts, count_pairs
 
 __all__ = [
     "UNSEEN",

@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes.coding import FEW, RawCodes
-from tabsym.codes.kernels import find_pairs, hash_keys, number_pairs
-from tabsym.table.dtypes import read_symbols, written_symbols
-from tabsym.table.storage import object_array
+from tabsym.categories.coding import FEW, RawCodes
+from tabsym.categories.kernels import find_pairs, hash_keys, number_pairs
+from tabsym.frame.dtypes import read_symbols, written_symbols
+from tabsym.frame.storage import object_array
 
 UNSEEN = -1
 """The code of a symbol that is not in the alphabet."""

@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes.kernels import find_intervals, mark_used
-from tabsym.codes.threads import in_threads
-from tabsym.table import Column, Kind
-from tabsym.table.read import is_missing
-from tabsym.table.storage import arrow_in, library_of, object_array
+from tabsym.categories.kernels import find_intervals, mark_used
+from tabsym.categories.threads import in_threads
+from tabsym.frame import Column, Kind
+from tabsym.frame.read import is_missing
+from tabsym.frame.storage import arrow_in, library_of, object_array
 
 Codes = NDArray[np.signedinteger[Any]]
 CategoriesAt = Callable[[Sequence[int] | NDArray[Any]], NDArray[Any]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.table import NUMBERS, Measure, Numbers
+from tabsym.frame import NUMBERS, Measure, Numbers
 
 Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array
@@ -27,7 +27,7 @@ class Contingency:
     ----------
     values : (B,)
         Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere); complex where
-        float64 rounds (`tabsym.table.columns`).
+        float64 rounds (`tabsym.frame.columns`).
         Symbolic columns: objects, missing as None; in the order of their text, whatever that of the rows is.
     lows : (B,) or None
         Numeric columns: the least value that a row of the table stands for, `values` being the greatest.

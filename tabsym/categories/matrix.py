@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes.kernels import count_codes, gather_columns
-from tabsym.codes.threads import in_threads
+from tabsym.categories.kernels import count_codes, gather_columns
+from tabsym.categories.threads import in_threads
 
 _TILE = 1 << 14
 _MAX_ENTRIES = np.iinfo(np.int32).max

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes.kernels import count_row_pairs, order_by_code
-from tabsym.codes.threads import in_threads
+from tabsym.categories.kernels import count_row_pairs, order_by_code
+from tabsym.categories.threads import in_threads
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.signedinteger[Any]]

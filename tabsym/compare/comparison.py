@@ -27,7 +27,7 @@ from tabsym.export.files import load_model
 from tabsym.models.records import ModelTerms
 
 if TYPE_CHECKING:
-    from tabsym.compare.job import Course
+    from tabsym.compare.job import RunConfig
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Comparison:
     failures: dict[str, str]
     folder: Path
     larger_is_better: bool
-    _course: Course = field(repr=False)
+    _run_config: RunConfig = field(repr=False)
     _contenders: dict[str, Contender] = field(repr=False)
 
     @property
@@ -225,13 +225,13 @@ class Comparison:
                 f"The best contender, {name!r}, is of an earlier run and not among the contenders now; add it "
                 "to contenders to train it."
             )
-        course, contender = self._course, self._contenders[name]
+        config, contender = self._run_config, self._contenders[name]
         return train_best(
             contender,
-            course.prepared,
-            course.plan,
-            course.metric,
-            course.tune,
-            course.seed,
-            threads_of_each(1, course.threads),
+            config.prepared,
+            config.plan,
+            config.metric,
+            config.tune,
+            config.seed,
+            threads_of_each(1, config.threads),
         )

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary
-from tabsym.table import Kind, read_table
-from tabsym.table.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
+from tabsym.frame import Kind, read_table
+from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 
@@ -64,7 +64,7 @@ def learn_features(
     frame: pd.DataFrame, categorical: Sequence[str], notes: list[str], *, dayfirst: bool | None = None
 ) -> Features:
     """What each column is; what is left out or taken in parts is said in `notes`."""
-    table = read_table(frame, who="compare")
+    table = read_table(frame, caller="compare")
     kinds: dict[str, str] = {}
     parts: dict[str, list[str]] = {}
     for column in table.columns:
@@ -117,7 +117,7 @@ def _column(name: str, series: pd.Series, kind: str) -> Any:
 
 
 def _numbers(name: str, series: pd.Series) -> NDArray[np.float64]:
-    column = read_table(series.to_frame(name), who="compare", allow_empty=True)[name]
+    column = read_table(series.to_frame(name), caller="compare", allow_empty=True)[name]
     if column.kind is not Kind.SYMBOLIC:
         return np.asarray(column.values, dtype=np.float64)
     return np.array([_number(name, value) for value in series.tolist()], dtype=np.float64)

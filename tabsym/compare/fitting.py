@@ -28,7 +28,7 @@ from sklearn.utils.validation import has_fit_parameter
 from tabsym.compare.metrics import Metric
 from tabsym.compare.splits import Split
 from tabsym.compare.task import CLASSES
-from tabsym.table import relative_weights
+from tabsym.frame import relative_weights
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

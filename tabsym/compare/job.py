@@ -39,7 +39,7 @@ OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"
 
 
 @dataclass(frozen=True)
-class Course:
+class RunConfig:
     """What is to be run, and how; the same for every contender."""
 
     prepared: Prepared

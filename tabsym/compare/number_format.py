@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table.meaning import means_missing
+from tabsym.frame.meaning import means_missing
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class NumberFormat:
     factors : dict of str -> float
         Unit, in lower case -> what a number with that unit is multiplied by; "" is a number without a unit.
     words : tuple of str
-        Cells, in lower case, that mean missing in this column, besides those of `tabsym.table.meaning`.
+        Cells, in lower case, that mean missing in this column, besides those of `tabsym.frame.meaning`.
     example : str
         A cell that shows the format.
     """

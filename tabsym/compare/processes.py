@@ -19,8 +19,8 @@ from typing import Any
 from tabsym.compare.contenders import Contender
 from tabsym.compare.job import (
     TOKEN,
-    Course,
     Job,
+    RunConfig,
     Tail,
     open_channel,
     read_events,
@@ -62,7 +62,7 @@ runpy.run_module("tabsym.compare.worker", run_name="__main__", alter_sys=True)
 class Runner:
     """Runs contenders over the folds, `jobs` at a time, and keeps what they say in `results`; `only`: some of them."""
 
-    course: Course
+    config: RunConfig
     results: Results
     folder: Path
     live: Live
@@ -76,12 +76,12 @@ class Runner:
         waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
         for contender in contenders:
             waiting.put(contender)
-        course = self.course
+        config = self.config
 
         def write(folder: Path) -> None:
-            write_table(folder, course.prepared, course.splits, course.plan)
+            write_table(folder, config.prepared, config.splits, config.plan)
 
-        with _signals_interrupt(), workplace(max(1, course.jobs), write) as places:
+        with _signals_interrupt(), workplace(max(1, config.jobs), write) as places:
             threads = [threading.Thread(target=self._serve, args=(waiting, place)) for place in places]
             try:
                 for thread in threads:
@@ -107,7 +107,7 @@ class Runner:
 
     def _name_missing(self, contenders: list[Contender]) -> None:
         """Whoever was asked for and has neither all folds nor an error is named."""
-        asked = range(len(self.course.splits)) if self.only is None else self.only
+        asked = range(len(self.config.splits)) if self.only is None else self.only
         for contender in contenders:
             entry = self.results.entry(contender.name, contender.label)
             if not entry["error"] and any(str(fold) not in entry["folds"] for fold in asked):
@@ -121,7 +121,7 @@ class Runner:
             except queue.Empty:
                 return
             done = set(self.results.entry(contender.name, contender.label)["folds"])
-            asked = range(len(self.course.splits)) if self.only is None else self.only
+            asked = range(len(self.config.splits)) if self.only is None else self.only
             todo = [fold for fold in asked if str(fold) not in done]
             try:
                 if todo:
@@ -148,11 +148,11 @@ class Runner:
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
         self.live.begin(contender.label)
-        asked = self.course.threads
-        threads = threads_of_each(self.course.jobs, asked)
+        asked = self.config.threads
+        threads = threads_of_each(self.config.jobs, asked)
         try:
             renew(place)
-            write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
+            write_job(place, self._job(contender, todo, threads), contender, self.config.metric)
         except TypeError as error:
             self._fail(contender, str(error))
             return
@@ -182,7 +182,7 @@ class Runner:
                 process.wait()
                 self._processes.remove(process)
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
-            limit, memory = self.course.time_limit, self.course.memory_limit
+            limit, memory = self.config.time_limit, self.config.memory_limit
             words = printed.text()
             if limit is not None and time.monotonic() - started >= limit:
                 why = f"stopped at the time limit of {limit:g} s"
@@ -190,15 +190,15 @@ class Runner:
                 why = over_limit(memory)
             else:
                 why = last_words(process.returncode, words)
-            self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.course.splits)} folds")
+            self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.config.splits)} folds")
 
     def _job(self, contender: Contender, todo: list[int], threads: int) -> Job:
-        course = self.course
-        plan = {name: value for name, value in vars(course.plan).items() if name != "keys"}
+        config = self.config
+        plan = {name: value for name, value in vars(config.plan).items() if name != "keys"}
         return Job(
-            contender.name, contender.address, contender.raw and contender.address is None, course.prepared.task,
-            len(course.prepared.classes), todo, course.seed, threads, course.metric.name, course.tune,
-            course.memory_limit, plan,
+            contender.name, contender.address, contender.raw and contender.address is None, config.prepared.task,
+            len(config.prepared.classes), todo, config.seed, threads, config.metric.name, config.tune,
+            config.memory_limit, plan,
         )  # fmt: skip
 
     def _listen(
@@ -207,7 +207,7 @@ class Runner:
     ) -> int:  # fmt: skip
         """Keep what the process says until it ends; how many folds it did."""
         left = list(todo)
-        with _stop_after(self.course.time_limit, lambda: kill_group(process)):
+        with _stop_after(self.config.time_limit, lambda: kill_group(process)):
             for event in events:
                 why = wrong_with(event, left)
                 if why:
@@ -228,11 +228,11 @@ class Runner:
 
     def _keep(self, contender: Contender, fold: int, result: dict[str, object], path: Path) -> bool:
         """Score a fold's predictions and keep all of it; False where they cannot be scored."""
-        course = self.course
+        config = self.config
         try:
-            prediction = read_prediction(path, len(course.splits[fold][1]), len(course.prepared.classes))
+            prediction = read_prediction(path, len(config.splits[fold][1]), len(config.prepared.classes))
             path.unlink()
-            result |= score_fold(course.prepared, course.splits[fold][1], prediction, course.metric)
+            result |= score_fold(config.prepared, config.splits[fold][1], prediction, config.metric)
         except Exception as error:  # the user's own metric may raise anything
             self._fail(contender, f"fold {fold + 1}: {in_one_line(error)}")
             return False

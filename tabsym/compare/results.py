@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.job import Course, is_number, read_prediction, wrong_with
+from tabsym.compare.job import RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.ranking import Pair, rank
@@ -246,7 +246,7 @@ _DAMAGED = "its entry in results.json is damaged"
 _CLOSE = 1e-9
 
 
-def mend(results: Results, folder: Path, course: Course) -> list[str]:
+def mend(results: Results, folder: Path, config: RunConfig) -> list[str]:
     """Forget what is damaged in `results`, which `settings.begin` read; a sentence for each."""
     said = []
     for name in list(results.contenders):
@@ -257,7 +257,7 @@ def mend(results: Results, folder: Path, course: Course) -> list[str]:
             continue
         entry = results.contenders[name] = {key: entry[key] for key in _KNOWN if key in entry} | {"error": None}
         for fold in list(entry["folds"]):
-            why = _wrong(entry["folds"][fold], fold, name, folder, course)
+            why = _wrong(entry["folds"][fold], fold, name, folder, config)
             if why:
                 del entry["folds"][fold]
                 said.append(
@@ -287,25 +287,25 @@ def _is_half(text: Any) -> bool:
     return any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def _wrong(result: Any, fold: str, name: str, folder: Path, course: Course) -> str | None:
+def _wrong(result: Any, fold: str, name: str, folder: Path, config: RunConfig) -> str | None:
     """Why a fold is not what was written, if it is not."""
-    number = next((number for number in range(len(course.splits)) if str(number) == fold), None)
+    number = next((number for number in range(len(config.splits)) if str(number) == fold), None)
     if number is None:
         return "there is no such fold"
     path = prediction_path(folder, name, number)
     try:
-        rows = course.splits[number][1]
-        prediction = read_prediction(path, len(rows), len(course.prepared.classes))
+        rows = config.splits[number][1]
+        prediction = read_prediction(path, len(rows), len(config.prepared.classes))
     except ValueError as error:
         if path.is_symlink():
             path.unlink()  # the link alone
         return str(error)
-    if not _is_result(result, number, course):
+    if not _is_result(result, number, config):
         return _DAMAGED
     if DIGEST in result:
         return None if result[DIGEST] == digest_of(result, prediction) else "its entry or its prediction was changed"
     try:  # of an earlier version
-        scored = score_fold(course.prepared, rows, prediction, course.metric)
+        scored = score_fold(config.prepared, rows, prediction, config.metric)
     except Exception:  # the user's own metric may raise anything
         return "its prediction cannot be scored"
     if not all(_close(result[part], scored[part]) for part in scored):
@@ -314,14 +314,14 @@ def _wrong(result: Any, fold: str, name: str, folder: Path, course: Course) -> s
     return None
 
 
-def _is_result(result: Any, number: int, course: Course) -> bool:
+def _is_result(result: Any, number: int, config: RunConfig) -> bool:
     """Whether this has all that a fold's result has, and of the right types."""
     if not isinstance(result, dict) or "error" in result or wrong_with(result | {"fold": number}, [number]):
         return False
-    if (course.tune is not None) != ("params" in result):
+    if (config.tune is not None) != ("params" in result):
         return False
     scores, totals = result.get("scores"), [result.get("observed"), result.get("predicted")]
-    if not isinstance(scores, dict) or not is_number(scores.get(course.metric.name)):
+    if not isinstance(scores, dict) or not is_number(scores.get(config.metric.name)):
         return False
     if not all(score is None or is_number(score) for score in scores.values()):
         return False

@@ -28,7 +28,7 @@ from tabsym.compare.number_format import (
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
-from tabsym.table.meaning import means_missing
+from tabsym.frame.meaning import means_missing
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing

@@ -11,7 +11,7 @@ from tabsym.compare.columns import column_gains, column_levels, leak_sentences
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import read_budget
-from tabsym.compare.job import Course
+from tabsym.compare.job import RunConfig
 from tabsym.compare.live import Live
 from tabsym.compare.machine import owned
 from tabsym.compare.metrics import Metric, choose_metric, refuse_unscorable, try_metric
@@ -190,17 +190,17 @@ def compare(
         "folds": folds, "repeats": repeats, "groups": groups, "time": time, "fold_column": fold_column,
         "unseen": unseen,
     }  # fmt: skip
-    course = _course(prepared, ranked_by, split, time_limit, tune, seed, jobs, threads, memory_limit)
-    settings = settings_of(course, name)
+    config = _run_config(prepared, ranked_by, split, time_limit, tune, seed, jobs, threads, memory_limit)
+    settings = settings_of(config, name)
     folder = open_folder(out, name, resume)
     with owned(folder), Live(settings, quiet=quiet) as live:
-        results = _run(course, chosen, folder, live, settings, resume=resume)
-        ranking, sentences = _concluded(course, results, folder, live)
+        results = _run(config, chosen, folder, live, settings, resume=resume)
+        ranking, sentences = _concluded(config, results, folder, live)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
     larger = ranked_by.larger_is_better
     table_of = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    comparison = Comparison(table_of, sentences, failures, folder, larger, course, by_name)
+    comparison = Comparison(table_of, sentences, failures, folder, larger, config, by_name)
     if not quiet:
         live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
@@ -209,34 +209,34 @@ def compare(
 
 
 def _run(
-    course: Course, chosen: list[Contender], folder: Path, live: Live, settings: dict[str, Any], *, resume: bool
+    config: RunConfig, chosen: list[Contender], folder: Path, live: Live, settings: dict[str, Any], *, resume: bool
 ) -> Results:
     """The results of all contenders that can run; with `resume` added to those in the folder."""
     results = begin(folder, settings, resume)
     if resume and not results.contenders:
         live.note(f"There are no results in {folder} to continue; all contenders are run.")
-    for damaged in mend(results, folder, course) if resume else []:
+    for damaged in mend(results, folder, config) if resume else []:
         live.note(damaged)
     for changed in forget_changed(results, chosen):
         live.note(changed)
-    Runner(course, results, folder, live).run(_able(chosen, results, live))
+    Runner(config, results, folder, live).run(_able(chosen, results, live))
     return results
 
 
-def _concluded(course: Course, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
+def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
     """The ranking and the summary, written before the gains of single columns are computed, and with them."""
     settings = results.settings
-    ranking = _judged(course, results, folder)
+    ranking = _judged(config, results, folder)
     sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
     settings["summary"] = sentences
     drawn: dict[str, Any] = {}
-    _write(results, ranking, sentences, folder, course, drawn)
+    _write(results, ranking, sentences, folder, config, drawn)
     live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
-    settings["levels"] = _levels(course.prepared, course.seed, live)
-    settings["column_gains"] = _gains(course, ranking, folder, live)
+    settings["levels"] = _levels(config.prepared, config.seed, live)
+    settings["column_gains"] = _gains(config, ranking, folder, live)
     sentences = [*sentences, *leak_sentences(settings["column_gains"], ranking)]
     settings["summary"] = sentences
-    _write(results, ranking, sentences, folder, course, drawn)
+    _write(results, ranking, sentences, folder, config, drawn)
     return ranking, sentences
 
 
@@ -251,26 +251,26 @@ def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
         return []
 
 
-def _gains(course: Course, ranking: list[dict[str, Any]], folder: Path, live: Live) -> list[dict[str, Any]]:
+def _gains(config: RunConfig, ranking: list[dict[str, Any]], folder: Path, live: Live) -> list[dict[str, Any]]:
     """The fraction of the best's gain that each column reaches alone; where that fails, a note."""
     try:
-        return column_gains(course.prepared, course.splits, course.metric, ranking, folder, course.seed)
+        return column_gains(config.prepared, config.splits, config.metric, ranking, folder, config.seed)
     except Exception as error:
         why = f"The report leaves out the gains of single columns: {in_one_line(error)}"
-        course.prepared.notes.append(why)
+        config.prepared.notes.append(why)
         live.note(why)
         return []
 
 
 def _write(
-    results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course,
+    results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, config: RunConfig,
     drawn: dict[str, Any],
 ) -> None:  # fmt: skip
     """The files, first without the columns' Levels and then with them."""
     from tabsym.compare.report import write_report
 
     results.save(folder, ranking)
-    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters, drawn)
+    write_report(results, ranking, sentences, folder, config.prepared, config.splits, config.plan.clusters, drawn)
 
 
 def _failed(results: Results) -> list[tuple[str, str]]:
@@ -294,10 +294,10 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
         print(f"{comparison.best.label}, trained on all rows: {path}")
 
 
-def _course(
+def _run_config(
     prepared: Prepared, metric: Metric, split: dict[str, Any], time_limit: float | None, tune: int | str | None,
     seed: int, jobs: int, threads: int | None, memory_limit: float | None,
-) -> Course:  # fmt: skip
+) -> RunConfig:  # fmt: skip
     """The folds and what else is the same for all."""
     for column in ("time", "unseen"):
         if split[column] is not None and split[column] not in prepared.frame.columns:
@@ -321,21 +321,21 @@ def _course(
     plan = make_plan(frame, seed=seed, **split)
     splits = plan.splits(prepared.y, prepared.task)
     refuse_unscorable(prepared, plan, splits, metric)
-    return Course(
+    return RunConfig(
         prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs, threads,
         memory_limit,
     )  # fmt: skip
 
 
-def _judged(course: Course, results: Results, folder: Path) -> list[dict[str, Any]]:
+def _judged(config: RunConfig, results: Results, folder: Path) -> list[dict[str, Any]]:
     """The ranking with the significance of differences."""
     names = complete(results.settings, results.contenders)
-    pairs, clusters = {}, course.plan.clusters
+    pairs, clusters = {}, config.plan.clusters
     if len(names) > 1:
-        pairs = pairs_with(names[0], names[1:], course.prepared, course.splits, course.metric, folder, clusters)
+        pairs = pairs_with(names[0], names[1:], config.prepared, config.splits, config.metric, folder, clusters)
     ranking = rank(results.settings, results.contenders, pairs)
     if clusters is not None:
-        errors = clustered_errors(names, course.prepared, course.splits, course.metric, folder, clusters)
+        errors = clustered_errors(names, config.prepared, config.splits, config.metric, folder, clusters)
         for row in ranking:
             row["clustered_error"] = errors.get(row["name"])
     return ranking

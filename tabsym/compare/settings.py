@@ -17,7 +17,7 @@ import pandas as pd
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import read_budget
-from tabsym.compare.job import Course
+from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.plots import load_matplotlib
@@ -160,30 +160,30 @@ _SAME = (
 _HASHED = {"data": "the rows or columns differ", "splits": "the rows of the folds differ"}
 
 
-def settings_of(course: Course, table: str) -> dict[str, Any]:
+def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
     """What was asked for and what it rests on, as it is written down."""
-    prepared, plan = course.prepared, course.plan
-    budget = read_budget(course.tune)
+    prepared, plan = config.prepared, config.plan
+    budget = read_budget(config.tune)
     options = {
         "table": table,
         "target": prepared.target.name,
-        "metric": course.metric.name,
-        "metrics": list(dict.fromkeys([*METRICS[prepared.task], course.metric.name])),
-        "larger_is_better": course.metric.larger_is_better,
+        "metric": config.metric.name,
+        "metrics": list(dict.fromkeys([*METRICS[prepared.task], config.metric.name])),
+        "larger_is_better": config.metric.larger_is_better,
         "folds": plan.folds,
         "repeats": plan.repeats,
-        "n_splits": len(course.splits),
-        "test_over_train": _test_over_train(course.splits),
+        "n_splits": len(config.splits),
+        "test_over_train": _test_over_train(config.splits),
         "split": plan.how,
         "split_column": plan.column,
-        "splits": fingerprint_of_splits(course.splits),
+        "splits": fingerprint_of_splits(config.splits),
         **{role: getattr(prepared.roles, role) for role in ("weight", "exposure", "offset")},
         "tune": None if budget is None else str(budget),
-        "seed": course.seed,
-        "jobs": course.jobs,
-        "threads": threads_of_each(course.jobs, course.threads),
-        "time_limit": course.time_limit,
-        "memory_limit": course.memory_limit,
+        "seed": config.seed,
+        "jobs": config.jobs,
+        "threads": threads_of_each(config.jobs, config.threads),
+        "time_limit": config.time_limit,
+        "memory_limit": config.memory_limit,
     }
     return options | facts_of(prepared)
 

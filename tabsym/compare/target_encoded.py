@@ -9,7 +9,7 @@ import pandas as pd
 from category_encoders import OrdinalEncoder, TargetEncoder
 from category_encoders.wrapper import PolynomialWrapper
 
-from tabsym.table.dtypes import read_type, written_type
+from tabsym.frame.dtypes import read_type, written_type
 
 
 class PlainTargetEncoder(TargetEncoder):

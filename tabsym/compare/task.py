@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
+from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
@@ -114,7 +114,7 @@ def _numbers(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
             f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
             "correct or clear such values."
         )
-    numbers = check_regression_target(values.to_numpy(dtype=np.float64), len(values), who="compare")
+    numbers = check_regression_target(values.to_numpy(dtype=np.float64), len(values), caller="compare")
     if task == "count" and numbers.min() < 0:
         raise ValueError(
             f"The target {name!r} contains {numbers.min():g}, and counts are 0 or more; use task='regression'."

@@ -1,6 +1,6 @@
 """The model specification: blocks of coefficients, numeric factors and terms, all on the original scale.
 
-A `Layout` is built from the columns of the training table and a sum of products (`plan`), then extended by each table:
+A `ModelSpec` is built from the columns of a training table and a sum of products (`plan`), then extended by each table:
 the coefficients of new categories are appended to their block, and the order within a block never changes. The
 standardization for training is in `units`.
 """
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import RawCodes
+from tabsym.categories import RawCodes
 from tabsym.design.formula import ColumnRef, Node
 from tabsym.design.polynomial import columns_read, evaluate
 from tabsym.design.program import Compiled, Product, Slot, compile_program
 from tabsym.design.sources import Bins, Coder, Flag, Source
-from tabsym.table import Table
+from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.signedinteger[Any]]
@@ -29,7 +29,7 @@ Numbers = Mapping[str, Floats]
 MAX_COEFS = np.iinfo(np.int32).max
 
 MAX_PROGRAMS = 4
-"""Compiled programs that a layout caches: those on the training and on the original scale, and the two before."""
+"""Compiled programs that a spec caches: those on the training and on the original scale, and the two before."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """``constant * numeric * product of factors``, with indices into the layout."""
+    """``constant * numeric * product of factors``, with indices into the spec."""
 
     constant: float
     numeric: int | None
@@ -131,7 +131,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ModelSpec:
     """The model specification, as formulaic's `ModelSpec`: code sources, blocks of coefficients, numerics, terms."""
 
     sources: tuple[Source, ...]
@@ -252,8 +252,8 @@ class Layout:
         found = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
         return list(dict.fromkeys(found))
 
-    def without(self, blocks: Collection[int]) -> Layout:
-        """The layout without some blocks that only their own terms use, and without these terms."""
+    def without(self, blocks: Collection[int]) -> ModelSpec:
+        """The spec without some blocks that only their own terms use, and without these terms."""
         kept = [index for index in range(len(self.blocks)) if index not in blocks]
         indices = {index: number for number, index in enumerate(kept)}
         terms = [
@@ -294,12 +294,12 @@ class Layout:
         """Code columns by key; UNSEEN for categories without a coefficient."""
         return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
-    def coder(self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None) -> Coder:
-        """The `Coder` of a table; `raws`: cache of factorized columns, to which newly factorized ones are added."""
-        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
+    def coder(self, table: Table, n_jobs: int | None = None, column_codes: dict[str, RawCodes] | None = None) -> Coder:
+        """The `Coder` of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
+        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, column_codes)
 
-    def grow(self, coder: Coder) -> tuple[Layout, dict[Read, Codes]]:
-        """The layout with the new categories and combinations of a table appended, and the coded table.
+    def grow(self, coder: Coder) -> tuple[ModelSpec, dict[Read, Codes]]:
+        """The spec with the new categories and combinations of a table appended, and the coded table.
 
         Raises
         ------

@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
-from tabsym.codes import Categories, Cross
+from tabsym.categories import Categories, Cross
 from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
-from tabsym.design.layout import Block, Factor, Layout, Numeric, Term
+from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
 from tabsym.design.polynomial import Monomial, walk
-from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
-from tabsym.table import Column, Kind, Table
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
+from tabsym.frame import Column, Kind, Table
 
 INTERCEPT = "(intercept)"
 RARITY = "count of "
@@ -26,10 +26,10 @@ def plan_additive(
     interactions: int | Sequence[tuple[str, ...]],
     bins: Sequence[Bins] = (),
     fine: Sequence[Bins] = (),
-    rarity: bool = False,
+    count_effect: bool = False,
     apart: Collection[str] = (),
-) -> Layout:
-    """The layout of an additive model: intercept, main effects, interactions, and a slope or bins per numeric column.
+) -> ModelSpec:
+    """The spec of an additive model: intercept, main effects, interactions, and a slope or bins per numeric column.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def plan_additive(
         Bins of numeric columns, which are treated as categories; the other numeric columns get a slope.
     fine : sequence of Bins
         Finer bins of numeric columns, for their smooth main effects; interactions use `bins`.
-    rarity : bool
+    count_effect : bool
         Whether categorical terms and interactions get a smooth effect of the number of training rows (count effect).
     apart : collection of str
         Columns that are in no interaction.
@@ -67,13 +67,13 @@ def plan_additive(
     crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in apart]
     for members in _crosses(crossable, interactions):
         plan.add_block(":".join(members), members)
-    if rarity:
+    if count_effect:
         plan.add_rarities()
     for column in numeric:
         plan.add_slope(column.name, Numeric(column.name, (ColumnRef(column.name),), missing_ok=True))
     plan.add_scalar(INTERCEPT)
     _refuse_clashes(plan.blocks)
-    return plan.layout()
+    return plan.spec()
 
 
 def _refuse_clashes(blocks: Sequence[Block]) -> None:
@@ -96,12 +96,12 @@ def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) ->
 
 
 def plan_formula(
-    terms: Sequence[Monomial], bins: Sequence[Bins] = (), fine: Sequence[Bins] = (), *, rarity: bool = False
-) -> Layout:
-    """The layout of a formula's terms.
+    terms: Sequence[Monomial], bins: Sequence[Bins] = (), fine: Sequence[Bins] = (), *, count_effect: bool = False
+) -> ModelSpec:
+    """The spec of a formula's terms.
 
     `bins`, `fine`: bins of numeric columns in brackets; the fine ones, with a random-walk prior, are used where the
-    formula is a sum. `rarity`: whether the terms of such a sum get a count effect, a smooth effect of their number of
+    formula is a sum. `count_effect`: whether terms of such a sum get a count effect, a smooth effect of their number of
     training rows.
     """
     plan = _Plan()
@@ -116,9 +116,9 @@ def plan_formula(
             number = plan.add_numeric(Numeric(" * ".join(show(node) for node in term.numerics), term.numerics))
         factors = tuple(plan.factor(ref, groups) for ref in term.blocks)
         plan.terms.append(Term(term.constant, number, factors))
-    if rarity and adds:
+    if count_effect and adds:
         plan.add_rarities()
-    return _with_starts(plan.layout())
+    return _with_starts(plan.spec())
 
 
 def is_sum(terms: Sequence[Monomial]) -> bool:
@@ -144,11 +144,11 @@ def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...]
     ]
 
 
-def _with_starts(layout: Layout) -> Layout:
+def _with_starts(spec: ModelSpec) -> ModelSpec:
     """Set initial values (1 for factors of products, else 0), and the mean for unknown categories in products."""
     inside: set[int] = set()
     averaged: set[int] = set()
-    for term in layout.terms:
+    for term in spec.terms:
         for factor in term.factors:
             if len(term.factors) > 1:
                 inside.add(factor.block)
@@ -156,14 +156,14 @@ def _with_starts(layout: Layout) -> Layout:
                 averaged.add(factor.block)
     blocks = [
         replace(block, start=float(index in inside), neutral_mean=index in averaged)
-        for index, block in enumerate(layout.blocks)
+        for index, block in enumerate(spec.blocks)
     ]
-    return replace(layout, blocks=tuple(blocks))
+    return replace(spec, blocks=tuple(blocks))
 
 
 @dataclass
 class _Plan:
-    """Builder of a `Layout`."""
+    """Builder of a `ModelSpec`."""
 
     sources: list[Source] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
@@ -175,8 +175,8 @@ class _Plan:
     """Fine bins of those that are main effects, by block name."""
     _indices: dict[object, int] = field(default_factory=dict)
 
-    def layout(self) -> Layout:
-        return Layout(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
+    def spec(self) -> ModelSpec:
+        return ModelSpec(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
 
     def add_block(self, name: str, columns: tuple[str, ...]) -> None:
         source = self.source(tuple((column,) for column in columns))
@@ -204,7 +204,7 @@ class _Plan:
                 and isinstance(self.sources[block.source], (Symbols, Crossing))
             ):
                 nothing = np.empty(0, dtype=np.int64)
-                self.sources.append(Rarity(block.source, block.columns, nothing, nothing))
+                self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
                 self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
 
     def _add_own(self, name: str, source: int, columns: tuple[str, ...], *, ordered: bool) -> None:

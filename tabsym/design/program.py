@@ -86,7 +86,7 @@ class Work(NamedTuple):
 class Slot:
     """A coefficient factor of a term: coefficient `start` of a scalar, or the one that code column `read` indexes.
 
-    `read` is the index of a code column of the layout, None for a scalar; `block` is the index of the block;
+    `read` is the index of a code column of the spec, None for a scalar; `block` is the index of the block;
     `component` is the index within a latent vector.
     """
 

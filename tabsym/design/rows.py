@@ -1,4 +1,4 @@
-"""The rows of a coded table in the kernels' memory layout, and the target scaled to mean 1."""
+"""The rows of a coded table in the kernels' memory spec, and the target scaled to mean 1."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import gather
-from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.categories import gather
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Compiled, Rows
 from tabsym.design.units import Units
 from tabsym.losses.kernels import GAMMA, POISSON, TWEEDIE
@@ -23,7 +23,7 @@ _EMPTY = np.empty(0)
 
 
 def lay_rows(
-    layout: Layout,
+    spec: ModelSpec,
     compiled: Compiled,
     units: Units,
     codes: Mapping[Read, Codes] | None,
@@ -33,26 +33,26 @@ def lay_rows(
     n_jobs: int | None = None,
 ) -> Rows:
     """Codes (none where None) and numeric factors of `n_rows` rows, in `order`; target and weights stay empty."""
-    reads = [] if codes is None else [layout.reads[index] for index in compiled.reads]
+    reads = [] if codes is None else [spec.reads[index] for index in compiled.reads]
     matrix = gather(
         [] if codes is None else [codes[read] for read in reads],
-        starts=[layout.offsets[read.block] for read in reads],
-        strides=[layout.blocks[read.block].rank for read in reads],
+        starts=[spec.offsets[read.block] for read in reads],
+        strides=[spec.blocks[read.block].rank for read in reads],
         n_rows=n_rows,
         order=order,
         n_jobs=n_jobs,
     )
-    return Rows(matrix, lay_numbers(layout, compiled, units, numbers, n_rows, order), _EMPTY, _EMPTY, _EMPTY)
+    return Rows(matrix, lay_numbers(spec, compiled, units, numbers, n_rows, order), _EMPTY, _EMPTY, _EMPTY)
 
 
 def lay_numbers(
-    layout: Layout, compiled: Compiled, units: Units, numbers: Numbers, n_rows: int, order: Order = None
+    spec: ModelSpec, compiled: Compiled, units: Units, numbers: Numbers, n_rows: int, order: Order = None
 ) -> Floats:
     """The numeric factors (n_rows, d), standardized, in the order of a program."""
     x = np.empty((n_rows, len(compiled.numerics)))
     for j, index in enumerate(compiled.numerics):
-        values = layout.numerics[index].values(numbers)
-        if layout.numerics[index].missing_ok:
+        values = spec.numerics[index].values(numbers)
+        if spec.numerics[index].missing_ok:
             missing = np.isnan(values)
             if missing.any():
                 values = np.where(missing, units.fills[index], values)
@@ -62,13 +62,13 @@ def lay_numbers(
     return x
 
 
-def fixed_score(layout: Layout, numbers: Numbers, n_rows: int) -> Floats:
+def fixed_score(spec: ModelSpec, numbers: Numbers, n_rows: int) -> Floats:
     """The sum of the terms without coefficients (n_rows,), on the original scale; empty where there are none."""
     total = _EMPTY
-    for term in layout.fixed:
+    for term in spec.fixed:
         value = np.full(n_rows, term.constant)
         if term.numeric is not None:
-            value = value * layout.numerics[term.numeric].values(numbers)
+            value = value * spec.numerics[term.numeric].values(numbers)
         total = value if not len(total) else total + value
     return total
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
-from tabsym.codes.coding import Stairs, interval_codes, stairs
-from tabsym.table import Table
+from tabsym.categories import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
+from tabsym.categories.coding import Stairs, interval_codes, stairs
+from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ rows would otherwise determine the effect of many later rows (`benchmarks/eviden
 
 
 @dataclass(frozen=True)
-class Rarity:
+class CountEffect:
     """The number of training rows of another source's category, in bins, for the count effect.
 
     In training the count leaves out the row itself, so that 0 is the count of an unknown category too. At prediction a
@@ -126,7 +126,7 @@ class Rarity:
         inside = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(self.lowest, ends)]
         return (*inside, f"{self.lowest[-1]} or more") if len(self) else ()
 
-    def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
+    def grow(self, codes: NDArray[np.signedinteger]) -> tuple[CountEffect, NDArray[np.int32]]:
         """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
@@ -174,7 +174,7 @@ def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[n
     return np.asarray(kept, dtype=np.int64)
 
 
-Source = Symbols | Flag | Bins | Crossing | Rarity
+Source = Symbols | Flag | Bins | Crossing | CountEffect
 
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -189,17 +189,20 @@ class Coder:
     Parameters
     ----------
     sources : sequence of Source
-    raws : mapping of column -> RawCodes
+    column_codes : mapping of column -> RawCodes
         The categorical columns, factorized.
     numbers : mapping of column -> (n,)
         The numeric columns of bins, flags and slopes.
     """
 
     def __init__(
-        self, sources: Sequence[Source], raws: Mapping[str, RawCodes], numbers: Mapping[str, NDArray[np.float64]]
+        self,
+        sources: Sequence[Source],
+        column_codes: Mapping[str, RawCodes],
+        numbers: Mapping[str, NDArray[np.float64]],
     ) -> None:
         self.sources = list(sources)
-        self._raws, self.numbers = raws, numbers
+        self._raws, self.numbers = column_codes, numbers
         self._codes: dict[tuple[int, Columns], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in sources)  # interactions need int32 codes
 
@@ -210,14 +213,14 @@ class Coder:
         table: Table,
         numbers: Mapping[str, NDArray[np.float64]],
         n_jobs: int | None,
-        raws: dict[str, RawCodes] | None = None,
+        column_codes: dict[str, RawCodes] | None = None,
     ) -> Coder:
-        """The encoder of a table; `raws`: cache of factorized columns, to which newly factorized ones are added."""
-        raws = {} if raws is None else raws
+        """The encoder of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
+        column_codes = {} if column_codes is None else column_codes
         names = dict.fromkeys(name for source in sources if isinstance(source, Symbols) for name in source.columns)
-        new = [name for name in names if name not in raws]
-        raws.update(zip(new, encode_columns([table[name] for name in new], n_jobs), strict=True))
-        return cls(sources, raws, numbers)
+        new = [name for name in names if name not in column_codes]
+        column_codes.update(zip(new, encode_columns([table[name] for name in new], n_jobs), strict=True))
+        return cls(sources, column_codes, numbers)
 
     def code_symbols(self) -> None:
         """Code the categorical columns now, and release their factorized form."""
@@ -235,9 +238,9 @@ class Coder:
 
     def take(self, rows: NDArray[np.int64], sources: Sequence[Source] | None = None) -> Coder:
         """The encoder of some rows, without cached codes; `sources`: other sources of the same columns."""
-        raws = {name: raw.take(rows) for name, raw in self._raws.items()}
+        column_codes = {name: raw.take(rows) for name, raw in self._raws.items()}
         numbers = {name: column[rows] for name, column in self.numbers.items()}
-        return Coder(self.sources if sources is None else sources, raws, numbers)
+        return Coder(self.sources if sources is None else sources, column_codes, numbers)
 
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
         """Add the new categories of the table to every source; interactions for the (source, columns) in `reads`."""
@@ -249,13 +252,13 @@ class Coder:
                 self._grow_symbols(index, source)
             elif isinstance(source, Crossing):
                 self._grow_crossing(index, source, crossed.get(index, []))
-            elif isinstance(source, Rarity):
+            elif isinstance(source, CountEffect):
                 grown, codes = source.grow(self.read(source.of, source.columns))
                 self.sources[index], self._codes[index, source.columns] = grown, codes
 
     def _note_crossings(self, index: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
         source = self.sources[index]
-        if isinstance(source, Rarity):
+        if isinstance(source, CountEffect):
             self._note_crossings(source.of, columns, crossed)
         if not isinstance(source, Crossing):
             return
@@ -291,7 +294,7 @@ class Coder:
             return source.codes(self.numbers[source.column])
         if isinstance(source, Flag):
             return np.where(np.isnan(self.numbers[source.column]), 0, UNSEEN).astype(np.int32)
-        if isinstance(source, Rarity):
+        if isinstance(source, CountEffect):
             return source.codes(self.read(source.of, columns))
         return source.interaction.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
 

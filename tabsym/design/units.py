@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Layout
+from tabsym.design.model_spec import ModelSpec
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Units:
-    """The standardization of a layout for training.
+    """The standardization of a spec for training.
 
     Attributes
     ----------
@@ -91,86 +91,88 @@ class Units:
         """Whether each numeric factor is shifted or scaled in training."""
         return ((self.means != 0.0) | (self.spreads != 1.0)).tolist()
 
-    def to_training(self, layout: Layout, theta: Floats) -> Floats:
+    def to_training(self, spec: ModelSpec, theta: Floats) -> Floats:
         """Coefficients (coefficients, K) from original to training scale."""
-        phi = theta - self._shifts(layout, theta)
-        return phi / self.sizes_of_entries(layout)
+        phi = theta - self._shifts(spec, theta)
+        return phi / self.sizes_of_entries(spec)
 
-    def to_user(self, layout: Layout, phi: Floats) -> Floats:
+    def to_user(self, spec: ModelSpec, phi: Floats) -> Floats:
         """Coefficients (coefficients, K) from training to original scale."""
-        theta = phi * self.sizes_of_entries(layout)
-        if self.centre == 0.0 and not layout.homes:  # no centring
+        theta = phi * self.sizes_of_entries(spec)
+        if self.centre == 0.0 and not spec.homes:  # no centring
             return theta
-        return theta + self._shifts(layout, theta)
+        return theta + self._shifts(spec, theta)
 
-    def sizes_of_entries(self, layout: Layout) -> Floats:
+    def sizes_of_entries(self, spec: ModelSpec) -> Floats:
         """Original-scale value of a training-scale coefficient of 1 (coefficients, 1); (1, 1) where all are equal."""
         if (self.sizes == self.sizes[:1]).all():
             return self.sizes[:1, None]
-        return np.repeat(self.sizes, layout.sizes)[:, None]
+        return np.repeat(self.sizes, spec.sizes)[:, None]
 
-    def _shifts(self, layout: Layout, theta: Floats) -> Floats:
+    def _shifts(self, spec: ModelSpec, theta: Floats) -> Floats:
         """Coefficients (coefficients, K) that compensate for centring; `theta` is not used at these terms."""
         shifts = np.zeros_like(theta)
-        if layout.constant is not None:
-            own = layout.coefs(layout.constant.factors[0].block)
-            shifts[own] += self.centre / layout.constant.constant
-        for index, home in layout.homes.items():
-            term = layout.learned[index]
+        if spec.constant is not None:
+            own = spec.coefs(spec.constant.factors[0].block)
+            shifts[own] += self.centre / spec.constant.constant
+        for index, home in spec.homes.items():
+            term = spec.learned[index]
             assert term.numeric is not None
             moved = np.asarray(term.constant * self.means[term.numeric])
             for factor in term.factors:
-                moved = moved * theta[layout.coefs(factor.block)]
-            shifts[layout.coefs(home.factors[0].block)] -= moved / home.constant
+                moved = moved * theta[spec.coefs(factor.block)]
+            shifts[spec.coefs(home.factors[0].block)] -= moved / home.constant
         return shifts
 
 
-def users_units(layout: Layout, numerics: Sequence[Moments]) -> Units:
+def users_units(spec: ModelSpec, numerics: Sequence[Moments]) -> Units:
     """No standardization; missing numbers are replaced by the mean."""
-    n = len(layout.numerics)
+    n = len(spec.numerics)
     fills = np.array([moments.mean for moments in numerics], dtype=np.float64)
-    sizes, constants = np.ones(len(layout.blocks)), np.array([term.constant for term in layout.learned])
+    sizes, constants = np.ones(len(spec.blocks)), np.array([term.constant for term in spec.learned])
     return Units(0.0, 1.0, np.zeros(n), np.ones(n), fills, sizes, constants)
 
 
-def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moments], *, log_link: bool = False) -> Units:
+def find_units(
+    spec: ModelSpec, target: Moments | None, numerics: Sequence[Moments], *, log_link: bool = False
+) -> Units:
     """Standardize target and numeric factors to standard deviation 1, by their moments; target None: not scaled.
 
     Without an intercept, which compensates for centring, a target with a log link is not scaled either.
     """
-    units = users_units(layout, numerics)
+    units = users_units(spec, numerics)
     centre, scale = 0.0, 1.0
     if log_link:
-        if target is not None and layout.constant is not None and target.mean > 0.0:
+        if target is not None and spec.constant is not None and target.mean > 0.0:
             centre = float(np.log(target.mean))
     elif target is not None:
-        centre = target.mean if layout.constant is not None else 0.0
+        centre = target.mean if spec.constant is not None else 0.0
         scale = target.spread_about(centre)
     means, spreads = units.means.copy(), units.spreads.copy()
-    for index, term in enumerate(layout.learned):
+    for index, term in enumerate(spec.learned):
         if term.numeric is not None:
-            means[term.numeric] = numerics[term.numeric].mean if index in layout.homes else 0.0
+            means[term.numeric] = numerics[term.numeric].mean if index in spec.homes else 0.0
             spreads[term.numeric] = numerics[term.numeric].spread_about(means[term.numeric])
-    return with_sizes(layout, replace(units, centre=centre, scale=scale, means=means, spreads=spreads))
+    return with_sizes(spec, replace(units, centre=centre, scale=scale, means=means, spreads=spreads))
 
 
-def with_sizes(layout: Layout, units: Units) -> Units:
+def with_sizes(spec: ModelSpec, units: Units) -> Units:
     """Add scales of blocks that make the constants in training 1, or nearly so by least squares of their logarithms."""
-    sizes, constants = np.ones(len(layout.blocks)), np.ones(len(layout.learned))
+    sizes, constants = np.ones(len(spec.blocks)), np.ones(len(spec.learned))
     shared = []
-    for index, term in enumerate(layout.learned):
+    for index, term in enumerate(spec.learned):
         spread = 1.0 if term.numeric is None else units.spreads[term.numeric]
         constants[index] = term.constant * spread / units.scale
-        if layout.stands_alone(term):
+        if spec.stands_alone(term):
             sizes[term.factors[0].block] = 1.0 / constants[index]
             constants[index] = 1.0  # without rounding error
         else:
             shared.append(index)
     if shared:
-        blocks = sorted({factor.block for index in shared for factor in layout.learned[index].factors})
+        blocks = sorted({factor.block for index in shared for factor in spec.learned[index].factors})
         times = np.zeros((len(shared), len(blocks)))
         for row, index in enumerate(shared):
-            for factor in layout.learned[index].factors:
+            for factor in spec.learned[index].factors:
                 times[row, blocks.index(factor.block)] += 1.0
         logs, *_ = np.linalg.lstsq(times, -np.log(np.abs(constants[shared])), rcond=None)
         sizes[blocks] = np.exp(logs)

@@ -19,8 +19,8 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
-from tabsym.table import (
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.frame import (
     Kind,
     Table,
     as_array,
@@ -113,13 +113,13 @@ class ColumnEncoder(TableTransformer):
         check_declared_options(self)
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         columns = symbolic_columns(table, self.cols, booleans=False)
         self._prepare(table, [column.name for column in columns], y, weight)
-        raws = encode_columns(columns)
+        column_codes = encode_columns(columns)
         states = {}
-        for column, raw in zip(columns, raws, strict=True):
+        for column, raw in zip(columns, column_codes, strict=True):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
             kept = raw if weight is None else _of_rows(raw, weight > 0)
@@ -129,7 +129,7 @@ class ColumnEncoder(TableTransformer):
         self._names_in = table.names
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
-            self.invariant_cols_ = self._find_invariant(raws)
+            self.invariant_cols_ = self._find_invariant(column_codes)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -176,7 +176,7 @@ class ColumnEncoder(TableTransformer):
     def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
         """The table X with the columns of fit, whose rows go with y if there is one."""
         check_is_fitted(self, "columns_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        table = read_table(X, caller=type(self).__name__, allow_empty=True)
         check_length(y, len(table))
         return match_features(self, table)
 
@@ -232,10 +232,10 @@ class ColumnEncoder(TableTransformer):
         dropped = set(self.invariant_cols_)
         return [name for name in state.names if name not in dropped]
 
-    def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
+    def _find_invariant(self, column_codes: list[RawCodes]) -> list[str]:
         """Output columns that are constant over the training rows."""
         invariant = []
-        for state, raw in zip(self.columns_.values(), raws, strict=True):
+        for state, raw in zip(self.columns_.values(), column_codes, strict=True):
             values = self._encode_column(state, codes_in(state.alphabet, raw))
             for name, column in zip(state.names, values, strict=True):
                 if (column == column[0]).all():
@@ -262,14 +262,14 @@ def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:
         )
 
 
-def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse.csr_array]:
+def numeric_matrix(table: Table, names: list[str], caller: str) -> dict[str, sparse.csr_array]:
     """Untouched columns as one-column sparse matrices, for sparse output."""
     out = {}
     for name in names:
         if table[name].kind is Kind.SYMBOLIC and not table[name].is_empty:
             raise ValueError(
                 f"Column {name!r} holds categories and is not encoded, which a sparse matrix cannot hold; "
-                f"add it to cols of {who}, drop it, or use sparse_output=False."
+                f"add it to cols of {caller}, drop it, or use sparse_output=False."
             )
         out[name] = sparse.csr_array(table[name].values[:, None])
     return out

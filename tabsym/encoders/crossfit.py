@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tabsym.codes import encode_columns
+from tabsym.categories import encode_columns
 from tabsym.encoders.folds import (
     Split,
     never_held,
@@ -23,7 +23,7 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
-from tabsym.table import (
+from tabsym.frame import (
     Table,
     check_length,
     check_same_rows,
@@ -37,7 +37,7 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.table.frames import (
+from tabsym.frame.frames import (
     column_names,
     columns_of,
     data_for,
@@ -207,7 +207,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         dataframe, ndarray or sparse array of shape (n_rows, n_columns_out)
         """
         check_is_fitted(self)
-        given = read_table(X, who=type(self).__name__, allow_empty=True)
+        given = read_table(X, caller=type(self).__name__, allow_empty=True)
         check_length(y, len(given))
         table = match_features(self, given)
         data = data_for(self.encoder, X, given)
@@ -228,11 +228,11 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
         self._check_encoder(sample_weight)
-        who = type(self).__name__
-        X, y = split_target(X, y, who)
+        caller = type(self).__name__
+        X, y = split_target(X, y, caller)
         check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
-        table = read_table(X, who=who)
-        target = check_target(y, len(table), who)
+        table = read_table(X, caller=caller)
+        target = check_target(y, len(table), caller)
         weight = check_weights(sample_weight, len(table))
         if wants_pandas(self.encoder) and target.dtype.kind in "OUS":
             # category_encoders number the classes that they see: a fold that lacks one would number others

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import TableTransformer
-from tabsym.table import read_table
-from tabsym.table.meaning import means_missing
+from tabsym.frame import read_table
+from tabsym.frame.meaning import means_missing
 
 MIN_DATE_SHARE = 0.95
 """Of the cells of a column of dates; the others become missing."""
@@ -185,7 +185,7 @@ def _shown(value: Any) -> str:
 
 def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
     """The table as pandas, and the library to give it back in (None: pandas)."""
-    table = read_table(X, who="DateParts", allow_empty=True)
+    table = read_table(X, caller="DateParts", allow_empty=True)
     if isinstance(table.native, pd.DataFrame):
         return table.native, None
     frame = nw.from_native(table.native, eager_only=True)

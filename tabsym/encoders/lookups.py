@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN
+from tabsym.categories import UNSEEN
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.modl.column import MODLColumn
@@ -18,9 +18,9 @@ from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.tiws.rows import alphabet_of
 from tabsym.encoders.wide import WideEncoder
+from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding
 from tabsym.modl import Intervals
-from tabsym.table.storage import object_array
 
 _KINDS = {"numbers": "number", "dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
 

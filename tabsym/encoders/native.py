@@ -9,7 +9,7 @@ read rightly: pandas, numbers as float64, categories as categories whose levels
 are those of training, unknown categories as missing.
 
 What a column means is decided here once, in fit, by its values where its type
-says "object" (`tabsym.table.read`), and holds for every type that may carry
+says "object" (`tabsym.frame.read`), and holds for every type that may carry
 the values later.
 
 LightGBM and HistGradientBoosting refuse a table of no rows, XGBoost gives it
@@ -32,10 +32,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.modl import MODLEncoder
-from tabsym.table import (
+from tabsym.frame import (
     Column,
     Kind,
     Table,
@@ -125,7 +125,7 @@ class NativeCategories(TableTransformer):
         y : ignored
         """
         check_declared_options(self)
-        table = read_table(X, who=type(self).__name__, by_value=True)
+        table = read_table(X, caller=type(self).__name__, by_value=True)
         columns, numeric = _split_columns(table, self.cols)
         alphabets = {}
         for name, raw in _coded(columns).items():
@@ -141,14 +141,14 @@ class NativeCategories(TableTransformer):
     def transform(self, X: Any) -> pd.DataFrame:
         """The safe frame (n_rows, n_columns), columns in order, with the names in `names_`."""
         check_is_fitted(self, "alphabets_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True, by_value=True)
+        table = read_table(X, caller=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)
-        raws = _coded([table[name] for name in self.alphabets_])
+        column_codes = _coded([table[name] for name in self.alphabets_])
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():
-            if name in raws and (self.output == "ordinal" or self._is_category(name)):
-                columns[new] = self._symbols(name, raws[name])
-            elif name in raws:
+            if name in column_codes and (self.output == "ordinal" or self._is_category(name)):
+                columns[new] = self._symbols(name, column_codes[name])
+            elif name in column_codes:
                 columns[new] = np.full(len(table), np.nan)
             else:
                 table[name].check_measure(self.measures_[name])
@@ -231,10 +231,10 @@ def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]
 
 def _coded(columns: list[Column]) -> dict[str, RawCodes]:
     """Columns as codes, by name; a `TypeError` where one mixes types."""
-    raws = dict(zip([column.name for column in columns], encode_columns(columns), strict=True))
-    for name, raw in raws.items():
+    column_codes = dict(zip([column.name for column in columns], encode_columns(columns), strict=True))
+    for name, raw in column_codes.items():
         check_one_type(name, raw.symbols)
-    return raws
+    return column_codes
 
 
 def _words_beside(taken: list[str], *words: str) -> list[str]:

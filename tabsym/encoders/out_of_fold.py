@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior
-from tabsym.table import Table, check_same_rows, check_weights, read_table, split_target
+from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_target
 
 Floats = NDArray[np.float64]
 FittedRows = tuple[NDArray[Any], Any]
@@ -102,7 +102,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         self.fit(X, y, sample_weight, groups)
         if not self._shows_target() or self.cv is None or not self.columns_:
             return self.transform(X)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         return self._put_together(table, self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
 
     def transform(self, X: Any, y: Any = None) -> Any:

@@ -11,13 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from tabsym.codes import UNSEEN, Categories, RawCodes
+from tabsym.categories import UNSEEN, Categories, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder
-from tabsym.models import WideClassifier, WideRegressor
-from tabsym.models.refitting import with_loss_of
-from tabsym.models.tables import split_frame
-from tabsym.table import (
+from tabsym.frame import (
     TARGET_TYPES,
     Kind,
     Table,
@@ -28,6 +25,9 @@ from tabsym.table import (
     name_of_target,
     read_table,
 )
+from tabsym.models import WideClassifier, WideRegressor
+from tabsym.models.refitting import with_loss_of
+from tabsym.models.tables import split_frame
 
 Floats = NDArray[np.float64]
 

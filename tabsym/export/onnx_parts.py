@@ -13,8 +13,8 @@ from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
 from tabsym.export.terms import terms_of
+from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, ModelTerms
-from tabsym.table.storage import object_array
 
 EXACT = 2**53
 """Whole numbers beyond this are not all doubles."""

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.export.terms import terms_of
+from tabsym.frame import NUMBERS, Measure
+from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
 from tabsym.modl.columns import interval_labels
-from tabsym.table import NUMBERS, Measure
-from tabsym.table.storage import object_array
 from tabsym.validation import Number, check_option
 
 UNKNOWN = "(unknown)"

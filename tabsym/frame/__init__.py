@@ -1,6 +1,6 @@
 """Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
 
-from tabsym.table.columns import (
+from tabsym.frame.columns import (
     Column,
     Kind,
     Numbers,
@@ -11,12 +11,12 @@ from tabsym.table.columns import (
     nanoseconds_of,
     with_rests,
 )
-from tabsym.table.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
-from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
-from tabsym.table.frames import Labels, as_array, assemble_frame, take_rows
-from tabsym.table.read import check_one_type, read_table
-from tabsym.table.storage import NUMBERS, Measure
-from tabsym.table.target import (
+from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
+from tabsym.frame.features import match_features, remember_features, select_features, symbolic_columns
+from tabsym.frame.frames import Labels, as_array, assemble_frame, take_rows
+from tabsym.frame.read import check_one_type, read_table
+from tabsym.frame.storage import NUMBERS, Measure
+from tabsym.frame.target import (
     TARGET_TYPES,
     Target,
     check_classes,
@@ -31,7 +31,7 @@ from tabsym.table.target import (
     relative_weights,
     split_target,
 )
-from tabsym.table.whole_target import MAX_CLASSES, kind_of_whole_numbers
+from tabsym.frame.whole_target import MAX_CLASSES, kind_of_whole_numbers
 
 __all__ = [
     "MAX_CLASSES",

@@ -26,7 +26,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.table.storage import PER_DAY, Floats, Measure, measure_of, moments_of, stored_in, to_numbers
+from tabsym.frame.storage import PER_DAY, Floats, Measure, measure_of, moments_of, stored_in, to_numbers
 
 Numbers = NDArray[np.float64] | NDArray[np.complex128]
 

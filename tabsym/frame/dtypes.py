@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table.columns import FIRST_ROUNDED, Column, Kind
-from tabsym.table.storage import DURATIONS, Measure, library_of, object_array
+from tabsym.frame.columns import FIRST_ROUNDED, Column, Kind
+from tabsym.frame.storage import DURATIONS, Measure, library_of, object_array
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 _OF_PANDAS = {pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval}

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from tabsym.table.columns import Column, Kind, Table
+from tabsym.frame.columns import Column, Kind, Table
 from tabsym.warn import warn_user
 
 
@@ -27,20 +27,21 @@ def match_features(estimator: Any, table: Table) -> Table:
     Where only one of the two had names (a frame then an array, or the other way
     round), columns are matched by position with scikit-learn's warning.
     """
-    who = type(estimator).__name__
+    caller = type(estimator).__name__
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and table.named and list(fitted) != table.names:
         raise ValueError(_difference(list(fitted), table.names))
     if len(table.names) != estimator.n_features_in_:
         raise ValueError(
-            f"X has {len(table.names)} features, but {who} is expecting {estimator.n_features_in_} features as input."
+            f"X has {len(table.names)} features, but {caller} is expecting {estimator.n_features_in_} features as "
+            "input."
         )
     if (fitted is None) is not table.named:
         return table
     if fitted is None:
-        warn_user(f"X has feature names, but {who} was fitted without feature names")
+        warn_user(f"X has feature names, but {caller} was fitted without feature names")
         return _renamed(table, [f"x{index}" for index in range(len(table.names))])
-    warn_user(f"X does not have valid feature names, but {who} was fitted with feature names")
+    warn_user(f"X does not have valid feature names, but {caller} was fitted with feature names")
     return _renamed(table, list(fitted))
 
 

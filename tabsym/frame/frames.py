@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.table.columns import Table
+from tabsym.frame.columns import Table
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.table.columns import Kind, Table
+from tabsym.frame.columns import Kind, Table
 
 Floats = NDArray[np.float64]
 

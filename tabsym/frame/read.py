@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tabsym.table.columns import Column, Kind, Table
-from tabsym.table.storage import DATES, DURATIONS, dtype_of, library_of, object_array, series_at, stored_columns
+from tabsym.frame.columns import Column, Kind, Table
+from tabsym.frame.storage import DATES, DURATIONS, dtype_of, library_of, object_array, series_at, stored_columns
 
 _SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
@@ -52,7 +52,7 @@ class Objects(Enum):
     VALUES = "values"  # numbers of any sorts or symbols; polars' Object, bytes and wide decimals are read, too
 
 
-def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_value: bool = False) -> Table:
+def read_table(X: Any, *, caller: str = "tabsym", allow_empty: bool = False, by_value: bool = False) -> Table:
     """Read `X` into named columns, symbolic, numeric or boolean.
 
     Parameters
@@ -60,7 +60,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_val
     X : dataframe, series, 2-D array or nested list, or text in one dimension
         pandas, polars (lazy too), pyarrow, or anything that narwhals reads. Text in one dimension is a column, as in
         category_encoders; numbers in one dimension are refused, as in scikit-learn.
-    who : str
+    caller : str
         Who asks, for messages.
     allow_empty : bool
         Whether a table of no rows is accepted (at transform: 0 rows out).
@@ -81,16 +81,16 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_val
     """
     if by_value and isinstance(X, (list, tuple)):
         X = np.asarray(X, dtype=object)  # numpy would make text of the numbers in rows of both
-    frame, names, named = _as_frame(X, who)
+    frame, names, named = _as_frame(X, caller)
     n_rows = len(frame)
     if not names:
         raise ValueError(
             f"The table has 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is "
-            f"required by {who}; pass at least one column."
+            f"required by {caller}; pass at least one column."
         )
     if n_rows == 0 and not allow_empty:
         raise ValueError(
-            f"The table has no rows: found array with 0 sample(s) while a minimum of 1 is required by {who}."
+            f"The table has no rows: found array with 0 sample(s) while a minimum of 1 is required by {caller}."
         )
     if isinstance(frame, nw.DataFrame):
         kinds = [_kind_of_dtype(frame[name].dtype) or _kind_by_values(name, frame[name]) for name in names]
@@ -214,19 +214,19 @@ def is_missing(value: Any) -> bool:
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
-def _as_frame(X: Any, who: str) -> tuple[Any, list[str], bool]:
+def _as_frame(X: Any, caller: str) -> tuple[Any, list[str], bool]:
     """The frame of X, its column names, and whether those are the user's."""
     if isinstance(X, pd.DataFrame):
         return _named_frame(X)
     if not _is_read_as_it_is(X):
-        _refuse_other_shapes(X, who)
+        _refuse_other_shapes(X, caller)
         frame = nw.from_native(X, pass_through=True, allow_series=True)
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
         if isinstance(frame, nw.Series):
             return _frame_of_series(frame)
         if not isinstance(frame, nw.DataFrame):
-            made = _frame_of_array(X, who)
+            made = _frame_of_array(X, caller)
             return made, list(made.columns), False
         X = frame.to_native()
         if isinstance(X, pd.DataFrame):
@@ -242,15 +242,15 @@ def _is_read_as_it_is(X: Any) -> bool:
     return nw.dependencies.is_polars_dataframe(X) or nw.dependencies.is_pyarrow_table(X)
 
 
-def _refuse_other_shapes(X: Any, who: str) -> None:
+def _refuse_other_shapes(X: Any, caller: str) -> None:
     if sparse.issparse(X):
         raise TypeError(
-            f"Sparse data was passed to {who}, but dense data is required: categories are coded from "
+            f"Sparse data was passed to {caller}, but dense data is required: categories are coded from "
             "dataframe columns. Use X.toarray(), or pass the table from before one-hot encoding."
         )
     if is_stream(X):
         raise TypeError(
-            f"{who} takes a table, and got a stream ({type(X).__name__}): pass a frame, as of dataset.to_table(), "
+            f"{caller} takes a table, and got a stream ({type(X).__name__}): pass a frame, as of dataset.to_table(), "
             "or one frame after another to partial_fit where there is one; the wide models fit streams."
         )
 
@@ -274,7 +274,7 @@ def _frame_of_series(series: nw.Series[Any]) -> tuple[Any, list[str], bool]:
     return series.alias("x0").to_frame().to_native(), ["x0"], False
 
 
-def _frame_of_array(X: Any, who: str) -> pd.DataFrame:
+def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
     if _is_text(X):
         X = np.asarray(X, dtype=object)[:, None]
     array = check_array(
@@ -283,7 +283,7 @@ def _frame_of_array(X: Any, who: str) -> pd.DataFrame:
         ensure_all_finite=False,
         ensure_min_samples=0,
         ensure_min_features=0,
-        estimator=who,
+        estimator=caller,
     )
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     return frame.infer_objects() if array.dtype == object else frame

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from tabsym.table.read import is_stream
-from tabsym.table.storage import library_of
-from tabsym.table.whole_target import MAX_CLASSES, kind_of_whole_numbers
+from tabsym.frame.read import is_stream
+from tabsym.frame.storage import library_of
+from tabsym.frame.whole_target import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.warn import warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
@@ -39,7 +39,7 @@ _FIRST_CALL = "pass all classes in the first call of partial_fit (classes=...)"
 
 
 def check_classes(
-    y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsym", remedy: str = _FIRST_CALL
+    y: Any, n_rows: int, *, classes: Any = None, caller: str = "tabsym", remedy: str = _FIRST_CALL
 ) -> Target:
     """Check a classification target and code it.
 
@@ -50,7 +50,7 @@ def check_classes(
         Rows of the table.
     classes : array-like, optional
         All the classes there can be (for `partial_fit`); default: those in `y`.
-    who : str
+    caller : str
         Who asks, for messages.
     remedy : str
         What to do about a class that is not in `classes`, for messages.
@@ -61,7 +61,7 @@ def check_classes(
         Missing or infinite values, another length, a continuous target, one
         class only, a class that is not in `classes`.
     """
-    values = check_target(y, n_rows, who)
+    values = check_target(y, n_rows, caller)
     if values.dtype.kind == "f" and type_of_target(values) == "continuous":
         raise ValueError(
             "Unknown label type: continuous. The target holds continuous values, which are not classes; "
@@ -71,7 +71,7 @@ def check_classes(
         uniques, codes = _unique(values)
         if len(uniques) < 2:
             raise ValueError(
-                f"{who} needs at least 2 classes, but the target has 1 class only ({_show(uniques)}); "
+                f"{caller} needs at least 2 classes, but the target has 1 class only ({_show(uniques)}); "
                 "choose another target or more rows."
             )
         return Target(codes.astype(np.int32), uniques)
@@ -83,7 +83,7 @@ def check_classes(
     return Target(position.astype(np.int32), known)
 
 
-def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDArray[np.float64]:
+def check_regression_target(y: Any, n_rows: int, *, caller: str = "tabsym") -> NDArray[np.float64]:
     """Check a numeric target: (n_rows,) finite floats, or a `ValueError`.
 
     Integers, floats, decimals and booleans (as 0 and 1, which is how
@@ -91,18 +91,18 @@ def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDAr
     Text is not, whatever it looks like, nor are dates and durations, whose
     unit would be a guess.
     """
-    values = check_target(y, n_rows, who)
+    values = check_target(y, n_rows, caller)
     kind = _kind_of_target(values)
     if kind == "complex":
         raise ValueError("Complex data not supported: the target holds complex numbers.")
     if kind == "moments":
         raise ValueError(
-            f"The target of {who} must be numeric, but holds dates or durations such as {_first(values)}; convert it "
-            "to a number in a unit of your choice, e.g. (y - y.min()).dt.total_seconds()."
+            f"The target of {caller} must be numeric, but holds dates or durations such as {_first(values)}; convert "
+            "it to a number in a unit of your choice, e.g. (y - y.min()).dt.total_seconds()."
         )
     if kind != "numbers":
         raise ValueError(
-            f"The target of {who} must be numeric, but holds values such as {_first(values)}; "
+            f"The target of {caller} must be numeric, but holds values such as {_first(values)}; "
             "use a classifier, or convert the target, e.g. with pd.to_numeric."
         )
     try:
@@ -176,11 +176,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     return weights
 
 
-def check_target(y: Any, n_rows: int, who: str = "tabsym") -> NDArray[Any]:
+def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
     """Check a target of any kind: (n_rows,) values, none missing or infinite, or a `ValueError`."""
     if y is None:
         raise ValueError(
-            f"{who} requires y to be passed, but the target y is None; pass the target as the second argument."
+            f"{caller} requires y to be passed, but the target y is None; pass the target as the second argument."
         )
     series = nw.from_native(y, pass_through=True, allow_series=True)
     if isinstance(series, nw.DataFrame):
@@ -188,7 +188,7 @@ def check_target(y: Any, n_rows: int, who: str = "tabsym") -> NDArray[Any]:
     elif isinstance(series, nw.Series):
         y = _series_values(series)
     elif isinstance(y, pd.api.extensions.ExtensionArray):  # what a nullable column keeps, by itself
-        return check_target(pd.Series(y), n_rows, who)
+        return check_target(pd.Series(y), n_rows, caller)
     values = column_or_1d(y, warn=True)
     if len(values) != n_rows:
         raise ValueError(
@@ -285,7 +285,7 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
 
 
 def holds_classes(
-    values: NDArray[Any], target_type: str, who: str, name: str = "", *, few_are_classes: bool = False
+    values: NDArray[Any], target_type: str, caller: str, name: str = "", *, few_are_classes: bool = False
 ) -> bool:
     """Whether a checked target (n,) holds classes, by `target_type`.
 
@@ -309,7 +309,7 @@ def holds_classes(
         decided, other = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
         shown = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"
         warn_user(
-            f"{who} takes the {n_distinct} whole numbers of the target, {values.min():g} to {values.max():g}, for "
+            f"{caller} takes the {n_distinct} whole numbers of the target, {values.min():g} to {values.max():g}, for "
             f"{shown}; give target_type={other!r} if they are not, or target_type={decided!r} if they are."
         )
     return kind == "classes"
@@ -321,7 +321,7 @@ def name_of_target(y: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def split_target(X: Any, y: Any, who: str = "tabsym") -> tuple[Any, Any]:
+def split_target(X: Any, y: Any, caller: str = "tabsym") -> tuple[Any, Any]:
     """The features and the target, where `y` is the name of a column of `X`; else both as they are.
 
     A lazy frame is collected once, so that features and target are of the same rows in the same order: two collects
@@ -341,7 +341,7 @@ def split_target(X: Any, y: Any, who: str = "tabsym") -> tuple[Any, Any]:
     """
     if not isinstance(y, str):
         if y is not None and _is_lazy(y):
-            raise TypeError(f"y is lazy ({type(y).__name__}); name its column instead: {who}().fit(table, 'NAME').")
+            raise TypeError(f"y is lazy ({type(y).__name__}); name its column instead: {caller}().fit(table, 'NAME').")
         return X, y
     if is_stream(X):
         return X, y

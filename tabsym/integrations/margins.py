@@ -193,17 +193,19 @@ class MarginAdapter(ABC):
 
     def refuse_without_sums(self, booster: Any) -> None:
         """A `ValueError` for an estimator whose trees would not add up to a margin, or that asks for none."""
-        who, params = type(booster).__name__, booster.get_params()
+        caller, params = type(booster).__name__, booster.get_params()
         for name in self.kind_names:
             why = self.kinds_without_sums.get(str(params.get(name)))
             if why is not None:
-                raise ValueError(f"{who}({name}={params[name]!r}) {why}, and can't start from margins; leave it out.")
+                raise ValueError(
+                    f"{caller}({name}={params[name]!r}) {why}, and can't start from margins; leave it out."
+                )
         try:
             n_rounds = self.n_rounds(booster)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{who} asks for rounds that are no number ({error}); use a whole one.") from error
+            raise ValueError(f"{caller} asks for rounds that are no number ({error}); use a whole one.") from error
         if n_rounds < 1:
-            raise ValueError(f"{who} asks for {n_rounds} rounds, which make no trees; use at least 1.")
+            raise ValueError(f"{caller} asks for {n_rounds} rounds, which make no trees; use at least 1.")
 
     def _by_one_name(self, booster: Any) -> Any:
         """The booster, or a clone that calls its objective by the library's first name for it."""

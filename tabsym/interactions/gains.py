@@ -199,7 +199,7 @@ class Weighed:
         return self.work.steps[:, : self.n_cells]
 
 
-class Evidence:
+class HeldOutGains:
     """The rows that interactions are evaluated on, under models each of which was trained without one fold.
 
     Parameters

@@ -24,8 +24,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.stats import norm
 
-from tabsym.codes.threads import in_threads
-from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted, Weighed
+from tabsym.categories.threads import in_threads
+from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
 
 FEW_STRAYS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction
@@ -158,19 +158,19 @@ class _Taken:
 
 
 def choose_crosses(
-    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None = None
+    columns: Sequence[CodeColumn], held_out: HeldOutGains, options: AutoInteractions, n_jobs: int | None = None
 ) -> list[Chosen]:
-    """The interactions to add, in the order they were found; `evidence`, trained before, is updated by them.
+    """The interactions to add, in the order they were found; `held_out`, trained before, is updated by them.
 
     Parameters
     ----------
     columns : the columns that may interact
-    evidence : Evidence
+    held_out : HeldOutGains
     options : AutoInteractions
     n_jobs : int or None
         Threads; the result is the same for any number.
     """
-    search = _Search(columns, evidence, options, n_jobs)
+    search = _Search(columns, held_out, options, n_jobs)
     for round_ in range(1, options.rounds + 1):
         before = len(search.chosen)
         search.take(search.pairs(), round_)
@@ -189,10 +189,10 @@ class _Search:
     """
 
     def __init__(
-        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None
+        self, columns: Sequence[CodeColumn], held_out: HeldOutGains, options: AutoInteractions, n_jobs: int | None
     ) -> None:
-        self.evidence, self.options = evidence, options
-        self.n_jobs = n_jobs if len(evidence.fold) >= THREADED_ROWS else 1
+        self.held_out, self.options = held_out, options
+        self.n_jobs = n_jobs if len(held_out.fold) >= THREADED_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
         self._sorted = _without_doubles(column for column in columns if column.size > 1)
@@ -213,8 +213,8 @@ class _Search:
 
     def _glance(self, candidate: _Candidate) -> float:
         """The gain of a candidate on a sample, in standard errors."""
-        one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
-        self.evidence.drop(one)
+        one = self.held_out.weigh(candidate.left, candidate.right, thinned=True)
+        self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 
     def triples(self) -> list[_Candidate]:
@@ -242,7 +242,7 @@ class _Search:
                 n_done += 1
                 if self._is_evident(candidate, one) and self._take(candidate, one, round_):
                     break
-                self.evidence.drop(one)
+                self.held_out.drop(one)
             candidates = candidates[n_done:]
 
     def _errors_of(self, candidates: list[_Candidate]) -> float:
@@ -259,11 +259,11 @@ class _Search:
     def _weighed_errors(self, candidate: _Candidate) -> float:
         """The gain of a candidate on all rows, in standard errors, before any is chosen."""
         one = self._weigh(candidate)
-        self.evidence.drop(one)
+        self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 
     def _weigh(self, candidate: _Candidate) -> Weighed:
-        return self.evidence.weigh(candidate.left, candidate.right)
+        return self.held_out.weigh(candidate.left, candidate.right)
 
     def _least(self, candidate: _Candidate) -> float:
         """The least gain of a candidate, however significant."""
@@ -285,7 +285,7 @@ class _Search:
             return False
         names = sorted((self.columns[index].name for index in candidate.indices), key=self._rank.__getitem__)
         self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size))
-        self.evidence.add(one)
+        self.held_out.add(one)
         self._taken[candidate.indices] = _Taken(cells, one.gain)
         return True
 

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.table import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
-from tabsym.table.frames import take_rows
+from tabsym.frame import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
+from tabsym.frame.frames import take_rows
 
 Floats = NDArray[np.float64]
 
@@ -195,7 +195,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         if folds < 2:
             raise ValueError(f"folds={folds!r} is not possible; use at least 2.")
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         if column not in table.names:
             raise ValueError(f"There is no column {column!r}; there are {', '.join(map(repr, table.names))}.")
         target = check_target(y, len(table), type(self).__name__)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from tabsym.encoders import TIWSEncoder
+from tabsym.frame import match_features, read_table
 from tabsym.jitter.donors import Donors, Mixture, Tile
 from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
 from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
-from tabsym.table import match_features, read_table
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.donors import DonorRule
 
@@ -118,9 +118,9 @@ class Batch:
     most: int
 
     @classmethod
-    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], who: str) -> Batch:
+    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], caller: str) -> Batch:
         """Find unknown values of the columns to treat, and their donors."""
-        table = match_features(encoder, read_table(X, who=who, allow_empty=True))
+        table = match_features(encoder, read_table(X, caller=caller, allow_empty=True))
         found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in found}
         known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from tabsym.codes import UNSEEN
+from tabsym.categories import UNSEEN
 from tabsym.encoders import TIWSEncoder
-from tabsym.jitter.donors import TILE
-from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
-from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
-from tabsym.table import (
+from tabsym.frame import (
     Table,
     check_classes,
     check_regression_target,
@@ -25,6 +22,9 @@ from tabsym.table import (
     match_features,
     read_table,
 )
+from tabsym.jitter.donors import TILE
+from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
 from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
@@ -43,7 +43,7 @@ class Losses:
     target: NDArray[Any]
 
     @classmethod
-    def check(cls, loss: str | None, y: Any, n_rows: int, classes: NDArray[Any] | None, who: str) -> Losses:
+    def check(cls, loss: str | None, y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Losses:
         """The loss of a task (`classes`: those of a classifier), or a `ValueError` that says what there is."""
         possible = ("log_loss",) if classes is not None else ("squared_error", "poisson")
         name = possible[0] if loss is None else loss
@@ -52,8 +52,8 @@ class Losses:
             raise ValueError(f"loss={loss!r} is not known for {kind}; use {' or '.join(map(repr, possible))}.")
         if classes is not None:
             remedy = "leave its rows out, or fit the model on all classes"
-            return cls(name, check_classes(y, n_rows, classes=classes, who=who, remedy=remedy).codes)
-        target = check_regression_target(y, n_rows, who=who)
+            return cls(name, check_classes(y, n_rows, classes=classes, caller=caller, remedy=remedy).codes)
+        target = check_regression_target(y, n_rows, caller=caller)
         if name == "poisson" and (target < 0).any():
             raise ValueError("loss='poisson' needs a target without negative values; use 'squared_error'.")
         return cls(name, target)
@@ -230,7 +230,7 @@ def _error(difference: Floats, group: Places, weight: Floats) -> float:
 
 
 def calibrated(
-    who: str, model: Any, encoder: TIWSEncoder, names: list[str], average: str,
+    caller: str, model: Any, encoder: TIWSEncoder, names: list[str], average: str,
     data: tuple[Any, Any, Any], loss: str | None, n_rows: int, random_state: Any,
 ) -> dict[str, Calibration]:  # fmt: skip
     """What is found for each column; `data`: table, target and weights."""
@@ -238,11 +238,11 @@ def calibrated(
     if not isinstance(n_rows, (int, np.integer)) or isinstance(n_rows, bool) or n_rows < 1:
         raise ValueError(f"n_rows={n_rows!r} is not possible; use a count of 1 or more.")
     check_same_rows(X, y=y, sample_weight=sample_weight)
-    table = match_features(encoder, read_table(X, who=who))
+    table = match_features(encoder, read_table(X, caller=caller))
     weight = check_weights(sample_weight, len(table))
     weight = np.ones(len(table)) if weight is None else weight
     classes = np.asarray(model.classes_) if is_classifier(model) else None
-    losses = Losses.check(loss, y, len(table), classes, who)
+    losses = Losses.check(loss, y, len(table), classes, caller)
     codes = dict(zip(table.names, codes_of(table, encoder.counts_.words), strict=True))
     usable = weight > 0
     for name in encoder.columns_:

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
+from tabsym.frame import match_features, plain_labels, read_table
 from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.donors import kept_donors
 from tabsym.jitter.wrapped import is_fitted, road_of
-from tabsym.table import match_features, plain_labels, read_table
 
 AVERAGES = ("probability", "raw")
 
@@ -224,7 +224,7 @@ class JitterPredictor(BaseEstimator):
         labels = ["category", "donor", "weight", "rows"]
         if treated[column].used != "jitter":
             return pd.DataFrame([], columns=labels)
-        table = match_features(encoder, read_table(X, who=type(self).__name__, allow_empty=True))
+        table = match_features(encoder, read_table(X, caller=type(self).__name__, allow_empty=True))
         fitted, found = encoder.columns_[column].fitted, encoder.unseen_rows(table, column)
         records = []
         weights = fitted.weights(found.unseen, rule=treated[column].rule)

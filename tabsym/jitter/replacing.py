@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table import Column, Table, library_of_frame, restored, type_of
+from tabsym.frame import Column, Table, library_of_frame, restored, type_of
 
 Places = NDArray[np.integer]
 

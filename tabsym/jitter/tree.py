@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import encode_column
+from tabsym.categories import encode_column
 from tabsym.encoders import TIWSEncoder
+from tabsym.frame import Column, Measure, Table, symbolic_columns
 from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
-from tabsym.table import Column, Measure, Table, symbolic_columns
 from tabsym.tiws.column import FittedColumn, UnseenRows
 from tabsym.tiws.counts import Symbols
 

@@ -11,11 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
-from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
-from tabsym.models.docs import fill_in
-from tabsym.models.targets import LabelClassifier
-from tabsym.table import (
+from tabsym.frame import (
     Table,
     check_classes,
     check_regression_target,
@@ -27,6 +23,10 @@ from tabsym.table import (
     remember_features,
     split_target,
 )
+from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
+from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
+from tabsym.models.docs import fill_in
+from tabsym.models.targets import LabelClassifier
 
 TREE_PARAMETERS = """\
 max_depth : int or None, default None
@@ -108,7 +108,7 @@ class JitterTree(BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
         check_words(self, self._criteria)
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
 
     def _fit(self, table: Table, y: Floats, weight: Floats | None, n_classes: int) -> None:
@@ -148,7 +148,7 @@ class JitterTree(BaseEstimator):
     def _read_as_fitted(self, X: Any) -> Table:
         check_is_fitted(self, "tree_")
         check_same_rows(X)
-        return match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
+        return match_features(self, read_table(X, caller=type(self).__name__, allow_empty=True))
 
     def _route(self, X: Any) -> tuple[Floats, NDArray[np.int64]]:
         """Values (n, K) and leaves (n,)."""
@@ -350,10 +350,10 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         """
         X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)
-        who = type(self).__name__
-        values = check_target(y, len(table), who)
+        caller = type(self).__name__
+        values = check_target(y, len(table), caller)
         only = pd.unique(values)  # one class alone is no mistake here: ensembles draw such samples
-        target = check_classes(y, len(table), classes=only if len(only) == 1 else None, who=who)
+        target = check_classes(y, len(table), classes=only if len(only) == 1 else None, caller=caller)
         self._fit(table, target.codes.astype(np.float64), weight, len(target.classes))
         self.classes_ = target.classes
         self.n_classes_ = len(target.classes)
@@ -462,7 +462,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         """
         X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)
-        self._fit(table, check_regression_target(y, len(table), who=type(self).__name__), weight, 0)
+        self._fit(table, check_regression_target(y, len(table), caller=type(self).__name__), weight, 0)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -9,11 +9,11 @@ from typing import ClassVar
 __all__ = ["Huber", "Quantile", "Tweedie"]
 
 
-def _check_between(who: str, name: str, value: object, low: float, high: float) -> None:
+def _check_between(caller: str, name: str, value: object, low: float, high: float) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not low < float(value) < high:  # type: ignore[arg-type]
         bounds = f"above {low:g}" + ("" if high == float("inf") else f" and below {high:g}")
-        raise ValueError(f"{who}({name}={value!r}) is not possible; use a number {bounds}.")
+        raise ValueError(f"{caller}({name}={value!r}) is not possible; use a number {bounds}.")
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.design.formula import ColumnRef
 from tabsym.design.plan import INTERCEPT, show
 from tabsym.design.polynomial import expand
-from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset
-from tabsym.models.config import Config
-from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
-from tabsym.models.fitting import Known, fit_model
-from tabsym.models.model import WideModel
-from tabsym.models.readable import Readable
-from tabsym.models.similar import Similar
-from tabsym.solvers.sgd.optimizers import Newton
-from tabsym.table import (
+from tabsym.frame import (
     Kind,
     Table,
     check_same_rows,
@@ -33,8 +24,17 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.table.meaning import code_columns
-from tabsym.table.read import FromRows, as_rows
+from tabsym.frame.meaning import code_columns
+from tabsym.frame.read import FromRows, as_rows
+from tabsym.losses.loss import Loss
+from tabsym.models.checks import check_offset
+from tabsym.models.config import Config
+from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
+from tabsym.models.fitting import Precomputed, fit_model
+from tabsym.models.model import WideModel
+from tabsym.models.readable import Readable
+from tabsym.models.similar import Similar
+from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -61,9 +61,9 @@ class WideBase(Readable, BaseEstimator):
 
     def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> GivenRows:
         """The columns that the model uses, the target, weights and offset, all validated but the target."""
-        X, y = split_target(X, y, config.who)
+        X, y = split_target(X, y, config.caller)
         check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
-        table = read_table(X, who=config.who)
+        table = read_table(X, caller=config.caller)
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
             instead = (
@@ -73,7 +73,7 @@ class WideBase(Readable, BaseEstimator):
         self._warn_of_codes(config, table, y)
         self._warn_of_fixed_terms(config)
         given, y, weight = read_rows(
-            config.who, config.formula, table, y, sample_weight, None if column is None else column.name
+            config.caller, config.formula, table, y, sample_weight, None if column is None else column.name
         )
         if column is None:
             return GivenRows(given, y, weight, offset, None, None)
@@ -91,8 +91,8 @@ class WideBase(Readable, BaseEstimator):
                 f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
             )
             warn_user(
-                f"{what} whole numbers that look like codes, and {config.who} takes numbers for amounts; if they name "
-                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
+                f"{what} whole numbers that look like codes, and {config.caller} takes numbers for amounts; if they "
+                f"name things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
             )
 
     def _warn_of_fixed_terms(self, config: Config) -> None:
@@ -107,7 +107,7 @@ class WideBase(Readable, BaseEstimator):
                 remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
             else:
                 what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
-            warn_user(f"The formula of {config.who} adds {what}{remedy}.")
+            warn_user(f"The formula of {config.caller} adds {what}{remedy}.")
 
     def _has_log_link(self) -> bool:
         """Whether the loss has a log link, or is selected among losses with one."""
@@ -118,14 +118,14 @@ class WideBase(Readable, BaseEstimator):
         return check_random_state(self.random_state)
 
     def _fit(
-        self, config: Config, training: Training, loss: Loss, n_outputs: int, known: Known | None = None
+        self, config: Config, training: Training, loss: Loss, n_outputs: int, precomputed: Precomputed | None = None
     ) -> KeyboardInterrupt | None:
         """Fit from scratch on a validated table; fitted attributes are set last, all together.
 
         Returns the interrupt of training after its first iteration, if any, to be raised when all attributes are set.
         """
         rng = self._draws(config)
-        fitted = fit_model(config, training, loss, n_outputs, rng, known)
+        fitted = fit_model(config, training, loss, n_outputs, rng, precomputed)
         outcome = fitted.outcome
         similar = None
         if self.handle_unknown == "similar":
@@ -184,7 +184,7 @@ class WideBase(Readable, BaseEstimator):
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
         """The features of the fit from a table, validated, and the offset column (n,) or None."""
         check_is_fitted(self, "model_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        table = read_table(X, caller=type(self).__name__, allow_empty=True)
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
             column.split(table)  # raises the ValueError
@@ -229,7 +229,7 @@ class WideBase(Readable, BaseEstimator):
     @property
     def _has_formula(self) -> bool:
         """Whether the fitted model came from a formula, whatever the argument `formula` is now."""
-        return not any(block.name == INTERCEPT for block in self.model_.layout.blocks)
+        return not any(block.name == INTERCEPT for block in self.model_.spec.blocks)
 
     def _refuse_unseen(self, table: Table) -> None:
         found = self.model_.first_unseen(table)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import RawCodes
-from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.categories import RawCodes
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Rows
-from tabsym.design.sources import Coder, Rarity
+from tabsym.design.sources import Coder, CountEffect
 from tabsym.design.units import Moments, Units, find_units, users_units
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import Loss
@@ -36,94 +36,94 @@ NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
 
 @dataclass(frozen=True)
 class Coded:
-    """A training table coded by a layout, before conversion to the kernels' memory layout."""
+    """A training table coded by a spec, before conversion to the kernels' memory spec."""
 
     codes: Mapping[Read, Codes]
     numbers: Numbers
     training: Training
 
     def lay(self, model: WideModel, options: Options, rng: Rng, n_jobs: int | None) -> Rows:
-        """The rows in the kernels' memory layout, in the order of training."""
-        order = storage_order(len(self.training.y), len(model.layout.reads), options.shuffle, rng)
+        """The rows in the kernels' memory spec, in the order of training."""
+        order = storage_order(len(self.training.y), len(model.spec.reads), options.shuffle, rng)
         return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
 
 
 def blank_model(
     config: Config,
     columns: StateColumns,
-    layout: Layout,
+    spec: ModelSpec,
     training: Training,
     loss: Loss,
     n_outputs: int,
-    raws: dict[str, RawCodes],
+    column_codes: dict[str, RawCodes],
     rng: Rng,
 ) -> tuple[WideModel, Coded]:
-    """The model before training, its intercept 0, and the coded table; `raws`: cache of factorized columns."""
-    coder = layout.coder(training.table, config.n_jobs, raws)
-    layout, coded = code_table(config, layout, coder, training, n_outputs)
-    return blank_of(config, columns, layout, coded, loss, n_outputs, rng), coded
+    """The model before training, its intercept 0, and the coded table; `column_codes`: cache of factorized columns."""
+    coder = spec.coder(training.table, config.n_jobs, column_codes)
+    spec, coded = code_table(config, spec, coder, training, n_outputs)
+    return blank_of(config, columns, spec, coded, loss, n_outputs, rng), coded
 
 
 def code_table(
-    config: Config, layout: Layout, coder: Coder, training: Training, n_outputs: int
-) -> tuple[Layout, Coded]:
-    """The layout with the categories of the table of `coder`, and the coded table."""
-    layout, codes = layout.grow(coder)
-    if config.rarity:
-        layout, codes = without_common(layout, codes, len(training.y))
-    return layout, Coded(codes, coder.numbers, training.with_fixed(layout, coder.numbers, n_outputs))
+    config: Config, spec: ModelSpec, coder: Coder, training: Training, n_outputs: int
+) -> tuple[ModelSpec, Coded]:
+    """The spec with the categories of the table of `coder`, and the coded table."""
+    spec, codes = spec.grow(coder)
+    if config.count_effect:
+        spec, codes = without_common(spec, codes, len(training.y))
+    return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
 
 def blank_of(
-    config: Config, columns: StateColumns, layout: Layout, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
+    config: Config, columns: StateColumns, spec: ModelSpec, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
 ) -> WideModel:
     """The model before training, for a coded table."""
     training = coded.training
-    numerics = numeric_moments(layout, coded.numbers, len(training.y), training.weight)
+    numerics = numeric_moments(spec, coded.numbers, len(training.y), training.weight)
     target = target_moments(config, loss, training)
-    phi = starting_parameters(layout, coded.codes, n_outputs, rng)
+    phi = starting_parameters(spec, coded.codes, n_outputs, rng)
     return WideModel(
-        layout,
+        spec,
         with_spread(loss, training),
         n_outputs,
         theta=phi,
-        counts=np.zeros(layout.n_coefs, dtype=np.int64),
-        units=choose_units(config, layout, loss, target, numerics),
+        counts=np.zeros(spec.n_coefs, dtype=np.int64),
+        units=choose_units(config, spec, loss, target, numerics),
         columns=columns,
         state=columns.blank(phi.ravel()),
-        weights=np.zeros(layout.n_coefs),
+        weights=np.zeros(spec.n_coefs),
         target=target,
         numerics=numerics,
         unit_weight=1.0 if training.unit_weight is None else training.unit_weight,
     )
 
 
-def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:
+def without_common(spec: ModelSpec, codes: dict[Read, Codes], n_rows: int) -> tuple[ModelSpec, dict[Read, Codes]]:
     """Remove the count effects of frequent terms: with many rows per category, the count has little effect."""
     common = [
         index
-        for index, block in enumerate(layout.blocks)
+        for index, block in enumerate(spec.blocks)
         if block.source is not None
-        and isinstance(source := layout.sources[block.source], Rarity)
+        and isinstance(source := spec.sources[block.source], CountEffect)
         and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
     ]
-    kept = [index for index in range(len(layout.blocks)) if index not in common]
+    kept = [index for index in range(len(spec.blocks)) if index not in common]
     indices = {index: number for number, index in enumerate(kept)}
     lean = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
-    return layout.without(common), lean
+    return spec.without(common), lean
 
 
 def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
     """Set the initial coefficients: `coef_init` where given, and the optimal intercept given these."""
-    layout, k = model.layout, model.n_outputs
+    spec, k = model.spec, model.n_outputs
     phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
-    constant = None if layout.constant is None else layout.constant.factors[0].block
-    if constant is not None and constant not in given_blocks(layout, config.init):
+    constant = None if spec.constant is None else spec.constant.factors[0].block
+    if constant is not None and constant not in given_blocks(spec, config.init):
         offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
         start = offset if config.init is None else scores_of(model, rows, phi)
         weight = rows.weight if len(rows.weight) else None
-        phi[layout.coefs(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
-    return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(layout, phi))
+        phi[spec.coefs(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
+    return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(spec, phi))
 
 
 def target_moments(config: Config, loss: Loss, training: Training) -> Moments | None:
@@ -139,11 +139,11 @@ def target_moments(config: Config, loss: Loss, training: Training) -> Moments | 
 
 
 def choose_units(
-    config: Config, layout: Layout, loss: Loss, target: Moments | None, numerics: tuple[Moments, ...]
+    config: Config, spec: ModelSpec, loss: Loss, target: Moments | None, numerics: tuple[Moments, ...]
 ) -> Units:
     if not config.standardize:
-        return users_units(layout, numerics)
-    return find_units(layout, target, numerics, log_link=loss.log_link)
+        return users_units(spec, numerics)
+    return find_units(spec, target, numerics, log_link=loss.log_link)
 
 
 def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:

@@ -60,18 +60,18 @@ class Shift:
 def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mapping[str, Any]) -> dict[str, Shift]:
     """The intercept, and other scalars that the means of terms are in, from the means to the base categories."""
     added: dict[int, dict[int, float]] = {}
-    for mean in means_of(model.layout):
-        name = model.layout.blocks[mean.block].name
+    for mean in means_of(model.spec):
+        name = model.spec.blocks[mean.block].name
         if mean.home is not None and name in bases:
             frame = frames[name]
             at = _position(frame, bases[name], name, split_frame(frame, model.n_outputs))
-            coef = model.layout.coefs(mean.block).start + at
+            coef = model.spec.coefs(mean.block).start + at
             added.setdefault(mean.home, {})[coef] = mean.times
     found = {}
     for home, by in added.items():
-        scalar = model.layout.coefs(home).start
+        scalar = model.spec.coefs(home).start
         value = np.sum([times * model.theta[coef] for coef, times in by.items()], axis=0)
-        found[model.layout.blocks[home].name] = Shift(value, _deviation_of_sum(model, {scalar: 1.0} | by, scalar))
+        found[model.spec.blocks[home].name] = Shift(value, _deviation_of_sum(model, {scalar: 1.0} | by, scalar))
     return found
 
 
@@ -110,9 +110,9 @@ def _part(
 ) -> pd.DataFrame:
     """The rows of one term."""
     index = _index(model, name)
-    rank = 1 if index is None else model.layout.blocks[index].rank
+    rank = 1 if index is None else model.spec.blocks[index].rank
     split = split_frame(frame, rank * len(outputs))
-    is_scalar = index is None or model.layout.blocks[index].source is None
+    is_scalar = index is None or model.spec.blocks[index].source is None
     categories = [None if is_scalar else key for key in frame.index]
     is_factor = any(index in product.means for product in products_of(model))
     found = []
@@ -166,8 +166,8 @@ def _bases(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: in
     for name in base:
         frame_of(frames, name)
         index = _index(model, name)
-        source = None if index is None else model.layout.blocks[index].source
-        if source is None or isinstance(model.layout.sources[source], Flag):
+        source = None if index is None else model.spec.blocks[index].source
+        if source is None or isinstance(model.spec.sources[source], Flag):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
     return dict(base)
 
@@ -202,7 +202,7 @@ def shown_covariance(model: WideModel, index: int) -> TermCovariance | None:
 
 
 def _index(model: WideModel, term: str) -> int | None:
-    return next((index for index, block in enumerate(model.layout.blocks) if block.name == term), None)
+    return next((index for index, block in enumerate(model.spec.blocks) if block.name == term), None)
 
 
 def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
@@ -256,7 +256,7 @@ def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
 def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.DataFrame:
     """The frame of a term with values replaced by category."""
     index = _index(model, name)
-    width = model.n_outputs * (1 if index is None else model.layout.blocks[index].rank)
+    width = model.n_outputs * (1 if index is None else model.spec.blocks[index].rank)
     own = frame.iloc[:, :width].copy()
     if isinstance(value, (int, float, np.number)):
         if len(frame) > 1:

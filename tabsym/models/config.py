@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.design.formula import Formula, parse
-from tabsym.design.layout import Layout
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.polynomial import Monomial, expand
 from tabsym.interactions.search import FOR_EVIDENCE, FOR_MANY_ROWS, MANY_ROWS, AutoInteractions
 from tabsym.losses.loss import Loss
@@ -51,7 +51,7 @@ class Config:
     (`cols`). `numeric`: for columns that `numeric_of` does not name.
     """
 
-    who: str
+    caller: str
     formula: Formula | None
     cols: Any
     interactions: int | AutoInteractions | Named
@@ -61,7 +61,7 @@ class Config:
     verbose: int
     n_jobs: int | None
     numeric_of: Mapping[str, str] = field(default_factory=dict)
-    rarity: bool = False
+    count_effect: bool = False
     by_evidence: bool = False
     monotonic: Mapping[Any, int] | tuple[int, ...] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -156,7 +156,7 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         monotonic=monotonic,
         fixed=check_fixed(e.fixed),
         optimizer=newton,
-        rarity=check_flag("count_effect", e.count_effect),
+        count_effect=check_flag("count_effect", e.count_effect),
         by_evidence=not is_number,
         l2=alpha if isinstance(alpha, float) else 0.0,
     )
@@ -204,7 +204,7 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
         _refuse_beside_formula(e)
         interactions = 1
     return {
-        "who": type(e).__name__,
+        "caller": type(e).__name__,
         "formula": formula,
         "cols": cols,
         "interactions": interactions,
@@ -282,14 +282,12 @@ TRIES = 12
 """Maximum number of reductions of an automatic learning rate that diverges."""
 
 
-def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: bool = False) -> Options:
+def training_options(config: Config, spec: ModelSpec, n_rows: int, *, chosen: bool = False) -> Options:
     """The options of `fit`; `chosen`: whether interactions were selected."""
-    options = _options(config, layout)
-    is_usual = is_known_to_do(options, layout) and config.schedule == "constant"
+    options = _options(config, spec)
+    is_usual = is_known_to_do(options, spec) and config.schedule == "constant"
     by_count = (
-        is_usual
-        and not _stops_itself(config)
-        and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, layout)
+        is_usual and not _stops_itself(config) and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, spec)
     )
     if is_usual and (by_count or config.epochs is not None):  # as in benchmarks/defaults.py
         options = replace(options, cooling=0.0)
@@ -312,9 +310,9 @@ def _refuse_patience(config: Config) -> None:
         )
 
 
-def piece_options(config: Config, layout: Layout) -> Options:
+def piece_options(config: Config, spec: ModelSpec) -> Options:
     """The options of `partial_fit`: one epoch, at one learning rate."""
-    return replace(_options(config, layout), epochs=1).for_piece()
+    return replace(_options(config, spec), epochs=1).for_piece()
 
 
 def auto_epochs(n_rows: int) -> int:
@@ -326,10 +324,10 @@ def _stops_itself(config: Config) -> bool:
     return config.early_stopping or config.tol is not None
 
 
-def _options(config: Config, layout: Layout) -> Options:
+def _options(config: Config, spec: ModelSpec) -> Options:
     assert not isinstance(config.optimizer, Newton), "solved, not trained"
     automatic = config.learning_rate is None
-    rate = rule_of_thumb(config.optimizer, layout) if config.learning_rate is None else config.learning_rate
+    rate = rule_of_thumb(config.optimizer, spec) if config.learning_rate is None else config.learning_rate
     return Options(
         optimizer=config.optimizer,
         learning_rate=rate,

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import count_codes
+from tabsym.categories import count_codes
 from tabsym.design.formula import Formula
-from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.plan import used_columns
 from tabsym.design.program import Rows
 from tabsym.design.rows import Order, fixed_score, lay_rows
 from tabsym.design.units import Moments
+from tabsym.frame import Table, check_weights, relative_weights
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import check_offset
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry
-from tabsym.table import Table, check_weights, relative_weights
 
 Floats = NDArray[np.float64]
 
@@ -134,9 +134,9 @@ class Training:
         offset = None if self.offset is None else self.offset[rows]
         return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
 
-    def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
+    def with_fixed(self, spec: ModelSpec, numbers: Numbers, n_outputs: int) -> Training:
         """Add the formula terms without coefficients to the offset."""
-        fixed = fixed_score(layout, numbers, len(self.y))
+        fixed = fixed_score(spec, numbers, len(self.y))
         if not len(fixed):
             return self
         own = np.repeat(fixed[:, None], n_outputs, axis=1)
@@ -166,7 +166,7 @@ class GivenRows:
 
 
 def read_rows(
-    who: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
+    caller: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
 ) -> tuple[Table, Any, Any]:
     """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 
@@ -216,10 +216,10 @@ def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
     return float(np.average(values[order], weights=np.diff(inside, prepend=0.25)))
 
 
-def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
+def numeric_moments(spec: ModelSpec, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
     """Moments of the numeric factors; a `ValueError` names a factor whose square overflows."""
     found = []
-    for numeric in layout.numerics:
+    for numeric in spec.numerics:
         values = np.broadcast_to(numeric.values(numbers), (n_rows,))
         large = np.abs(values) > LARGEST
         if large.any():
@@ -251,7 +251,7 @@ def lay_training(
     Weights are relative to the model's `unit_weight`.
     """
     units = model.units
-    rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
+    rows = lay_rows(model.spec, model.program, units, codes, numbers, len(training.y), order, n_jobs)
     y, empty = training.y, np.empty(0)
     if model.loss.log_link:
         y = y / np.exp(units.centre)
@@ -266,21 +266,21 @@ def lay_training(
     return rows._replace(y=y, weight=weight, offset=empty if offset is None else np.ascontiguousarray(offset).ravel())
 
 
-def rows_by_entry(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
+def rows_by_entry(codes: NDArray[np.int32], spec: ModelSpec) -> NDArray[np.int64]:
     """Number of rows that use each coefficient (coefficients,); a row counts once per coefficient."""
-    if len(layout.reads) == len({read.block for read in layout.reads}):
-        return count_codes(codes, layout.n_coefs)
-    return weight_by_entry(codes, np.empty(0), layout).astype(np.int64)
+    if len(spec.reads) == len({read.block for read in spec.reads}):
+        return count_codes(codes, spec.n_coefs)
+    return weight_by_entry(codes, np.empty(0), spec).astype(np.int64)
 
 
-def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) -> Floats:
+def weight_by_entry(codes: NDArray[np.int32], weight: Floats, spec: ModelSpec) -> Floats:
     """Total weight of the rows that use each coefficient (coefficients,)."""
-    total = np.zeros(layout.n_coefs)
-    sum_by_entry(codes, weight, np.full(layout.n_coefs, -1, dtype=np.int64), total)
+    total = np.zeros(spec.n_coefs)
+    sum_by_entry(codes, weight, np.full(spec.n_coefs, -1, dtype=np.int64), total)
     return total
 
 
-def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> Floats:
+def mean_weights(spec: ModelSpec, weights: Floats, counts: NDArray[np.int64]) -> Floats:
     """The mean weight of the rows of each coefficient (coefficients,), 1 where there are none.
 
     A weighted batch under GSE divides by (rows in the batch) * (mean weight of the category's rows). Over all rows that
@@ -288,8 +288,8 @@ def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> 
     batch itself would cancel.
     """
     mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
-    for index, block in enumerate(layout.blocks):
+    for index, block in enumerate(spec.blocks):
         if block.rank > 1:  # codes index the first component of a vector
-            own = layout.coefs(index)
+            own = spec.coefs(index)
             mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
     return mean

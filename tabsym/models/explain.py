@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Factor, Layout, Term
+from tabsym.design.model_spec import Factor, ModelSpec, Term
 from tabsym.design.plan import show
-from tabsym.design.sources import Rarity
+from tabsym.design.sources import CountEffect
+from tabsym.frame import Table
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import describe_directions
 from tabsym.models.tables import Split, split_frame
-from tabsym.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -27,19 +27,19 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     the same category. Dropped terms, which contribute 0, are left out. The effect of a category's count is part of that
     of the category.
     """
-    layout = model.layout
+    spec = model.spec
     dropped = switched_off(model)
-    off = {index for index, block in enumerate(layout.blocks) if block.name in dropped}
-    indices = {id(term): index for index, term in enumerate(layout.learned)}
-    numbers = layout.numbers(table)
-    codes = layout.code(model.coder(table, n_jobs))
+    off = {index for index, block in enumerate(spec.blocks) if block.name in dropped}
+    indices = {id(term): index for index, term in enumerate(spec.learned)}
+    numbers = spec.numbers(table)
+    codes = spec.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
 
     def add(term: Term, value: Floats) -> None:
-        name = _counted(layout, term) or term_name(layout, term)
+        name = _counted(spec, term) or term_name(spec, term)
         found[name] = found[name] + value if name in found else value
 
-    for term in layout.terms:
+    for term in spec.terms:
         if any(factor.block in off for factor in term.factors):
             continue
         value: Floats = np.full((len(table), model.n_outputs), term.constant)
@@ -49,9 +49,9 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
             add(term, value)
             continue
         mean = model.numerics[term.numeric].mean
-        own = np.broadcast_to(layout.numerics[term.numeric].values(numbers), (len(table),))
+        own = np.broadcast_to(spec.numerics[term.numeric].values(numbers), (len(table),))
         own = np.where(np.isnan(own), mean, own)[:, None]
-        home = layout.homes.get(indices.get(id(term), -1))
+        home = spec.homes.get(indices.get(id(term), -1))
         if home is None:
             add(term, value * own)
         else:
@@ -77,13 +77,13 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
 
 def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
     """Variance of each term over the training rows, and its columns; None as in `variances_of_columns`."""
-    layout = model.layout
+    spec = model.spec
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
-    for term in layout.learned:
-        block = layout.blocks[term.factors[0].block]
-        if len(term.factors) > 1 or not layout.stands_alone(term) or block.rank > 1:
+    for term in spec.learned:
+        block = spec.blocks[term.factors[0].block]
+        if len(term.factors) > 1 or not spec.stands_alone(term) or block.rank > 1:
             return None
-        own = layout.coefs(term.factors[0].block)
+        own = spec.coefs(term.factors[0].block)
         theta = term.constant * model.theta[own]
         if term.numeric is None:
             columns: tuple[str, ...] = block.columns
@@ -94,45 +94,45 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
             size = float(np.mean(shares @ np.square(theta - shares @ theta)))
         elif block.source is None:
             moments = model.numerics[term.numeric]
-            columns = layout.numerics[term.numeric].columns
+            columns = spec.numerics[term.numeric].columns
             size = float(np.mean(np.square(theta))) * moments.squares / max(moments.weight, 1.0)
         else:  # slopes by category
             moments, shares = (
                 model.numerics[term.numeric],
                 model.weights[own] / max(float(model.weights[own].sum()), 1.0),
             )
-            columns = (*block.columns, *layout.numerics[term.numeric].columns)
+            columns = (*block.columns, *spec.numerics[term.numeric].columns)
             size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
         found[block.name] = size, columns
     return found
 
 
-def _counted(layout: Layout, term: Term) -> str | None:
+def _counted(spec: ModelSpec, term: Term) -> str | None:
     """The name of the term whose categories a count effect counts."""
-    source = layout.blocks[term.factors[0].block].source if term.factors else None
-    if source is None or not isinstance(counts := layout.sources[source], Rarity):
+    source = spec.blocks[term.factors[0].block].source if term.factors else None
+    if source is None or not isinstance(counts := spec.sources[source], CountEffect):
         return None
-    names = (block.name for block in layout.blocks if block.source == counts.of and block.columns == counts.columns)
+    names = (block.name for block in spec.blocks if block.source == counts.of and block.columns == counts.columns)
     return next(names, None)
 
 
-def term_name(layout: Layout, term: Term) -> str:
+def term_name(spec: ModelSpec, term: Term) -> str:
     """Display name of a term: the name of its block if no other term uses the block, else its factors."""
-    if len(term.factors) == 1 and layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1:
-        return layout.blocks[term.factors[0].block].name
+    if len(term.factors) == 1 and spec.stands_alone(term) and spec.blocks[term.factors[0].block].rank == 1:
+        return spec.blocks[term.factors[0].block].name
     words = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
     for factor in term.factors:
-        block = layout.blocks[factor.block]
+        block = spec.blocks[factor.block]
         component = f" {factor.component + 1}" if block.rank > 1 else ""
         words.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
     if term.numeric is not None:
-        words.append(layout.numerics[term.numeric].label)
+        words.append(spec.numerics[term.numeric].label)
     return " * ".join(words)
 
 
 def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger] | None, n_rows: int) -> Floats:
     """The value of a coefficient factor in each row (n, K)."""
-    block, own = model.layout.blocks[factor.block], model.layout.coefs(factor.block)
+    block, own = model.spec.blocks[factor.block], model.spec.coefs(factor.block)
     values = model.theta[own].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
     if codes is None:
         return np.broadcast_to(values, (n_rows, model.n_outputs))
@@ -153,9 +153,9 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     Dropped terms are named in one line.
     """
     units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
-    if not model.layout.is_additive:
+    if not model.spec.is_additive:
         units += "; factors of a product over their mean, times one scale"
-    lines = [heading, f"linear predictor = {score_text(model.layout)}", f"coefficients in {units}", ""]
+    lines = [heading, f"linear predictor = {score_text(model.spec)}", f"coefficients in {units}", ""]
     certain = model.certainty
     heads = "" if certain is None else f"{'median sd':>11}{'sd of term':>12}{'edf':>8}"
     lines.append(
@@ -165,21 +165,21 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     for index, (name, frame) in enumerate(tables.items()):
         if name in off:
             continue
-        is_block = index < len(model.layout.blocks)
-        split = split_frame(frame, model.n_outputs * (model.layout.blocks[index].rank if is_block else 1))
+        is_block = index < len(model.spec.blocks)
+        split = split_frame(frame, model.n_outputs * (model.spec.blocks[index].rank if is_block else 1))
         rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
         low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
         named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
-            held = "fixed" if model.layout.blocks[index].fixed else _deviation(model.entry_variance(index))
+            held = "fixed" if model.spec.blocks[index].fixed else _deviation(model.entry_variance(index))
             known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     shares = variances_of_terms(model)
     if shares:
         lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
-    if directions := describe_directions(model.layout):
+    if directions := describe_directions(model.spec):
         lines.append(directions)
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
@@ -198,7 +198,7 @@ def switched_off(model: WideModel) -> list[str]:
     """The dropped terms, whose variance component is estimated as 0."""
     if model.certainty is None:
         return []
-    blocks = zip(model.layout.blocks, model.certainty.variances, strict=True)
+    blocks = zip(model.spec.blocks, model.certainty.variances, strict=True)
     return [block.name for block, variance in blocks if variance == 0.0 and not block.fixed]
 
 
@@ -241,18 +241,18 @@ def describe_crosses(chosen: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def score_text(layout: Layout) -> str:
+def score_text(spec: ModelSpec) -> str:
     """The linear predictor as a formula."""
     products = []
-    for term in layout.terms:
+    for term in spec.terms:
         alone = term.constant == 1.0 and (term.factors or term.numeric is not None)
         factors = [] if alone else [f"{term.constant:g}"]
         for factor in term.factors:
-            block = layout.blocks[factor.block]
+            block = spec.blocks[factor.block]
             component = f" {factor.component + 1}" if block.rank > 1 else ""
             factors.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
         if term.numeric is not None:
-            factors += [show(node) for node in layout.numerics[term.numeric].nodes]
+            factors += [show(node) for node in spec.numerics[term.numeric].nodes]
         products.append(" * ".join(factors))
     return " + ".join(products)
 

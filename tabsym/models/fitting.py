@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import RawCodes
-from tabsym.codes.threads import one_blas_thread
-from tabsym.design.layout import Layout
+from tabsym.categories import RawCodes
+from tabsym.categories.threads import one_blas_thread
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows
 from tabsym.interactions.search import AutoInteractions, Chosen
 from tabsym.losses.constants import settled_shift
@@ -42,7 +42,7 @@ from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_
 from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import find_crosses
 from tabsym.models.model import WideModel
-from tabsym.models.planning import Cuts, columns_apart, plan_cuts, plan_layout
+from tabsym.models.planning import Cuts, build_spec, columns_apart, plan_cuts
 from tabsym.models.solving import solve
 from tabsym.models.start import grow_model, with_state
 from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
@@ -57,19 +57,19 @@ Rng = np.random.RandomState
 
 
 @dataclass(frozen=True)
-class Known:
+class Precomputed:
     """Precomputed bins and factorized columns of a training table, shared by several fits to it.
 
     Attributes
     ----------
     cuts : Cuts
         The bins of its numeric columns.
-    raws : dict of column -> RawCodes
+    column_codes : dict of column -> RawCodes
         Cache of the factorized columns.
     """
 
     cuts: Cuts
-    raws: dict[str, RawCodes]
+    column_codes: dict[str, RawCodes]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def fit_model(
     loss: Loss,
     n_outputs: int,
     rng: Rng,
-    known: Known | None = None,
+    precomputed: Precomputed | None = None,
 ) -> Fitted:
-    """Fit a model to all rows, from scratch; `known`: precomputed bins and columns of the rows of positive weight."""
+    """Fit a model to all rows, from scratch; `precomputed`: bins and columns of the rows of positive weight."""
     training = training.weighted_rows()
     if config.monotonic is not None and n_outputs > 1:
         raise ValueError(
@@ -99,32 +99,32 @@ def fit_model(
         )
     fixed = find_fixed(config, training, n_outputs)
     training = with_fixed_scores(training, fixed, n_outputs)
-    known = known or Known(plan_cuts(config, training, loss), {})
-    cuts, raws = known.cuts, known.raws  # columns are factorized once
+    precomputed = precomputed or Precomputed(plan_cuts(config, training, loss), {})
+    cuts, column_codes = precomputed.cuts, precomputed.column_codes  # columns are factorized once
     auto = config.crosses_for(loss, n_outputs, len(training.y))
     interactions: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
-        plain = plan_layout(config, training, 1, Cuts(cuts.coarse))
-        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
+        plain = build_spec(config, training, 1, Cuts(cuts.coarse))
+        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, column_codes, rng)
         names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
         interactions = [interaction.columns for interaction in chosen]
     if isinstance(config.optimizer, Newton):
-        layout = plan_layout(config, training, interactions, cuts)
-        coder = layout.coder(training.table, config.n_jobs, raws)
-        layout, coded = code_table(config, layout, coder, training, n_outputs)
+        spec = build_spec(config, training, interactions, cuts)
+        coder = spec.coder(training.table, config.n_jobs, column_codes)
+        spec, coded = code_table(config, spec, coder, training, n_outputs)
         show_progress(
             config.verbose,
-            f"{len(layout.blocks)} terms coded: {layout.n_coefs:,} coefficients, {len(training.y):,} rows",
+            f"{len(spec.blocks)} terms coded: {spec.n_coefs:,} coefficients, {len(training.y):,} rows",
         )
-        model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
+        model = blank_of(config, NO_MEMORY, spec, coded, loss, n_outputs, rng)
         model, outcome = solve(config, config.optimizer, model, coded, rng)
         return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
-    layout = plan_layout(config, training, interactions, cuts)
-    options = training_options(config, layout, len(training.y), chosen=bool(chosen))
-    model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
+    spec = build_spec(config, training, interactions, cuts)
+    options = training_options(config, spec, len(training.y), chosen=bool(chosen))
+    model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
     del coded  # free the memory before training
     model = begin(model, rows, config)
@@ -143,13 +143,13 @@ def continue_model(
     training = training.weighted_rows(None if model is None else model.unit_weight)
     if model is None:
         config.refuse_pieces()
-        layout = plan_layout(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
-        options = piece_options(config, layout)
-        model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, {}, rng)
+        spec = build_spec(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
+        options = piece_options(config, spec)
+        model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, {}, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)
         model = begin(model, rows, config)
     else:
-        options = piece_options(config, model.layout)
+        options = piece_options(config, model.spec)
         if loss.name != model.loss.name or (loss.code != HUBER and loss.parameter != model.loss.parameter):
             raise ValueError(
                 f"The model was started with loss={model.loss.public_name!r}, and goes on by it, not by "
@@ -172,23 +172,23 @@ def _identified(config: Config, model: WideModel) -> WideModel:
     """Move the means of terms to the intercept; not with an l1 penalty, whose zeros would be lost."""
     if config.l1 > 0.0:
         return model
-    none = np.zeros(len(model.layout.blocks), dtype=np.bool_)
+    none = np.zeros(len(model.spec.blocks), dtype=np.bool_)
     return identify(model, shares_of_means(model, by_category=none))
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
     """Extend the model by the categories of more rows, and update the standardization to all rows so far."""
     coder = model.coder(training.table, config.n_jobs)
-    layout, codes = model.layout.grow(coder)
+    spec, codes = model.spec.grow(coder)
     numbers = coder.numbers
-    training = training.with_fixed(layout, numbers, model.n_outputs)
-    more = numeric_moments(layout, numbers, len(training.y), training.weight)
+    training = training.with_fixed(spec, numbers, model.n_outputs)
+    more = numeric_moments(spec, numbers, len(training.y), training.weight)
     numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
     found = None if model.target is None else target_moments(config, model.loss, training)
     target = None if found is None or model.target is None else model.target + found
-    units = choose_units(config, layout, model.loss, target, numerics)
+    units = choose_units(config, spec, model.loss, target, numerics)
     model = replace(model, target=target, numerics=numerics)
-    model = grow_model(model, layout, units, codes, rng, model.n_steps if options.is_dense else 0)
+    model = grow_model(model, spec, units, codes, rng, model.n_steps if options.is_dense else 0)
     if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
         training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     return model, Coded(codes, numbers, training)
@@ -198,18 +198,18 @@ def _advance(
     model: WideModel, rows: Rows, options: Options, rng: Rng, split: Split, *, search: bool
 ) -> tuple[WideModel, Outcome]:
     """Train the model on rows; update its counts."""
-    layout, task = model.layout, task_of(model)
-    counts = rows_by_entry(rows.codes, layout)
-    weights = weight_by_entry(rows.codes, rows.weight, layout) if len(rows.weight) else counts.astype(np.float64)
+    spec, task = model.spec, task_of(model)
+    counts = rows_by_entry(rows.codes, spec)
+    weights = weight_by_entry(rows.codes, rows.weight, spec) if len(rows.weight) else counts.astype(np.float64)
     coef_weight = np.empty(0)
     if len(rows.weight):
-        coef_weight = np.ones(layout.n_coefs)
+        coef_weight = np.ones(spec.n_coefs)
         if not options.is_dense:  # relative to earlier rows; else the rows would cancel their own weight
             before = model.counts > 0
             totals = np.where(before, model.weights, weights), np.where(before, model.counts, counts)
-            coef_weight = mean_weights(layout, *totals)
+            coef_weight = mean_weights(spec, *totals)
     model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
-    if search and not is_known_to_do(options, layout):
+    if search and not is_known_to_do(options, spec):
         options = options.at_rate(search_rate(rows, split, coef_weight, model.state, task, options, rng))
     outcome = train(rows, coef_weight, model.state, task, options, rng, model.n_steps, split)
     return with_state(model, outcome.state, outcome.n_steps), outcome
@@ -220,7 +220,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
 
     Not where it raises the loss of held-out rows: the predictions of training rows may be overfitted.
     """
-    constant = model.layout.constant
+    constant = model.spec.constant
     if constant is None or not model.loss.canonical:
         return model
     shown = model.state[:, model.columns.shown]
@@ -231,7 +231,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
         task, judges = task_of(model), take_rows(rows, held_out, model.n_outputs)
         if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
             return model
-    first = model.layout.coefs(constant.factors[0].block).start * model.n_outputs
+    first = model.spec.coefs(constant.factors[0].block).start * model.n_outputs
     state = model.state.copy()
     for column in {0, model.columns.shown}:
         state[first : first + model.n_outputs, column] += shift
@@ -241,17 +241,15 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
 def _choose_crosses(
     config: Config,
     auto: AutoInteractions,
-    layout: Layout,
+    spec: ModelSpec,
     training: Training,
     loss: Loss,
     n_outputs: int,
-    raws: dict[str, RawCodes],
+    column_codes: dict[str, RawCodes],
     rng: Rng,
 ) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `raws`: cache of factorized columns."""
-    model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
+    """The interactions of ``interactions="auto"``; `column_codes`: cache of factorized columns."""
+    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     apart = columns_apart(config, training)
-    return find_crosses(
-        training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs, apart
-    )
+    return find_crosses(training_loss(model), n_outputs, model.spec, coded.codes, rows, auto, rng, config.n_jobs, apart)

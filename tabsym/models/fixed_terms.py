@@ -11,21 +11,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Categories, encode_column
-from tabsym.codes.coding import plain_symbols
+from tabsym.categories import UNSEEN, Categories, encode_column
+from tabsym.categories.coding import plain_symbols
 from tabsym.design.formula import ColumnRef
-from tabsym.design.layout import Block, Factor, Numeric, Term
+from tabsym.design.model_spec import Block, Factor, Numeric, Term
 from tabsym.design.plan import show
 from tabsym.design.polynomial import Monomial, expand
 from tabsym.design.sources import Bins, Symbols
 from tabsym.design.units import Moments
+from tabsym.frame import Column, Kind, Table
+from tabsym.frame.read import is_missing
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton.certainty import TermCovariance
-from tabsym.table import Column, Kind, Table
-from tabsym.table.read import is_missing
 
 Floats = NDArray[np.float64]
 
@@ -203,21 +203,21 @@ def _numbers(value: Any, name: str, n_outputs: int) -> Floats:
 
 def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideModel:
     """Append one fixed term to a fitted model."""
-    layout, units, k = model.layout, model.units, model.n_outputs
-    if term.name in [block.name for block in layout.blocks]:
+    spec, units, k = model.spec, model.units, model.n_outputs
+    if term.name in [block.name for block in spec.blocks]:
         raise ValueError(f"Two terms would be called {term.name!r}; rename the column.")
     codes, q = term.codes(training.table), len(term.values)
     is_slope = term.numeric is not None
     columns = () if is_slope else (term.column,)
-    block = Block(term.name, None if is_slope else len(layout.sources), columns, fixed=True)
-    numeric = len(layout.numerics) if is_slope else None
-    own = Term(term.constant, numeric, (Factor(len(layout.blocks), columns),))
-    layout = replace(
-        layout,
-        sources=layout.sources if term.source is None else (*layout.sources, term.source),
-        blocks=(*layout.blocks, block),
-        numerics=layout.numerics if term.numeric is None else (*layout.numerics, term.numeric),
-        terms=(*layout.terms, own),
+    block = Block(term.name, None if is_slope else len(spec.sources), columns, fixed=True)
+    numeric = len(spec.numerics) if is_slope else None
+    own = Term(term.constant, numeric, (Factor(len(spec.blocks), columns),))
+    spec = replace(
+        spec,
+        sources=spec.sources if term.source is None else (*spec.sources, term.source),
+        blocks=(*spec.blocks, block),
+        numerics=spec.numerics if term.numeric is None else (*spec.numerics, term.numeric),
+        terms=(*spec.terms, own),
     )
     size = units.scale / term.constant
     units = replace(units, sizes=np.append(units.sizes, size), constants=np.append(units.constants, 1.0))
@@ -243,7 +243,7 @@ def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideMod
         )
     return replace(
         model,
-        layout=layout,
+        spec=spec,
         units=units,
         numerics=numerics,
         theta=np.concatenate([model.theta, term.values]),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Layout, Term
+from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.plan import show
 from tabsym.design.sources import Flag
 from tabsym.design.units import Units
@@ -44,20 +44,20 @@ class Mean:
     times: float
 
 
-def means_of(layout: Layout) -> list[Mean]:
+def means_of(spec: ModelSpec) -> list[Mean]:
     """The blocks whose mean is not identified."""
     readers: dict[int, list[Term]] = {}
-    for term in layout.learned:
+    for term in spec.learned:
         for factor in term.factors:
             readers.setdefault(factor.block, []).append(term)
-    scalars = [term for term in layout.learned if layout.is_scalar(term) and layout.stands_alone(term)]
-    homes = {_multiplied_by(layout, term): term for term in scalars}
+    scalars = [term for term in spec.learned if spec.is_scalar(term) and spec.stands_alone(term)]
+    homes = {_multiplied_by(spec, term): term for term in scalars}
     found = []
-    for index, block in enumerate(layout.blocks):
+    for index, block in enumerate(spec.blocks):
         terms = readers.get(index, [])
         if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
             continue
-        numerics = {_multiplied_by(layout, term) for term in terms}
+        numerics = {_multiplied_by(spec, term) for term in terms}
         if len(numerics) > 1:
             continue
         total, home = sum(term.constant for term in terms), homes.get(numerics.pop())
@@ -68,9 +68,9 @@ def means_of(layout: Layout) -> list[Mean]:
     return found
 
 
-def _multiplied_by(layout: Layout, term: Term) -> tuple[str, ...]:
+def _multiplied_by(spec: ModelSpec, term: Term) -> tuple[str, ...]:
     """The numeric factors of a term, apart from its constant, as a comparable key."""
-    return () if term.numeric is None else tuple(sorted(map(show, layout.numerics[term.numeric].nodes)))
+    return () if term.numeric is None else tuple(sorted(map(show, spec.numerics[term.numeric].nodes)))
 
 
 def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
@@ -79,10 +79,10 @@ def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict
     `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
     found = {}
-    for mean in means_of(model.layout):
+    for mean in means_of(model.spec):
         if _is_missing_now_and_then(model, mean.block):
             continue
-        own = model.layout.coefs(mean.block)
+        own = model.spec.coefs(mean.block)
         shares = np.ones(own.stop - own.start) if by_category[mean.block] else model.weights[own]
         total = shares.sum()
         if total > 0.0:
@@ -92,38 +92,38 @@ def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict
 
 def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
     """Whether a block is the flag of a numeric column that is missing in some training rows only."""
-    layout = model.layout
-    source = layout.sources[layout.blocks[block].source or 0]
+    spec = model.spec
+    source = spec.sources[spec.blocks[block].source or 0]
     if not isinstance(source, Flag):
         return False
     return any(
         moments.weight > 0.0
-        for numeric, moments in zip(layout.numerics, model.numerics, strict=True)
+        for numeric, moments in zip(spec.numerics, model.numerics, strict=True)
         if source.column in numeric.columns
     )
 
 
-def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
+def move_means(spec: ModelSpec, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
     """Coefficients (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
 
     `kept`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
     under their prior, and the intercept is that of the population, as in mixed models.
     """
     moved = theta.copy()
-    _move_means(layout, moved, shares, kept)
+    _move_means(spec, moved, shares, kept)
     return moved
 
 
-def _move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> None:
+def _move_means(spec: ModelSpec, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> None:
     """The same in place."""
-    for mean in means_of(layout):
+    for mean in means_of(spec):
         if mean.block not in shares:
             continue
-        own = layout.coefs(mean.block)
+        own = spec.coefs(mean.block)
         level = shares[mean.block] @ theta[own]
         theta[own] -= level
         if mean.home is not None and mean.block not in kept:
-            theta[layout.coefs(mean.home)] += mean.times * level
+            theta[spec.coefs(mean.home)] += mean.times * level
 
 
 def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
@@ -131,25 +131,25 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
 
     With several classes coefficients are also centred over the classes, as softmax is invariant to a common shift.
     """
-    k, units, layout = model.n_outputs, model.units, model.layout
+    k, units, spec = model.n_outputs, model.units, model.spec
     state = model.state.copy()
     for column in {0, model.columns.shown}:
-        theta = units.to_user(layout, state[:, column].reshape(-1, k))
-        theta = move_means(layout, theta, shares)
+        theta = units.to_user(spec, state[:, column].reshape(-1, k))
+        theta = move_means(spec, theta, shares)
         if model.loss.code == MULTINOMIAL:
-            additive = _additive_entries(layout)
+            additive = _additive_entries(spec)
             theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
-        state[:, column] = units.to_training(layout, theta).ravel()
+        state[:, column] = units.to_training(spec, theta).ravel()
     return with_state(model, state, model.n_steps)
 
 
-def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
+def _additive_entries(spec: ModelSpec) -> NDArray[np.bool_]:
     """Mask (coefficients,) of the blocks that no term multiplies by another block."""
-    additive = np.ones(layout.n_coefs, dtype=np.bool_)
-    for term in layout.learned:
+    additive = np.ones(spec.n_coefs, dtype=np.bool_)
+    for term in spec.learned:
         if len(term.factors) > 1:
             for factor in term.factors:
-                additive[layout.coefs(factor.block)] = False
+                additive[spec.coefs(factor.block)] = False
     return additive
 
 
@@ -159,9 +159,9 @@ MAX_NUMBERS = 4_000_000
 """Maximum size of the matrix that maps training-scale to reported coefficients."""
 
 
-def is_mean_by_category(layout: Layout, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
+def is_mean_by_category(spec: ModelSpec, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
     """Whether the mean of each block (blocks,) weights categories equally: those with a ridge penalty."""
-    found = np.zeros(len(layout.blocks), dtype=np.bool_)
+    found = np.zeros(len(spec.blocks), dtype=np.bool_)
     for index, term in enumerate(terms):
         found[term.block] = term.prior is Prior.RIDGE and solver.precision[index] > 0.0
     return found
@@ -169,7 +169,7 @@ def is_mean_by_category(layout: Layout, terms: Sequence[SolverTerm], solver: Blo
 
 def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
     """The same for a formula, by the variances (blocks,) of its blocks, infinite for unpenalized ones."""
-    return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
+    return np.isfinite(variances) & np.array([block.source is not None for block in model.spec.blocks])
 
 
 def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares) -> Certainty:
@@ -184,10 +184,10 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     shares : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
     """
-    layout, solver, dispersion = model.layout, optimum.solver, optimum.evidence.pearson
+    spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
     terms = solver.terms
     active = [index for index in range(len(terms)) if not solver.dropped[index]]
-    by_category = is_mean_by_category(layout, terms, solver)
+    by_category = is_mean_by_category(spec, terms, solver)
     random = np.flatnonzero(by_category).tolist()
     held = {
         index: shares[terms[index].block]
@@ -195,7 +195,7 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
         if terms[index].block in shares and not by_category[terms[index].block]
     }
     found: dict[int, TermCovariance] = {}
-    n_numbers = layout.n_coefs * sum(terms[index].size for index in active)
+    n_numbers = spec.n_coefs * sum(terms[index].size for index in active)
     whole = whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
     sd = certainty.sd.copy()
     total_sd, joint = certainty.total_sd, _NO_JOINT
@@ -205,28 +205,28 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     elif active and model.n_outputs == 1:
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
-            found = _of_draws(layout, certainty.samples, shares, random)
+            found = _of_draws(spec, certainty.samples, shares, random)
         else:
             total_sd = np.full_like(sd, np.nan)
             found = _of_parts(model, parts, terms, shares, sd, total_sd, dispersion, random)
-    elif isinstance(optimum.evidence.posteriors, MulticlassPosteriors):
-        found = _of_classes(model, optimum.evidence.posteriors, active, dispersion)
+    elif isinstance(optimum.components.posteriors, MulticlassPosteriors):
+        found = _of_classes(model, optimum.components.posteriors, active, dispersion)
     for block, one in found.items() if whole is not None or model.n_outputs == 1 else ():
-        sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+        sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
-        sd[layout.coefs(terms[index].block)] = np.nan
+        sd[spec.coefs(terms[index].block)] = np.nan
         found.pop(terms[index].block, None)
-    covariances = tuple(found.get(block) for block in range(len(layout.blocks)))
+    covariances = tuple(found.get(block) for block in range(len(spec.blocks)))
     return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
 def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
-    layout, sd = model.layout, certainty.sd.copy()
+    spec, sd = model.spec, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    found, joint = _of_whole(model, range(len(layout.blocks)), whole, dispersion, shares, random)
+    found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, shares, random)
     for block, one in found.items():
-        sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+        sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
 
 
@@ -242,29 +242,29 @@ def _of_whole(
     random: Collection[int],
 ) -> tuple[dict[int, TermCovariance], dict[str, Any]]:
     """From the joint covariance of some blocks on the training scale; and `Certainty.joint` and `joint_index`."""
-    layout = model.layout
-    coefs = np.concatenate([np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks])
+    spec = model.spec
+    coefs = np.concatenate([np.arange(spec.coefs(block).start, spec.coefs(block).stop) for block in blocks])
     units = replace(model.units, centre=0.0)  # a shift has no variance
 
     def shown(rows: Floats, kept: Collection[int] = ()) -> Floats:
-        padded = np.zeros((layout.n_coefs, rows.shape[1]))
+        padded = np.zeros((spec.n_coefs, rows.shape[1]))
         padded[coefs] = rows
-        theta = units.to_user(layout, padded)
-        _move_means(layout, theta, shares, kept)
+        theta = units.to_user(spec, padded)
+        _move_means(spec, theta, shares, kept)
         return theta[coefs]
 
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [shown(dispersion * matrix, random) for matrix in whole.matrix]
-    homes = {mean.home for mean in means_of(layout)}
+    homes = {mean.home for mean in means_of(spec)}
     found, start = {}, 0
     for block in blocks:
-        at = slice(start, start + layout.sizes[block])
+        at = slice(start, start + spec.sizes[block])
         own = joint[:, at, at]
         if block in homes:
             own = np.array([shown(one[at].T, random)[at] for one in fixed])
         found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at])
-        start += layout.sizes[block]
-    index = np.full(layout.n_coefs, -1)
+        start += spec.sizes[block]
+    index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))
     return found, {"joint": joint, "joint_index": index}
 
@@ -273,7 +273,7 @@ def _of_classes(
     model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
 ) -> dict[int, TermCovariance]:
     """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
-    moved = {term.factors[0].block for term in model.layout.homes.values()}
+    moved = {term.factors[0].block for term in model.spec.homes.values()}
     found = {}
     for index in active:
         block = posteriors.solver.terms[index].block
@@ -283,12 +283,12 @@ def _of_classes(
     return found
 
 
-def _of_draws(layout: Layout, samples: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
+def _of_draws(spec: ModelSpec, samples: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
     """From posterior samples (coefficients, M) of the deviations from the optimum, on the original scale."""
-    shown = move_means(layout, samples, shares, random) / np.sqrt(samples.shape[1])
+    shown = move_means(spec, samples, shares, random) / np.sqrt(samples.shape[1])
     found = {}
-    for block in range(len(layout.blocks)):
-        own = shown[layout.coefs(block)]
+    for block in range(len(spec.blocks)):
+        own = shown[spec.coefs(block)]
         found[block] = TermCovariance(np.zeros((len(own), 1)), own[None])
     return found
 
@@ -306,12 +306,12 @@ def _of_parts(
     """Block by block; `sd` and `total_sd` (coefficients, 1) are set for the scalars that means and centring are moved
     to, `total_sd` with the means of random effects.
     """
-    layout, units = model.layout, model.units
+    spec, units = model.spec, model.units
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
     own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
     covariances, variance = parts(sizes, own_means)
-    moved = {term.factors[0].block for term in layout.homes.values()}
-    moved |= {mean.home for mean in means_of(layout) if mean.home is not None and mean.block in shares}
+    moved = {term.factors[0].block for term in spec.homes.values()}
+    moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in shares}
     place_of = {term.block: index for index, term in enumerate(terms)}
     found = {}
     for index, covariance in covariances.items():
@@ -321,13 +321,13 @@ def _of_parts(
         elif terms[index].size == 1:
             fixed = {one: share for one, share in shares.items() if one not in random}
             for means, into in ((fixed, sd), (shares, total_sd)):
-                by = _row_of_home(layout, units, means, block)
+                by = _row_of_home(spec, units, means, block)
                 total = variance({place_of[one]: by[one] for one in by if one in place_of})
-                into[layout.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
+                into[spec.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found
 
 
-def _row_of_home(layout: Layout, units: Units, shares: Shares, home: int) -> dict[int, Floats]:
+def _row_of_home(spec: ModelSpec, units: Units, shares: Shares, home: int) -> dict[int, Floats]:
     """Weights, by block, of the training-scale coefficients in a scalar that means and centring are moved to."""
     found: dict[int, Floats] = {home: np.ones(1) * units.sizes[home]}
 
@@ -335,13 +335,13 @@ def _row_of_home(layout: Layout, units: Units, shares: Shares, home: int) -> dic
         found[block] = found.get(block, 0.0) + by * units.sizes[block]
 
     def add_centring(of: int, by: Floats) -> None:
-        for index, term in layout.homes.items():
+        for index, term in spec.homes.items():
             if term.factors[0].block == of:
-                slope = layout.learned[index]
+                slope = spec.learned[index]
                 add(slope.factors[0].block, -by * slope.constant * units.means[slope.numeric] / term.constant)
 
     add_centring(home, np.ones(1))
-    for mean in means_of(layout):
+    for mean in means_of(spec):
         if mean.home == home and mean.block in shares:
             add(mean.block, mean.times * shares[mean.block])
             add_centring(mean.block, mean.times * shares[mean.block])

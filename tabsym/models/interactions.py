@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Layout, Read
+from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
 from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import Bins, Symbols
-from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted
+from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import LOSSES, Loss
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 def find_crosses(
     loss: Loss,
     n_outputs: int,
-    layout: Layout,
+    spec: ModelSpec,
     codes: Mapping[Read, NDArray[Any]],
     rows: Rows,
     options: AutoInteractions,
@@ -42,12 +42,12 @@ def find_crosses(
     in order of appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of
     its columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none.
     """
-    n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
+    n_rows, blocks, sizes = len(rows.y), spec.blocks, spec.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
     crossable = [
         block
         for block in columns
-        if isinstance(_source(layout, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
+        if isinstance(_source(spec, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
     ]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
@@ -66,9 +66,9 @@ def find_crosses(
     loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)
-    evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
-    evidence.fit_main_effects(list(columns.values()), sorted(np.ascontiguousarray(x.T), key=_checksum))
-    chosen = choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
+    held_out = HeldOutGains(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
+    held_out.fit_main_effects(list(columns.values()), sorted(np.ascontiguousarray(x.T), key=_checksum))
+    chosen = choose_crosses([columns[block] for block in crossable], held_out, options, n_jobs)
     return [replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__))) for one in chosen]
 
 
@@ -116,9 +116,9 @@ def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
     )
 
 
-def _source(layout: Layout, block: int) -> Any:
-    index = layout.blocks[block].source
-    return None if index is None else layout.sources[index]
+def _source(spec: ModelSpec, block: int) -> Any:
+    index = spec.blocks[block].source
+    return None if index is None else spec.sources[index]
 
 
 def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:

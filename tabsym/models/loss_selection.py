@@ -13,16 +13,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
-from tabsym.codes.threads import one_blas_thread
-from tabsym.design.layout import Layout
+from tabsym.categories.threads import one_blas_thread
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.begin import NO_MEMORY, blank_of, code_table
 from tabsym.models.config import Config
 from tabsym.models.data import Training
-from tabsym.models.fitting import Known
-from tabsym.models.planning import plan_cuts, plan_layout
+from tabsym.models.fitting import Precomputed
+from tabsym.models.planning import build_spec, plan_cuts
 from tabsym.models.solving import solve_parameters
 from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE
 
@@ -158,7 +158,7 @@ MIN_ROWS = 30
 @one_blas_thread()
 def choose_loss(
     config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
-) -> tuple[Loss, dict[str, float], Known]:
+) -> tuple[Loss, dict[str, float], Precomputed]:
     """The loss of the best held-out score, the scores, best first, and the precomputed bins and columns.
 
     Parameters
@@ -178,10 +178,12 @@ def choose_loss(
     possible = [name for name in losses if _fits(LOSSES[name], training.y)]
     if n_rows < MIN_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
-    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # all regression losses have the same bins
+    precomputed = Precomputed(
+        plan_cuts(config, training, losses["poisson"]), {}
+    )  # all regression losses have the same bins
     if len(possible) == 1:
-        return losses[possible[0]], {possible[0]: np.nan}, known
-    trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
+        return losses[possible[0]], {possible[0]: np.nan}, precomputed
+    trials = _trials(_rough(config, n_rows), training, order, precomputed, by, rng)
 
     def score(name: str) -> float:
         try:
@@ -198,7 +200,7 @@ def choose_loss(
     if found.get("poisson", -np.inf) > found.get("squared_error", -np.inf):
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
-    return losses[ranked[0]], {name: found[name] for name in ranked}, known
+    return losses[ranked[0]], {name: found[name] for name in ranked}, precomputed
 
 
 def _nearest(trial: _Trial, losses: dict[str, Loss]) -> str:
@@ -246,18 +248,23 @@ def _rough(config: Config, n_rows: int) -> Config:
 
 
 def _trials(
-    config: Config, training: Training, order: Places, known: Known, scoring: Scoring, rng: np.random.RandomState
+    config: Config,
+    training: Training,
+    order: Places,
+    precomputed: Precomputed,
+    scoring: Scoring,
+    rng: np.random.RandomState,
 ) -> list[_Trial]:
-    layout = plan_layout(config, training, config.interactions, known.cuts)  # type: ignore[arg-type]
-    coder = layout.coder(training.table, config.n_jobs, known.raws)
-    training.with_fixed(layout, coder.numbers, 1)  # errors give the row in the whole table
-    return [_Trial(config, training, split, scoring, rng, layout, coder) for split in _splits(order)]
+    spec = build_spec(config, training, config.interactions, precomputed.cuts)  # type: ignore[arg-type]
+    coder = spec.coder(training.table, config.n_jobs, precomputed.column_codes)
+    training.with_fixed(spec, coder.numbers, 1)  # errors give the row in the whole table
+    return [_Trial(config, training, split, scoring, rng, spec, coder) for split in _splits(order)]
 
 
 class _Trial:
     """Fits of several losses to the same training rows, scored on the same held-out rows.
 
-    The rows are coded once, from the columns of the whole table: `layout` has no categories yet; `coder` is that of
+    The rows are coded once, from the columns of the whole table: `spec` has no categories yet; `coder` is that of
     the whole table.
     """
 
@@ -268,14 +275,14 @@ class _Trial:
         split: tuple[Places, Places],
         scoring: Scoring,
         rng: np.random.RandomState,
-        layout: Layout,
+        spec: ModelSpec,
         coder: Coder,
     ) -> None:
         self.config, self.scoring, self.rng = config, scoring, rng
         self.predicted: dict[str, Floats] = {}  # predictions for the held-out rows, by loss
         seen, self.held_out = training.targets(split[0]), training.targets(split[1])
-        self._layout, self._coded = code_table(config, layout, coder.take(split[0]), seen, 1)
-        self._coder = coder.take(split[1], self._layout.sources)
+        self._spec, self._coded = code_table(config, spec, coder.take(split[0]), seen, 1)
+        self._coder = coder.take(split[1], self._spec.sources)
 
     def score(self, loss: Loss) -> float:
         """The score of a loss on the held-out rows; minus infinity where the fit diverges."""
@@ -293,7 +300,7 @@ class _Trial:
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""
-        blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
+        blank = blank_of(self.config, NO_MEMORY, self._spec, self._coded, loss, 1, rng)
         model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
         margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
         return margins if self.held_out.offset is None else margins + self.held_out.offset

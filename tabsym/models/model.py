@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN
-from tabsym.design.layout import Layout
+from tabsym.categories import UNSEEN
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Compiled, Program, Rows
 from tabsym.design.rows import fixed_score, lay_rows
 from tabsym.design.sources import Bins, Coder, Crossing, Symbols
 from tabsym.design.units import Moments, Units, users_units
+from tabsym.frame import Table
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.kernels_walk import share_apart
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.optimizers import StateColumns
-from tabsym.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class WideModel:
 
     Attributes
     ----------
-    layout : Layout
+    spec : ModelSpec
         Columns, categories, blocks and terms.
     loss : Loss
         With its parameter (huber's delta) on the scale of the target.
@@ -64,7 +64,7 @@ class WideModel:
         The posterior, after a fit by Newton's method.
     """
 
-    layout: Layout
+    spec: ModelSpec
     loss: Loss
     n_outputs: int
     theta: Floats
@@ -85,7 +85,7 @@ class WideModel:
     @cached_property
     def program(self) -> Compiled:
         """The compiled program on the training scale."""
-        return self.layout.compile(self.units.constants)
+        return self.spec.compile(self.units.constants)
 
     @cached_property
     def shown(self) -> dict[Any, Any]:
@@ -95,13 +95,13 @@ class WideModel:
     @cached_property
     def _user_program(self) -> tuple[Compiled, Units, Floats]:
         """The compiled program for prediction, the original scale, and the values for unknown categories (slots, K)."""
-        units = users_units(self.layout, self.numerics)
-        compiled = self.layout.compile(units.constants)
+        units = users_units(self.spec, self.numerics)
+        compiled = self.spec.compile(units.constants)
         return compiled, units, self._neutral_of_slots(compiled)
 
     def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
         """The encoder of a table for this model, and for others with the same sources."""
-        return self.layout.coder(table, n_jobs)
+        return self.spec.coder(table, n_jobs)
 
     def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
         """Linear predictors (n, K) of a table, without an offset."""
@@ -110,7 +110,7 @@ class WideModel:
     def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
         """Linear predictors (n_rows, K) of the table of `coder`, possibly of another model with the same sources."""
         out = np.empty((n_rows, self.n_outputs))
-        tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
+        tile = max(1, TILE_CODES // max(1, len(self.spec.reads)))
         if n_rows <= tile:
             self._score(coder, out, n_jobs)
         else:
@@ -118,7 +118,7 @@ class WideModel:
             for first in range(0, n_rows, tile):
                 part = slice(first, first + tile)
                 self._score(coder.rows(part), out[part], n_jobs)
-        fixed = fixed_score(self.layout, coder.numbers, n_rows)
+        fixed = fixed_score(self.spec, coder.numbers, n_rows)
         return out + fixed[:, None] if len(fixed) else out
 
     def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
@@ -133,7 +133,7 @@ class WideModel:
         compiled = self._user_program[0]
         neutral = np.zeros((len(compiled.program.columns), samples.shape[1]))
         spread = np.empty(len(table))
-        tile = max(1, TILE_CODES // (max(1, len(self.layout.reads)) + samples.shape[1]))
+        tile = max(1, TILE_CODES // (max(1, len(self.spec.reads)) + samples.shape[1]))
         for first in range(0, len(table), tile):
             part = slice(first, min(first + tile, len(table)))
             rows = coder.rows(part)
@@ -150,16 +150,16 @@ class WideModel:
         centred factor.
         """
         assert self.certainty is not None
-        layout, numerics = self.layout, self._user_program[0].numerics
-        total, codes = np.zeros(len(x)), layout.code(coder)
-        for index, term in enumerate(layout.learned):
+        spec, numerics = self.spec, self._user_program[0].numerics
+        total, codes = np.zeros(len(x)), spec.code(coder)
+        for index, term in enumerate(spec.learned):
             (factor,) = term.factors
-            source = layout.blocks[factor.block].source
-            if source is None or not isinstance(layout.sources[source], (Bins, Symbols, Crossing)):
+            source = spec.blocks[factor.block].source
+            if source is None or not isinstance(spec.sources[source], (Bins, Symbols, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
-                centre = self.units.means[term.numeric] if index in layout.homes else 0.0
+                centre = self.units.means[term.numeric] if index in spec.homes else 0.0
                 by *= x[:, numerics.index(term.numeric)] - centre
             unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
             total[unknown] += np.square(by[unknown]) * self.entry_variance(factor.block)
@@ -168,16 +168,16 @@ class WideModel:
     def entry_variance(self, block: int) -> float:
         """The prior variance of a coefficient of a block; for a random walk the marginal variance about its mean."""
         assert self.certainty is not None
-        own, variance = self.layout.blocks[block], float(self.certainty.variances[block])
+        own, variance = self.spec.blocks[block], float(self.certainty.variances[block])
         if not own.ordered or own.source is None:
             return variance
-        source = self.layout.sources[own.source]
+        source = self.spec.sources[own.source]
         return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether codes (n,) of a block have no coefficient, or one without information from training."""
         assert self.certainty is not None
-        untold = np.isinf(self.certainty.sd[self.layout.coefs(block), 0])
+        untold = np.isinf(self.certainty.sd[self.spec.coefs(block), 0])
         return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
@@ -187,7 +187,7 @@ class WideModel:
 
     def _lay(self, coder: Coder, n_rows: int, n_jobs: int | None) -> Rows:
         compiled, units, _ = self._user_program
-        return lay_rows(self.layout, compiled, units, self.layout.code(coder), coder.numbers, n_rows, None, n_jobs)
+        return lay_rows(self.spec, compiled, units, self.spec.code(coder), coder.numbers, n_rows, None, n_jobs)
 
     @property
     def predicting(self) -> tuple[Program, Floats]:
@@ -198,24 +198,24 @@ class WideModel:
     def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
         """The rows of a table for `predicting`, and the sum (n,) of the terms without coefficients."""
         coder = self.coder(table, n_jobs)
-        fixed = fixed_score(self.layout, coder.numbers, len(table))
+        fixed = fixed_score(self.spec, coder.numbers, len(table))
         return self._lay(coder, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
         """Column and row of the first category without a coefficient, or None."""
         coder = self.coder(table)
-        for read, codes in self.layout.code(coder).items():
-            source = self.layout.blocks[read.block].source
-            if source is not None and isinstance(self.layout.sources[source], Symbols) and (codes == UNSEEN).any():
+        for read, codes in self.spec.code(coder).items():
+            source = self.spec.blocks[read.block].source
+            if source is not None and isinstance(self.spec.sources[source], Symbols) and (codes == UNSEEN).any():
                 return read.columns[0], int(np.argmax(codes == UNSEEN))
         return None
 
     def neutral(self, index: int) -> Floats:
         """The value for unknown categories of a block (rank, K): 0, or the mean over training rows."""
-        block = self.layout.blocks[index]
+        block = self.spec.blocks[index]
         if not block.neutral_mean or block.source is None:
             return np.zeros((block.rank, self.n_outputs))
-        own = self.layout.coefs(index)
+        own = self.spec.coefs(index)
         weights = self.weights[own].reshape(-1, block.rank)[:, 0]
         if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
@@ -224,10 +224,10 @@ class WideModel:
 
     def _neutral_of_slots(self, compiled: Compiled) -> Floats:
         """The values for unknown categories (slots, K) in the order of a program's slots."""
-        layout, program = self.layout, compiled.program
+        spec, program = self.spec, compiled.program
         out = np.zeros((len(program.columns), self.n_outputs))
-        reads = [layout.reads[index] for index in compiled.reads]
-        averaged = {read.block for read in reads if layout.blocks[read.block].neutral_mean}
+        reads = [spec.reads[index] for index in compiled.reads]
+        averaged = {read.block for read in reads if spec.blocks[read.block].neutral_mean}
         blocks = {block: self.neutral(block) for block in averaged}
         for slot, column in enumerate(program.columns):
             if column >= 0 and reads[column].block in blocks:

@@ -1,4 +1,4 @@
-"""``monotonic_cst``: which terms of a layout are constrained by it, and what is refused."""
+"""``monotonic_cst``: which terms of a spec are constrained by it, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node
-from tabsym.design.layout import Layout, Term
+from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read, evaluate
-from tabsym.design.sources import Bins, Flag, Rarity, Symbols
+from tabsym.design.sources import Bins, CountEffect, Flag, Symbols
+from tabsym.frame import Column, Kind
 from tabsym.models.checks import name_of
 from tabsym.models.data import Training
-from tabsym.table import Column, Kind
 
 Directions = Mapping[str, int]
 
@@ -46,31 +46,31 @@ def directions_of(given: Mapping[Any, int] | Sequence[int] | None, training: Tra
     return {name: direction for name, direction in found.items() if direction}
 
 
-def with_directions(layout: Layout, directions: Directions, training: Training) -> Layout:
-    """The layout with the constrained terms marked; a `ValueError` where a column can have no direction.
+def with_directions(spec: ModelSpec, directions: Directions, training: Training) -> ModelSpec:
+    """The spec with the constrained terms marked; a `ValueError` where a column can have no direction.
 
     Categories of a constrained column get no count effect, which would bend their order.
     """
     if not directions:
-        return layout
+        return spec
     counted = [
         index
-        for index, block in enumerate(layout.blocks)
+        for index, block in enumerate(spec.blocks)
         if block.source is not None
-        and isinstance(layout.sources[block.source], Rarity)
+        and isinstance(spec.sources[block.source], CountEffect)
         and set(block.columns) & set(directions)
     ]
-    layout = layout.without(counted)
-    blocks = list(layout.blocks)
+    spec = spec.without(counted)
+    blocks = list(spec.blocks)
     for name, direction in directions.items():
-        term = _only_term(layout, name)
+        term = _only_term(spec, name)
         block = term.factors[0].block
-        trend = 1 if term.numeric is None else _trend_of(layout, term, name)
+        trend = 1 if term.numeric is None else _trend_of(spec, term, name)
         source = blocks[block].source
-        if source is not None and isinstance(layout.sources[source], Symbols):
+        if source is not None and isinstance(spec.sources[source], Symbols):
             _check_order(training.table[name])
         blocks[block] = replace(blocks[block], monotone=direction * trend)
-    return replace(layout, blocks=tuple(blocks))
+    return replace(spec, blocks=tuple(blocks))
 
 
 def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
@@ -84,27 +84,27 @@ def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
     return np.array(known, dtype=np.intp)
 
 
-def describe_directions(layout: Layout) -> str | None:
+def describe_directions(spec: ModelSpec) -> str | None:
     """The line of `summary` about the constraints; None without any."""
     said = []
-    for index, block in enumerate(layout.blocks):
+    for index, block in enumerate(spec.blocks):
         if not block.monotone:
             continue
-        term = next(term for term in layout.learned if term.factors[0].block == index)
+        term = next(term for term in spec.learned if term.factors[0].block == index)
         falls, name = block.monotone < 0, block.name
         if term.numeric is not None:
-            name = layout.numerics[term.numeric].columns[0]
-            falls = falls != (_trend_of(layout, term, name) < 0)
+            name = spec.numerics[term.numeric].columns[0]
+            falls = falls != (_trend_of(spec, term, name) < 0)
         said.append(f"{name} {'not increasing' if falls else 'not decreasing'}")
     return f"monotonic (in no interaction): {', '.join(said)}" if said else None
 
 
-def _only_term(layout: Layout, name: str) -> Term:
+def _only_term(spec: ModelSpec, name: str) -> Term:
     """The one term of a column, by itself."""
-    found = [term for term in layout.terms if name in _columns(layout, term)]
-    beside = [term for term in found if len(_columns(layout, term)) > 1 or len(term.factors) != 1]
+    found = [term for term in spec.terms if name in _columns(spec, term)]
+    beside = [term for term in found if len(_columns(spec, term)) > 1 or len(term.factors) != 1]
     if beside or len(found) > 1:
-        text = " and ".join(_text(layout, term) for term in found[:3])
+        text = " and ".join(_text(spec, term) for term in found[:3])
         raise ValueError(
             f"monotonic_cst names {name!r}, which must have one term of its own to have a direction, and is in {text}; "
             "leave it out of monotonic_cst, or of the other terms."
@@ -114,20 +114,20 @@ def _only_term(layout: Layout, name: str) -> Term:
     return found[0]
 
 
-def _columns(layout: Layout, term: Term) -> set[str]:
+def _columns(spec: ModelSpec, term: Term) -> set[str]:
     """The columns that a term depends on; none for the flag of missing values, which has no direction."""
-    found = set() if term.numeric is None else set(layout.numerics[term.numeric].columns)
+    found = set() if term.numeric is None else set(spec.numerics[term.numeric].columns)
     for factor in term.factors:
-        source = layout.blocks[factor.block].source
-        if source is not None and not isinstance(layout.sources[source], Flag):
+        source = spec.blocks[factor.block].source
+        if source is not None and not isinstance(spec.sources[source], Flag):
             found |= set(factor.columns)
     return found
 
 
-def _text(layout: Layout, term: Term) -> str:
+def _text(spec: ModelSpec, term: Term) -> str:
     if not term.factors:
         return "a term without coefficient"
-    return " * ".join(repr(layout.blocks[factor.block].name) for factor in term.factors)
+    return " * ".join(repr(spec.blocks[factor.block].name) for factor in term.factors)
 
 
 def _check_order(column: Column) -> None:
@@ -138,10 +138,10 @@ def _check_order(column: Column) -> None:
         )
 
 
-def _trend_of(layout: Layout, term: Term, name: str) -> int:
+def _trend_of(spec: ModelSpec, term: Term, name: str) -> int:
     """Whether the numeric factor of a term rises (1) or falls (-1) with a column; a `ValueError` for neither."""
     assert term.numeric is not None
-    numeric = layout.numerics[term.numeric]
+    numeric = spec.numerics[term.numeric]
     moving = [node for node in numeric.nodes if columns_read(node)]
     constants = [float(evaluate(node, {})) for node in numeric.nodes if not columns_read(node)]
     trend = int(np.sign(np.prod(constants))) * _trend(moving[0]) if len(moving) == 1 else 0

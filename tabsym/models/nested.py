@@ -55,7 +55,7 @@ def _check_unpenalized(estimator: Any) -> None:
     model: WideModel = estimator.model_
     certainty = estimator._certainty("likelihood_ratio_test")
     penalized = [
-        block.name for block, own in zip(model.layout.blocks, certainty.variances, strict=True) if np.isfinite(own)
+        block.name for block, own in zip(model.spec.blocks, certainty.variances, strict=True) if np.isfinite(own)
     ]
     if penalized:
         raise ValueError(
@@ -68,9 +68,9 @@ def _check_unpenalized(estimator: Any) -> None:
 
 def _columns(model: WideModel) -> set[str]:
     """What the terms are of, whatever they are called: columns in brackets, and numeric factors."""
-    layout, found = model.layout, set()
-    for term in layout.learned:
-        numeric = "" if term.numeric is None else " * ".join(sorted(map(show, layout.numerics[term.numeric].nodes)))
+    spec, found = model.spec, set()
+    for term in spec.learned:
+        numeric = "" if term.numeric is None else " * ".join(sorted(map(show, spec.numerics[term.numeric].nodes)))
         brackets = sorted(":".join(factor.columns) for factor in term.factors if factor.columns)
         found.add(" * ".join(filter(None, [*brackets, numeric])) or "1")
     return found

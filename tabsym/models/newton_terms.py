@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Layout
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
-from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.models.begin import Coded
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
@@ -25,35 +25,33 @@ _NO_CHAIN = np.empty(0, dtype=np.intp)
 
 def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
     """The terms for the solver, unpenalized first, then by size."""
-    layout, numerics = model.layout, model.program.numerics
+    spec, numerics = model.spec, model.program.numerics
     terms = []
-    for constant, term in zip(model.units.constants, layout.learned, strict=True):
+    for constant, term in zip(model.units.constants, spec.learned, strict=True):
         factor = term.factors[0]
         x = _EMPTY
         if term.numeric is not None:
             x = constant * rows.x[:, numerics.index(term.numeric)]
         elif constant != 1.0:
             x = np.full(len(rows.y), constant)
-        source = source_of(layout, factor.block)
+        source = source_of(spec, factor.block)
         if source is None:
             codes = np.zeros(len(rows.y), dtype=np.int32)
         else:
             codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
-        prior, apart = _prior(layout, factor.block)
-        direction = layout.blocks[factor.block].monotone
+        prior, apart = _prior(spec, factor.block)
+        direction = spec.blocks[factor.block].monotone
         chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
         sign = direction if source is None else 0
-        terms.append(
-            SolverTerm(factor.block, codes, x, layout.sizes[factor.block], prior, apart, chain=chain, sign=sign)
-        )
-    made_of = {term.block: _made_of(layout, term.block) for term in terms}
+        terms.append(SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, apart, chain=chain, sign=sign))
+    made_of = {term.block: _made_of(spec, term.block) for term in terms}
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
-    terms = [replace(term, within=_within(layout, term, terms, made_of, whole)) for term in terms]
+    terms = [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
     return sorted(terms, key=lambda term: (term.prior is not Prior.FLAT, term.size))
 
 
 def _within(
-    layout: Layout,
+    spec: ModelSpec,
     term: SolverTerm,
     terms: list[SolverTerm],
     made_of: dict[int, frozenset[tuple[int, str]]],
@@ -66,7 +64,7 @@ def _within(
     """
     if len(term.x) and term.prior is Prior.RIDGE:
         return _coarser_slopes(term, terms)
-    if not isinstance(source_of(layout, term.block), Crossing) or term.block not in whole:
+    if not isinstance(source_of(spec, term.block), Crossing) or term.block not in whole:
         return {}
     found: dict[int, NDArray[np.int32]] = {}
     a_row = np.zeros(term.size, dtype=np.intp)  # one row per coefficient
@@ -74,7 +72,7 @@ def _within(
     for other in terms:
         if other.block not in whole or not made_of[other.block] < made_of[term.block]:
             continue
-        if other.prior is Prior.RIDGE and not isinstance(source_of(layout, other.block), Rarity):
+        if other.prior is Prior.RIDGE and not isinstance(source_of(spec, other.block), CountEffect):
             found[other.block] = other.codes[a_row]
     return found
 
@@ -94,33 +92,33 @@ def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDAr
     return found
 
 
-def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
+def _made_of(spec: ModelSpec, block: int) -> frozenset[tuple[int, str]]:
     """The sources and columns that determine the coefficient of a block."""
 
     def made(index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
-        source = layout.sources[index]
+        source = spec.sources[index]
         if isinstance(source, Crossing):
             return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
         return frozenset({(index, columns[0])})
 
-    index = layout.blocks[block].source
-    return frozenset() if index is None else made(index, layout.blocks[block].columns)
+    index = spec.blocks[block].source
+    return frozenset() if index is None else made(index, spec.blocks[block].columns)
 
 
-def _prior(layout: Layout, index: int) -> tuple[Prior, int]:
-    source = source_of(layout, index)
+def _prior(spec: ModelSpec, index: int) -> tuple[Prior, int]:
+    source = source_of(spec, index)
     if source is None or isinstance(source, Flag):
         return Prior.FLAT, 0
     apart = int(isinstance(source, Bins) and source.missing)
-    if layout.blocks[index].ordered and len(source) - apart > 1:
+    if spec.blocks[index].ordered and len(source) - apart > 1:
         return Prior.WALK, apart
     return Prior.RIDGE, 0
 
 
-def source_of(layout: Layout, index: int) -> Source | None:
+def source_of(spec: ModelSpec, index: int) -> Source | None:
     """The source of a block's codes; None for a scalar."""
-    number = layout.blocks[index].source
-    return None if number is None else layout.sources[number]
+    number = spec.blocks[index].source
+    return None if number is None else spec.sources[number]
 
 
 Floats = NDArray[np.float64]
@@ -153,21 +151,21 @@ def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
 
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
     """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
-    layout, units, certainty = model.layout, model.units, answer.certainty
-    sd, samples = certainty.sd * units.sizes_of_entries(layout), certainty.samples
+    spec, units, certainty = model.spec, model.units, answer.certainty
+    sd, samples = certainty.sd * units.sizes_of_entries(spec), certainty.samples
     if samples is not None:
-        samples = units.to_user(layout, samples) - units.to_user(layout, np.zeros_like(samples))
-        moved = {home.factors[0].block for home in layout.homes.values()}
-        for own in (layout.coefs(block) for block in moved):
+        samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
+        moved = {home.factors[0].block for home in spec.homes.values()}
+        for own in (spec.coefs(block) for block in moved):
             sd[own] = np.sqrt(np.square(samples[own]).mean(axis=1, keepdims=True))
-    elif layout.homes:
+    elif spec.homes:
         variances = np.square(sd)
-        for index, home in layout.homes.items():
-            term = layout.learned[index]
+        for index, home in spec.homes.items():
+            term = spec.learned[index]
             share = term.constant * units.means[term.numeric] / home.constant
-            own = layout.coefs(home.factors[0].block)
+            own = spec.coefs(home.factors[0].block)
             if share != 0.0:
-                variances[own] += np.square(share * sd[layout.coefs(term.factors[0].block)])
+                variances[own] += np.square(share * sd[spec.coefs(term.factors[0].block)])
         if answer.together is not None:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
@@ -177,20 +175,20 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
 
 def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
     """Set the variances (coefficients, K) of scalars that compensate for centring unpenalized coefficients only."""
-    layout, units = model.layout, model.units
+    spec, units = model.spec, model.units
     homes: dict[int, set[int]] = {}
-    for index, home in layout.homes.items():
-        slopes = {layout.coefs(factor.block).start for factor in layout.learned[index].factors}
-        homes.setdefault(layout.coefs(home.factors[0].block).start, set()).update(slopes)
+    for index, home in spec.homes.items():
+        slopes = {spec.coefs(factor.block).start for factor in spec.learned[index].factors}
+        homes.setdefault(spec.coefs(home.factors[0].block).start, set()).update(slopes)
     known = set(coefs.tolist())
     alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
     if not alone:
         return
     for k in range(covariances.shape[2]):
         lengths, axes = np.linalg.eigh(covariances[:, :, k])
-        spread = np.zeros((layout.n_coefs, len(coefs)))
+        spread = np.zeros((spec.n_coefs, len(coefs)))
         spread[coefs] = axes * np.sqrt(np.maximum(lengths, 0.0))
-        moved = units.to_user(layout, spread) - units.to_user(layout, np.zeros_like(spread))
+        moved = units.to_user(spec, spread) - units.to_user(spec, np.zeros_like(spread))
         variances[alone, k] = np.square(moved[alone]).sum(axis=1)
 
 
@@ -201,25 +199,25 @@ def _dispersions(model: WideModel, certainty: Certainty) -> dict[str, Any]:
 
 def without_idle(model: WideModel) -> WideModel:
     """Remove the dropped count effects."""
-    layout, certainty = model.layout, model.certainty
+    spec, certainty = model.spec, model.certainty
     assert certainty is not None
     idle = [
         index
-        for index in range(len(layout.blocks))
-        if isinstance(source_of(layout, index), Rarity) and certainty.variances[index] == 0.0
+        for index in range(len(spec.blocks))
+        if isinstance(source_of(spec, index), CountEffect) and certainty.variances[index] == 0.0
     ]
     if not idle:
         return model
-    kept = np.setdiff1d(np.arange(len(layout.blocks)), idle)
-    lean = layout.without(idle)
+    kept = np.setdiff1d(np.arange(len(spec.blocks)), idle)
+    lean = spec.without(idle)
 
     def of_kept(values: NDArray[Any]) -> NDArray[Any]:
         """The values of the remaining coefficients, K rows each or one."""
-        wide = len(values) // layout.n_coefs
-        own = (layout.coefs(index) for index in kept)
+        wide = len(values) // spec.n_coefs
+        own = (spec.coefs(index) for index in kept)
         return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
 
-    learned = [term.factors[0].block not in idle for term in layout.learned]
+    learned = [term.factors[0].block not in idle for term in spec.learned]
     units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
     certainty = replace(
         certainty,
@@ -233,7 +231,7 @@ def without_idle(model: WideModel) -> WideModel:
     )
     return replace(
         model,
-        layout=lean,
+        spec=lean,
         units=units,
         theta=of_kept(model.theta),
         counts=of_kept(model.counts),

@@ -10,11 +10,12 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes.contingency import code_numbers
-from tabsym.codes.threads import in_threads
-from tabsym.design.layout import Layout
+from tabsym.categories.contingency import code_numbers
+from tabsym.categories.threads import in_threads
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Bins
+from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
@@ -23,7 +24,6 @@ from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
-from tabsym.table import Column, Kind, symbolic_columns
 
 Floats = NDArray[np.float64]
 
@@ -186,21 +186,21 @@ def _numeric_columns(config: Config, training: Training) -> list[Column]:
     return [column for column in others if column.kind is not Kind.SYMBOLIC]
 
 
-def plan_layout(
+def build_spec(
     config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
-) -> Layout:
-    """The layout of the formula; without one, of the columns, bins and interactions.
+) -> ModelSpec:
+    """The spec of the formula; without one, of the columns, bins and interactions.
 
     `whole`: whether these are all training rows, so that a column without values will have none later.
     """
     if config.formula is not None:
         terms = config.free_terms
-        if isinstance(config.optimizer, Newton) and not config.rarity and not is_sum(terms):
+        if isinstance(config.optimizer, Newton) and not config.count_effect and not is_sum(terms):
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        layout = plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
-        return with_directions(layout, directions_of(config.monotonic, training), training)
+        spec = plan_formula(terms, cuts.coarse, cuts.fine, count_effect=config.count_effect)
+        return with_directions(spec, directions_of(config.monotonic, training), training)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
@@ -212,16 +212,16 @@ def plan_layout(
     if not isinstance(interactions, int):
         interactions = _found(interactions, training, symbolic, cuts, config.fixed)
         _refuse_constrained(interactions, directions)
-    layout = plan_additive(
+    spec = plan_additive(
         symbolic,
         numeric,
         interactions=interactions,
         bins=cuts.coarse,
         fine=cuts.fine,
-        rarity=config.rarity,
+        count_effect=config.count_effect,
         apart=columns_apart(config, training),
     )
-    return with_directions(layout, directions, training)
+    return with_directions(spec, directions, training)
 
 
 def columns_apart(config: Config, training: Training) -> set[str]:

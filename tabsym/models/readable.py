@@ -12,7 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.design.sources import Bins, Rarity
+from tabsym.design.sources import Bins, CountEffect
+from tabsym.frame import Table
+from tabsym.frame.read import as_rows
 from tabsym.models.coefficients import difference, frame_of, model_by, table_of
 from tabsym.models.explain import (
     contributions,
@@ -28,8 +30,6 @@ from tabsym.models.model import WideModel
 from tabsym.models.nested import compare_nested
 from tabsym.models.tables import CoefficientFrames, split_frame
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.table import Table
-from tabsym.table.read import as_rows
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class Readable:
     def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
         """The categories and values of a row, by block."""
         held = {name: str(table[name].series.to_list()[row]) for name in table.names}
-        blocks = [block for block in self.model_.layout.blocks if block.columns]
+        blocks = [block for block in self.model_.spec.blocks if block.columns]
         said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
         return {name: value for name, value in held.items() if name not in said} | said
 
@@ -117,17 +117,17 @@ class Readable:
         of coefficients about their mean, which is comparable between all terms; `edf`, the effective degrees of
         freedom; `coefficients`, their number.
         """
-        certainty, layout = self._certainty("variances_"), self.model_.layout
+        certainty, spec = self._certainty("variances_"), self.model_.spec
         frame = pd.DataFrame(
             {
                 "variance": certainty.variances,
-                "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(layout.blocks))]),
+                "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(spec.blocks))]),
                 "edf": certainty.edf,
-                "coefficients": [size * self.model_.n_outputs for size in layout.sizes],
+                "coefficients": [size * self.model_.n_outputs for size in spec.sizes],
             },
-            index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
+            index=pd.Index([block.name for block in spec.blocks], name="term", dtype=object),
         )
-        is_free = np.array([not block.fixed for block in layout.blocks])
+        is_free = np.array([not block.fixed for block in spec.blocks])
         return frame[np.isfinite(certainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
 
     @property
@@ -332,11 +332,11 @@ class Readable:
         matplotlib axes
         """
         frame = frame_of(self.coefs_, term)
-        layout = self.model_.layout
-        own = next((one for one in layout.blocks if one.name == term), None)
+        spec = self.model_.spec
+        own = next((one for one in spec.blocks if one.name == term), None)
         split = split_frame(frame, self.model_.n_outputs * (1 if own is None else own.rank))
         has_order = (
-            own is not None and own.source is not None and isinstance(layout.sources[own.source], (Bins, Rarity))
+            own is not None and own.source is not None and isinstance(spec.sources[own.source], (Bins, CountEffect))
         )
         if has_order and len(frame) > 1:
             return plot_curve(split, term, output=output, ax=ax)

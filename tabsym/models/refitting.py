@@ -28,14 +28,14 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
     """
     model = fitted.model_
     by_evidence = getattr(fitted, "alpha", None) == "auto" and model.certainty is not None
-    by_evidence = by_evidence and goes_by_turns(model.layout)
+    by_evidence = by_evidence and goes_by_turns(model.spec)
     if not by_evidence:
         return None
     units, certainty = model.units, model.certainty
     found_with = certainty.dispersion if np.isnan(certainty.working) else certainty.working
     scale = found_with / units.scale**2
     found = {}
-    for block, variance, size in zip(model.layout.blocks, certainty.variances, units.sizes, strict=True):
+    for block, variance, size in zip(model.spec.blocks, certainty.variances, units.sizes, strict=True):
         if np.isfinite(variance):
             found[block.name] = float(scale * size**2 / variance) if variance > 0.0 else np.inf
     return found

@@ -14,12 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from tabsym.codes import UNSEEN, encode_column
+from tabsym.categories import UNSEEN, encode_column
 from tabsym.design.sources import Symbols as SymbolSource
+from tabsym.frame import Table
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel
 from tabsym.models.tables import coefficient_frame
-from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
 from tabsym.tiws.counts import Counting, Symbols, Words, codes_of
 from tabsym.tiws.regression import Sums
@@ -76,14 +76,14 @@ class Similar:
 
 def _plain_blocks(model: WideModel) -> dict[str, int]:
     """The blocks of categorical main effects, by column."""
-    layout = model.layout
+    spec = model.spec
     return {
         block.columns[0]: index
-        for index, block in enumerate(layout.blocks)
+        for index, block in enumerate(spec.blocks)
         if block.source is not None
         and len(block.columns) == 1
         and block.name == block.columns[0]
-        and isinstance(layout.sources[block.source], SymbolSource)
+        and isinstance(spec.sources[block.source], SymbolSource)
     }
 
 

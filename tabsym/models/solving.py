@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.codes import count_column
-from tabsym.design.layout import Layout
+from tabsym.categories import count_column
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
@@ -45,12 +45,12 @@ Rng = np.random.RandomState
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
     """The model at its optimum."""
-    if newton.samples and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
+    if newton.samples and (model.n_outputs > 1 or not goes_by_turns(model.spec)):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
             "and for formulas that multiply or share terms."
         )
-    by_turns = goes_by_turns(model.layout)
+    by_turns = goes_by_turns(model.spec)
     if by_turns and newton.starts != Newton.starts:
         raise ValueError(
             f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
@@ -68,14 +68,14 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     model = _counted(model, coded)
     if by_turns:
         terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-        by_category = is_mean_by_category(model.layout, terms, optimum.solver)
+        by_category = is_mean_by_category(model.spec, terms, optimum.solver)
         shares = shares_of_means(model, by_category=by_category)
         solved = with_certainty(optimum, newton, rng)
         answer = _answered(model, terms, solved, newton.samples)
         if not solved.drawn:
             warn_user(
-                f"{config.who} ended its draws of the posterior short: deviations may be too small; give alpha='auto' "
-                "or a larger one.",
+                f"{config.caller} ended its draws of the posterior short: deviations may be too small; give "
+                "alpha='auto' or a larger one.",
                 ConvergenceWarning,
             )
     else:
@@ -98,11 +98,11 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     fitted = without_idle(replace(fitted, certainty=certainty))
     if not answer.converged and not interrupted:
         warn_user(
-            f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
+            f"{config.caller} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
             f"max_iter={10 * newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
-    warn_of_separation(config.who, fitted, answer.loss)
+    warn_of_separation(config.caller, fitted, answer.loss)
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
@@ -119,22 +119,22 @@ def _with_likelihood(
 
 def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
     """The model at its optimum for prediction only, without a posterior."""
-    if not goes_by_turns(model.layout):
+    if not goes_by_turns(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
     terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-    phi = np.empty((model.layout.n_coefs, model.n_outputs))
+    phi = np.empty((model.spec.n_coefs, model.n_outputs))
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
-        phi[model.layout.coefs(term.block)] = theta
+        phi[model.spec.coefs(term.block)] = theta
     model = _counted(model, coded)
     fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
-    by_category = is_mean_by_category(model.layout, terms, optimum.solver)
+    by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))
 
 
 def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
     """The initialized model, its rows with the target in `TargetUnits`, and the ridge penalty in these units."""
-    by_turns = goes_by_turns(model.layout)
+    by_turns = goes_by_turns(model.spec)
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
     if model.loss.code == HUBER and config.standardize:
@@ -149,29 +149,29 @@ def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, L
 def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
     """Standardize by the target's robust scale for Huber's loss, because outliers inflate the standard deviation."""
     units = replace(model.units, scale=robust_spread(coded.training))
-    return replace(model, units=with_sizes(model.layout, units))
+    return replace(model, units=with_sizes(model.spec, units))
 
 
-def goes_by_turns(layout: Layout) -> bool:
+def goes_by_turns(spec: ModelSpec) -> bool:
     """Whether every term has one block of rank 1 that no other term uses: the predictor is then a sum of blocks."""
-    return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
+    return all(spec.stands_alone(term) and spec.blocks[term.factors[0].block].rank == 1 for term in spec.learned)
 
 
 def _by_turns(
     ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
 ) -> tuple[list[SolverTerm], Optimum]:
     """The optimum by block coordinate descent; rows in `units`."""
-    layout, k = model.layout, model.n_outputs
+    spec, k = model.spec, model.n_outputs
     terms = solver_terms(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
-    start = [phi[layout.coefs(term.block)] for term in terms]
+    start = [phi[spec.coefs(term.block)] for term in terms]
     held = fixed = None
     if newton.precisions is not None:
-        held = [_held(layout, term, newton.precisions) / units.of_loss for term in terms]
+        held = [_held(spec, term, newton.precisions) / units.of_loss for term in terms]
     if newton.penalties is not None:
         total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
-        penalties = _checked_penalties(layout, terms, newton.penalties)
+        penalties = _checked_penalties(spec, terms, newton.penalties)
         fixed = {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
     own = Rows(rows.y, rows.weight, offset)
     return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, held, fixed)
@@ -179,12 +179,12 @@ def _by_turns(
 
 def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
     """Arrange the solver result by the coefficients of the model."""
-    layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
+    spec, phi = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
     found, sd = np.empty_like(phi), np.zeros_like(phi)
     samples = np.empty((len(phi), n_samples)) if n_samples else None
     variances, edf = np.empty(len(terms)), np.empty(len(terms))
     for number, term in enumerate(terms):
-        own = layout.coefs(term.block)
+        own = spec.coefs(term.block)
         found[own], sd[own] = solved.theta[number], solved.sd[number]
         variances[term.block], edf[term.block] = solved.variance[number], solved.edf[number]
         if samples is not None and solved.samples is not None:
@@ -192,13 +192,13 @@ def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_sampl
     certainty = Certainty(variances, edf, solved.dispersion, sd, samples, working=solved.working)
     together = None
     if solved.together is not None:
-        together = np.array([layout.coefs(terms[number].block).start for number in solved.flat]), solved.together
+        together = np.array([spec.coefs(terms[number].block).start for number in solved.flat]), solved.together
     return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
 
 
-def _checked_penalties(layout: Layout, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
+def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
     """The penalties by index of their term; unknown interactions and count effects are ignored, as of another fit."""
-    indices = {layout.blocks[term.block].name: index for index, term in enumerate(terms)}
+    indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
     found = {}
     for name, alpha in penalties.items():
         if name not in indices:
@@ -213,15 +213,15 @@ def _checked_penalties(layout: Layout, terms: list[SolverTerm], penalties: Mappi
     return found
 
 
-def _held(layout: Layout, term: SolverTerm, held: Mapping[str, float]) -> float:
+def _held(spec: ModelSpec, term: SolverTerm, held: Mapping[str, float]) -> float:
     """The fixed precision of a term, by block name; infinite (dropped) for a term that the other fit did not have."""
-    return 0.0 if term.prior is Prior.FLAT else held.get(layout.blocks[term.block].name, np.inf)
+    return 0.0 if term.prior is Prior.FLAT else held.get(spec.blocks[term.block].name, np.inf)
 
 
 def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
     task = task_of(model)
-    layout, k = model.layout, model.n_outputs
-    answer = fit_formula(layout, rows, task, newton, ridge, model.state[:, 0], rng)
+    spec, k = model.spec, model.n_outputs
+    answer = fit_formula(spec, rows, task, newton, ridge, model.state[:, 0], rng)
     certainty = Certainty(
         answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip
@@ -239,13 +239,13 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:
     """Set the number of training rows of each coefficient."""
-    layout = model.layout
-    counts = np.zeros(layout.n_coefs, dtype=np.int64)
-    weights = np.zeros(layout.n_coefs)
+    spec = model.spec
+    counts = np.zeros(spec.n_coefs, dtype=np.int64)
+    weights = np.zeros(spec.n_coefs)
     weight = coded.training.weight
-    for index, block in enumerate(layout.blocks):
-        own, n = layout.coefs(index), layout.sizes[index] // block.rank
-        found, heavy = _rows_of_block(layout, index, coded, n, weight)
+    for index, block in enumerate(spec.blocks):
+        own, n = spec.coefs(index), spec.sizes[index] // block.rank
+        found, heavy = _rows_of_block(spec, index, coded, n, weight)
         if block.rank > 1:
             found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
         counts[own], weights[own] = found, heavy
@@ -253,10 +253,10 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
 
 
 def _rows_of_block(
-    layout: Layout, index: int, coded: Coded, n: int, weight: Floats | None
+    spec: ModelSpec, index: int, coded: Coded, n: int, weight: Floats | None
 ) -> tuple[NDArray[np.int64], Floats]:
     """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
-    reads = [read for read in layout.reads if read.block == index]
+    reads = [read for read in spec.reads if read.block == index]
     if not reads:
         return np.zeros(n, dtype=np.int64), np.zeros(n)
     columns = [np.asarray(coded.codes[read]) for read in reads]
@@ -281,29 +281,29 @@ FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 of the standard deviation to it above which the coefficient is poorly determined."""
 
 
-def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
+def warn_of_separation(caller: str, model: WideModel, loss: float) -> None:
     """Warn of unpenalized terms whose optimum is infinite; `loss`: the mean loss of the training rows."""
-    certainty, layout = model.certainty, model.layout
+    certainty, spec = model.certainty, model.spec
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
         return
     found = []
-    for term in layout.learned:
+    for term in spec.learned:
         block = term.factors[0].block
-        if not layout.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == layout.constant:
+        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.constant:
             continue
         if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
             continue  # nearly collinear slopes are large, too, and cancel
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        own = layout.coefs(block)
+        own = spec.coefs(block)
         score, sd = size * np.abs(model.theta[own]), size * certainty.sd[own]
-        known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if layout.blocks[block].source is not None else True)
+        known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if spec.blocks[block].source is not None else True)
         if (known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)).any():
-            found.append(layout.blocks[block].name)
+            found.append(spec.blocks[block].name)
     if found:
         names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         warn_user(
-            f"{who}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
+            f"{caller}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
             "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended; "
             "penalize them (alpha='auto', or a number), or leave out the column that gives the target away.",
             ConvergenceWarning,

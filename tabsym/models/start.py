@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN
-from tabsym.design.layout import Codes, Layout, Read
+from tabsym.categories import UNSEEN
+from tabsym.design.model_spec import Codes, ModelSpec, Read
 from tabsym.design.units import Units
 from tabsym.models.model import WideModel
 from tabsym.models.tables import coefficient_frame, scale_names
@@ -24,29 +24,29 @@ VECTOR_SPREAD = 0.1
 
 
 def starting_parameters(
-    layout: Layout, codes: Mapping[Read, Codes], n_outputs: int, rng: np.random.RandomState
+    spec: ModelSpec, codes: Mapping[Read, Codes], n_outputs: int, rng: np.random.RandomState
 ) -> Floats:
     """Initial coefficients (coefficients, K) on the training scale; the intercept is 0.
 
     The random vectors are assigned in the order of first appearance of the categories in the rows, so that the order of
     categories in a data frame has no effect.
     """
-    phi = np.empty((layout.n_coefs, n_outputs))
-    for index, block in enumerate(layout.blocks):
-        own = layout.coefs(index)
+    phi = np.empty((spec.n_coefs, n_outputs))
+    for index, block in enumerate(spec.blocks):
+        own = spec.coefs(index)
         phi[own] = block.start
         if block.rank > 1:
-            values = rng.normal(0.0, VECTOR_SPREAD, (layout.sizes[index] // block.rank, block.rank * n_outputs))
-            ranks = _ranks(layout, index, codes)
+            values = rng.normal(0.0, VECTOR_SPREAD, (spec.sizes[index] // block.rank, block.rank * n_outputs))
+            ranks = _ranks(spec, index, codes)
             phi[own] = values[ranks].reshape(-1, n_outputs)
     return phi
 
 
-def _ranks(layout: Layout, index: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
+def _ranks(spec: ModelSpec, index: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
     """The rank of each category of a block in order of first appearance (categories,)."""
-    n_categories = layout.sizes[index] // layout.blocks[index].rank
+    n_categories = spec.sizes[index] // spec.blocks[index].rank
     first = np.full(n_categories, -1, dtype=np.int64)
-    for read in (read for read in layout.reads if read.block == index):
+    for read in (read for read in spec.reads if read.block == index):
         known = first >= 0
         later = np.full(n_categories, -1, dtype=np.int64)
         first_rows(np.ascontiguousarray(codes[read]), later)
@@ -58,13 +58,13 @@ def _ranks(layout: Layout, index: int, codes: Mapping[Read, Codes]) -> NDArray[n
     return ranks
 
 
-def given_blocks(layout: Layout, init: Init) -> set[int]:
+def given_blocks(spec: ModelSpec, init: Init) -> set[int]:
     """The indices of the blocks that `init` sets."""
     if init is None:
         return set()
     if not isinstance(init, Mapping):
-        return set(range(len(layout.blocks)))
-    return {index for index, block in enumerate(layout.blocks) if block.name in init}
+        return set(range(len(spec.blocks)))
+    return {index for index, block in enumerate(spec.blocks) if block.name in init}
 
 
 def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
@@ -77,26 +77,26 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
     ValueError
         For an unknown block, a frame without the right columns, or a value that is not finite.
     """
-    layout, given = model.layout, given_blocks(model.layout, init)
+    spec, given = model.spec, given_blocks(model.spec, init)
     if init is None:
         return phi
-    names = [block.name for block in layout.blocks]
-    scales = scale_names(layout)
+    names = [block.name for block in spec.blocks]
+    scales = scale_names(spec)
     if isinstance(init, Mapping):
         for name in init:
             if name not in names and name not in scales.values():
                 raise ValueError(f"coef_init names the term {name!r}, which the model has not; it has {sorted(names)}.")
-    theta = model.units.to_user(layout, phi)
+    theta = model.units.to_user(spec, phi)
     for index in given:
         value = init[names[index]] if isinstance(init, Mapping) else init
-        own = layout.coefs(index)
+        own = spec.coefs(index)
         theta[own] = _given_values(model, index, value, theta[own])
     for index, name in scales.items():  # the scale of a product multiplies its first factor
         if isinstance(init, Mapping) and name in init:
-            theta[layout.coefs(index)] *= _single(init[name])
-    started = model.units.to_training(layout, theta)
-    for home in {home.factors[0].block for home in layout.homes.values()} - given:
-        started[layout.coefs(home)] = phi[layout.coefs(home)]
+            theta[spec.coefs(index)] *= _single(init[name])
+    started = model.units.to_training(spec, theta)
+    for home in {home.factors[0].block for home in spec.homes.values()} - given:
+        started[spec.coefs(home)] = phi[spec.coefs(home)]
     return started
 
 
@@ -108,7 +108,7 @@ def _single(value: float | pd.Series | pd.DataFrame) -> float:
 
 def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
     """The values (coefficients, K) of one block; categories that are not given keep their initial value."""
-    block, name = model.layout.blocks[index], model.layout.blocks[index].name
+    block, name = model.spec.blocks[index], model.spec.blocks[index].name
     if not isinstance(value, (pd.Series, pd.DataFrame)):
         return np.full_like(start, value)
     width = block.rank * model.n_outputs
@@ -149,24 +149,24 @@ def _keys(keys: pd.Index) -> dict[object, int]:
 
 
 def grow_model(
-    model: WideModel, layout: Layout, units: Units, codes: Mapping[Read, Codes], rng: np.random.RandomState, steps: int
+    model: WideModel, spec: ModelSpec, units: Units, codes: Mapping[Read, Codes], rng: np.random.RandomState, steps: int
 ) -> WideModel:
-    """Extend the model to a new layout and standardization: old coefficients keep their value, new ones are neutral.
+    """Extend the model to a new spec and standardization: old coefficients keep their value, new ones are neutral.
 
     `steps`: the number of past updates that a new coefficient is credited with (all for "mean", none for GSE).
     """
-    k, old = model.n_outputs, model.layout
-    fresh = starting_parameters(layout, codes, k, rng) if layout.sizes != old.sizes else None
-    theta = np.zeros((layout.n_coefs, k))
+    k, old = model.n_outputs, model.spec
+    fresh = starting_parameters(spec, codes, k, rng) if spec.sizes != old.sizes else None
+    theta = np.zeros((spec.n_coefs, k))
     averages = theta.copy()
-    state = np.tile(model.columns.blank(np.zeros(1), steps), (layout.n_coefs * k, 1))
-    counts = np.zeros(layout.n_coefs, dtype=np.int64)
-    weights = np.zeros(layout.n_coefs)
+    state = np.tile(model.columns.blank(np.zeros(1), steps), (spec.n_coefs * k, 1))
+    counts = np.zeros(spec.n_coefs, dtype=np.int64)
+    weights = np.zeros(spec.n_coefs)
     last, mean = model.theta, None
     if model.columns.mean >= 0:
         last, mean = model.units.to_user(old, model.state[:, 0].reshape(-1, k)), model.theta
-    for index, block in enumerate(layout.blocks):
-        before, now = old.coefs(index), layout.coefs(index)
+    for index, block in enumerate(spec.blocks):
+        before, now = old.coefs(index), spec.coefs(index)
         end = now.start + (before.stop - before.start)
         theta[now.start : end] = last[before]
         averages[now.start : end] = last[before] if mean is None else mean[before]
@@ -180,18 +180,18 @@ def grow_model(
         elif block.neutral_mean:
             theta[end : now.stop] = model.neutral(index)[0]
         averages[end : now.stop] = theta[end : now.stop]
-    state[:, 0] = units.to_training(layout, theta).ravel()
+    state[:, 0] = units.to_training(spec, theta).ravel()
     if mean is not None:
-        state[:, model.columns.mean] = units.to_training(layout, averages).ravel()
+        state[:, model.columns.mean] = units.to_training(spec, averages).ravel()
     shown = theta if mean is None else averages
     return replace(
-        model, layout=layout, units=units, theta=shown, state=state, counts=counts, weights=weights, certainty=None
+        model, spec=spec, units=units, theta=shown, state=state, counts=counts, weights=weights, certainty=None
     )
 
 
 def with_state(model: WideModel, state: Floats, n_steps: int) -> WideModel:
     """The model after training; unchanged coefficients keep their value exactly, without rounding."""
     k, shown = model.n_outputs, model.columns.shown
-    before = model.units.to_user(model.layout, model.state[:, shown].reshape(-1, k))
-    after = model.units.to_user(model.layout, state[:, shown].reshape(-1, k))
+    before = model.units.to_user(model.spec, model.state[:, shown].reshape(-1, k))
+    after = model.units.to_user(model.spec, state[:, shown].reshape(-1, k))
     return replace(model, state=state, theta=np.where(after == before, model.theta, after), n_steps=n_steps)

@@ -12,9 +12,9 @@ import narwhals.stable.v2 as nw
 from sklearn.base import clone
 
 from tabsym.design.formula import parse
+from tabsym.frame.read import is_dataset
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
-from tabsym.table.read import is_dataset
 
 BATCH_ROWS = 131_072
 

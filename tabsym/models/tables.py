@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.design.layout import Block, Layout, Term
-from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
+from tabsym.design.model_spec import Block, ModelSpec, Term
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 
@@ -44,9 +44,9 @@ class Product:
 def products_of(model: WideModel) -> list[Product]:
     """The terms whose factors are reported with mean 1: of blocks that are used once, for one linear predictor."""
     found: list[Product] = []
-    layout = model.layout
-    names = scale_names(layout) if model.n_outputs == 1 else {}
-    for term in layout.learned if names else ():
+    spec = model.spec
+    names = scale_names(spec) if model.n_outputs == 1 else {}
+    for term in spec.learned if names else ():
         if term.factors[0].block not in names or len(term.factors) < 2:
             continue
         means = {factor.block: _mean(model, factor.block) for factor in term.factors}
@@ -56,24 +56,24 @@ def products_of(model: WideModel) -> list[Product]:
     return found
 
 
-def scale_names(layout: Layout) -> dict[int, str]:
+def scale_names(spec: ModelSpec) -> dict[int, str]:
     """The names of the scales of products, by the block of their first factor."""
-    terms = [term for term in layout.learned if _is_told_apart(layout, term)]
-    named = {term: "*".join(layout.blocks[factor.block].name for factor in term.factors) for term in terms}
+    terms = [term for term in spec.learned if _is_told_apart(spec, term)]
+    named = {term: "*".join(spec.blocks[factor.block].name for factor in term.factors) for term in terms}
     return {term.factors[0].block: f"scale of {name}" for term, name in named.items()}
 
 
-def _is_told_apart(layout: Layout, term: Term) -> bool:
+def _is_told_apart(spec: ModelSpec, term: Term) -> bool:
     blocks = [factor.block for factor in term.factors]
-    once = all(sum(layout.uses[block].values()) == 1 and layout.blocks[block].rank == 1 for block in blocks)
+    once = all(sum(spec.uses[block].values()) == 1 and spec.blocks[block].rank == 1 for block in blocks)
     return len(blocks) > 1 and once
 
 
 def _mean(model: WideModel, block: int) -> float | None:
     """The mean over training rows; None where it is small relative to the factors."""
-    own = model.layout.coefs(block)
+    own = model.spec.coefs(block)
     values, weights = model.theta[own, 0], model.weights[own]
-    if model.layout.blocks[block].source is None or not weights.sum() > 0.0:
+    if model.spec.blocks[block].source is None or not weights.sum() > 0.0:
         return float(values[0]) if len(values) == 1 and values[0] != 0.0 else None
     mean = float(np.average(values, weights=weights))
     size = float(np.sqrt(np.average(np.square(values), weights=weights)))
@@ -98,7 +98,7 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
 
     def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
         self._model, self._outputs = model, tuple(outputs)
-        self._indices = {block.name: index for index, block in enumerate(model.layout.blocks)}
+        self._indices = {block.name: index for index, block in enumerate(model.spec.blocks)}
         self._scales = {product.name: product for product in products_of(model)}
 
     def __getitem__(self, name: str) -> pd.DataFrame:
@@ -130,7 +130,7 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
         """A sentence: of a pair in the other order, and of a column in a formula's term, with the name of the term."""
         names = list(self)
         turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
-        of_column = [block.name for block in self._model.layout.blocks if block.columns == (name,)]
+        of_column = [block.name for block in self._model.spec.blocks if block.columns == (name,)]
         if of_column and not turned:
             return f"There is no term {name!r}; the coefficients of column {name!r} are in the term {of_column[0]!r}."
         shown = turned or names
@@ -140,11 +140,11 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
 
 def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> pd.DataFrame:
     """The coefficients of a term, on the original scale; `outputs` names the K linear predictors."""
-    block, own = model.layout.blocks[index], model.layout.coefs(index)
+    block, own = model.spec.blocks[index], model.spec.coefs(index)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
     mean = next((product.means[index] for product in products_of(model) if index in product.means), 1.0)
     width = block.rank * model.n_outputs
-    keys = _index(model.layout, block)
+    keys = _index(model.spec, block)
     frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=keys, columns=names)
     if model.certainty is not None:
         covariance = covariance_of_factor(model, index, mean) if mean != 1.0 else None
@@ -153,7 +153,7 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
         frame = pd.concat([frame, deviations], axis=1)  # concatenated at once: pandas warns of many insertions
     if block.source is not None:
         frame[rows_name(outputs)] = model.counts[own][:: block.rank]
-        source = model.layout.sources[block.source]
+        source = model.spec.sources[block.source]
         if isinstance(source, Bins):
             low, high = edge_names(names)
             frame[low], frame[high] = edges(source)
@@ -163,7 +163,7 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
 def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovariance | None:
     """Covariance of the factors of a product divided by their mean, by the delta method."""
     assert model.certainty is not None
-    own, found = model.layout.coefs(index), model.certainty.covariances
+    own, found = model.spec.coefs(index), model.certainty.covariances
     if not found or (raw := found[index]) is None:
         return None
     shares = model.weights[own] / model.weights[own].sum()
@@ -217,15 +217,15 @@ def split_frame(frame: pd.DataFrame, width: int) -> Split:
     return Split(values, frame.iloc[:, width : 2 * width] if has_sd else None, rows, low, high)
 
 
-def _index(layout: Layout, block: Block) -> pd.Index:
+def _index(spec: ModelSpec, block: Block) -> pd.Index:
     if block.source is None:
         return pd.Index([block.name], dtype=object)
-    source = layout.sources[block.source]
+    source = spec.sources[block.source]
     if isinstance(source, Flag):
         return pd.Index([None], name=source.column, dtype=object)
-    if isinstance(source, Rarity):
+    if isinstance(source, CountEffect):
         return pd.Index(source.labels, name="other rows", dtype=object)
-    levels, codes = _levels(layout, block.source)
+    levels, codes = _levels(spec, block.source)
     if len(levels) == 1:
         return pd.Index(levels[0], name=block.columns[0], dtype=object)
     return _multi_index(levels, codes, list(block.columns))
@@ -244,15 +244,15 @@ def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32
     return pd.MultiIndex(levels=known, codes=indices, names=names, verify_integrity=False)  # type: ignore[arg-type]
 
 
-def _levels(layout: Layout, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
+def _levels(spec: ModelSpec, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
     """The categories of each position of a source, and the codes of its coefficients there."""
-    source = layout.sources[index]
+    source = spec.sources[index]
     if isinstance(source, Symbols):
         return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Bins):
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
     assert isinstance(source, Crossing)
     left, right = source.interaction.pairs()
-    levels, codes = _levels(layout, source.left)
-    more, (last,) = _levels(layout, source.right)
+    levels, codes = _levels(spec, source.left)
+    more, (last,) = _levels(spec, source.right)
     return levels + more, [own[left] for own in codes] + [last[right]]

@@ -13,14 +13,14 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
+from tabsym.frame import check_classes, check_regression_target, check_weights, plain_labels, split_target
+from tabsym.frame.read import as_rows
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import LOSSES, Loss, deviance
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_loss, check_number, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
-from tabsym.table import check_classes, check_regression_target, check_weights, plain_labels, split_target
-from tabsym.table.read import as_rows
 
 
 class LabelClassifier(ClassifierMixin):
@@ -62,7 +62,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
     def _fit_classes(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> None:
         """Fit from scratch on a table."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
-        target = check_classes(rows.y, len(rows.table), who=type(self).__name__)
+        target = check_classes(rows.y, len(rows.table), caller=type(self).__name__)
         classes, codes = target.classes, target.codes
         rows = self._with_class_weight(rows, classes, codes)
         kept = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
@@ -177,7 +177,7 @@ class WideRegressorBase(RegressorMixin, WideBase):
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         """The rows, validated for the given loss."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
-        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
+        target = check_regression_target(rows.y, len(rows.table), caller=type(self).__name__)
         check_target_of_loss(target, self._named_loss())
         training = rows.training(target, 1)
         check_offset_of_loss(training.offset, self._named_loss())
@@ -221,7 +221,7 @@ class WideRegressorBase(RegressorMixin, WideBase):
         table, own = self._read_to_predict(rows)
         given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
         added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
+        target = check_regression_target(y, len(table), caller=type(self).__name__)
         weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
         check_target_of_loss(target, loss)
         margins = self._margins(rows, offset)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN
+from tabsym.categories import UNSEEN
 from tabsym.design.formula import ColumnRef
-from tabsym.design.layout import Layout, Term
+from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read
-from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
 from tabsym.models.explain import term_name
 from tabsym.models.model import WideModel
@@ -46,7 +46,7 @@ def to_terms(model: Any) -> ModelTerms:
         check_is_fitted(model)
         raise TypeError(f"{type(model).__name__} is no wide model; its terms are not those of a sum.")
     if model.handle_unknown == "similar":
-        name = next((one.name for one in model.model_.layout.blocks if len(one.columns) == 1), "of a column")
+        name = next((one.name for one in model.model_.spec.blocks if len(one.columns) == 1), "of a column")
         raise ValueError(
             f"handle_unknown='similar' estimates an unknown category of the term {name!r} from its whole row, which is "
             "no lookup; set_params(handle_unknown='neutral') to export the model without it."
@@ -83,10 +83,10 @@ def _link(model: WideModel) -> str:
 
 
 class _Builder:
-    """Builds the records of a model's layout."""
+    """Builds the records of a model's spec."""
 
     def __init__(self, model: WideModel) -> None:
-        self.model, self.layout = model, model.layout
+        self.model, self.spec = model, model.spec
         self.codings: list[Coding] = []
         self.tables: list[Lookup] = []
         self._coding_of: dict[int, int] = {}  # source -> coding
@@ -94,13 +94,13 @@ class _Builder:
 
     def terms(self) -> list[TermRecord]:
         """The terms; count effects are added to their categories."""
-        found = [self._term(term) for term in self.layout.terms]
+        found = [self._term(term) for term in self.spec.terms]
         return self._with_counts(found)
 
     def kinds(self, moments: dict[str, str]) -> dict[str, str]:
         """What each column is; `moments`: the measures of numeric columns of dates or durations."""
-        found = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.layout.number_columns}
-        for source in self.layout.sources:
+        found = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.spec.number_columns}
+        for source in self.spec.sources:
             if isinstance(source, Symbols):
                 found |= dict.fromkeys(source.columns, "category")
         return found
@@ -108,20 +108,20 @@ class _Builder:
     def checked(self) -> tuple[tuple[str, int], ...]:
         """The categorical columns that are looked up by themselves, as the check of unknown categories goes."""
         found = []
-        for read in self.layout.reads:
-            source = self.layout.blocks[read.block].source
-            if source is not None and isinstance(self.layout.sources[source], Symbols):
+        for read in self.spec.reads:
+            source = self.spec.blocks[read.block].source
+            if source is not None and isinstance(self.spec.sources[source], Symbols):
                 found.append((read.columns[0], self._coding(source)))
         return tuple(dict.fromkeys(found))
 
     def _term(self, term: Term) -> TermRecord:
         lookups = tuple(LookupFactor(self._table(one.block), one.columns, one.component) for one in term.factors)
-        return TermRecord(term_name(self.layout, term), term.constant, self._numbers(term), lookups)
+        return TermRecord(term_name(self.spec, term), term.constant, self._numbers(term), lookups)
 
     def _numbers(self, term: Term) -> tuple[NumberFactor, ...]:
         if term.numeric is None:
             return ()
-        numeric = self.layout.numerics[term.numeric]
+        numeric = self.spec.numerics[term.numeric]
         if numeric.missing_ok and isinstance(numeric.nodes[0], ColumnRef):
             return (NumberFactor(numeric.nodes[0], self.model.numerics[term.numeric].mean),)
         return tuple(NumberFactor(node) for node in numeric.nodes)
@@ -133,15 +133,15 @@ class _Builder:
         return self._table_of[block]
 
     def _lookup(self, index: int) -> Lookup:
-        block, own = self.layout.blocks[index], self.layout.coefs(index)
+        block, own = self.spec.blocks[index], self.spec.coefs(index)
         values = self.model.theta[own].reshape(-1, block.rank, self.model.n_outputs)
         rows, default = self.model.counts[own][:: block.rank], self.model.neutral(index)
         certain = self.model.certainty
         sd = None if certain is None else certain.sd[own].reshape(values.shape)
         if block.source is None:
             return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows, sd)
-        source = self.layout.sources[block.source]
-        if isinstance(source, Rarity):  # by category, of the count that each has
+        source = self.spec.sources[block.source]
+        if isinstance(source, CountEffect):  # by category, of the count that each has
             codings, codes = self._positions(source.of)
             bins = source.codes(np.append(np.arange(len(codes), dtype=np.int32), np.int32(UNSEEN)))
             values = values[bins]
@@ -155,7 +155,7 @@ class _Builder:
 
     def _positions(self, index: int) -> tuple[tuple[int, ...], NDArray[np.int32]]:
         """The codings of a source's positions, and its combinations (m, positions)."""
-        source = self.layout.sources[index]
+        source = self.spec.sources[index]
         if isinstance(source, Crossing):
             left, right = source.interaction.pairs()
             codings, codes = self._positions(source.left)
@@ -166,7 +166,7 @@ class _Builder:
 
     def _coding(self, index: int) -> int:
         if index not in self._coding_of:
-            source = self.layout.sources[index]
+            source = self.spec.sources[index]
             if isinstance(source, Symbols):
                 made = Coding(categories=source.alphabet.symbols)
             elif isinstance(source, Bins):
@@ -180,7 +180,7 @@ class _Builder:
 
     def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
         """The terms with count effects added to the lookup of the same combinations."""
-        counts = {table: block for block, table in self._table_of.items() if _is_count(self.layout, block)}
+        counts = {table: block for block, table in self._table_of.items() if _is_count(self.spec, block)}
         kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
         for term in terms:
             for factor in term.lookups:
@@ -189,12 +189,12 @@ class _Builder:
         return kept
 
     def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
-        rarity = self.layout.sources[self.layout.blocks[block].source or 0]
-        assert isinstance(rarity, Rarity)
+        count_effect = self.spec.sources[self.spec.blocks[block].source or 0]
+        assert isinstance(count_effect, CountEffect)
         own = self.tables[factor.table]
         for index, other in enumerate(kept):
             alone = len(other.lookups) == 1 and not other.numbers and other.lookups[0].columns == factor.columns
-            if alone and self._source_of(other.lookups[0].table) == rarity.of:
+            if alone and self._source_of(other.lookups[0].table) == count_effect.of:
                 table = self.tables[other.lookups[0].table]
                 self.tables[other.lookups[0].table] = replace(
                     table,
@@ -207,12 +207,12 @@ class _Builder:
 
     def _source_of(self, table: int) -> int | None:
         block = next(block for block, index in self._table_of.items() if index == table)
-        return self.layout.blocks[block].source
+        return self.spec.blocks[block].source
 
 
-def _is_count(layout: Layout, block: int) -> bool:
-    source = layout.blocks[block].source
-    return source is not None and isinstance(layout.sources[source], Rarity)
+def _is_count(spec: ModelSpec, block: int) -> bool:
+    source = spec.blocks[block].source
+    return source is not None and isinstance(spec.sources[source], CountEffect)
 
 
 def _used(found: ModelTerms) -> ModelTerms:

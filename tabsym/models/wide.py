@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.frame import check_regression_target
+from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config, defaults_of, solved_config
@@ -17,8 +19,6 @@ from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.models.fixed_terms import as_lists
 from tabsym.models.loss_selection import choose_loss
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
-from tabsym.table import check_regression_target
-from tabsym.table.read import is_stream
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
@@ -315,7 +315,7 @@ class WideRegressor(_Solved, WideRegressorBase):
                 "loss='auto' compares losses of different links, and fixed belongs to one of them; name the loss, "
                 "such as loss='poisson' or 'squared_error'."
             )
-        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
+        target = check_regression_target(rows.y, len(rows.table), caller=type(self).__name__)
         training = rows.training(target, 1).weighted_rows()
         losses = {name: LOSSES[name] for name in ("squared_error", "poisson", "gamma", "tweedie")}
         column = rows.offset_column
@@ -329,9 +329,9 @@ class WideRegressor(_Solved, WideRegressorBase):
                 f"loss='auto' compares losses of different links, and {given} belongs to one of them; name the loss, "
                 "such as loss='poisson' or 'squared_error'."
             )
-        loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
+        loss, scores, precomputed = choose_loss(config, training, losses, self.scoring, self._draws(config))
         show_progress(config.verbose, f"losses compared on held-out rows: {loss.public_name} of {', '.join(scores)}")
-        return self._fit(config, training, loss, 1, known), scores
+        return self._fit(config, training, loss, 1, precomputed), scores
 
     def _refuse_scoring(self) -> None:
         if self.scoring != defaults_of(type(self))["scoring"]:

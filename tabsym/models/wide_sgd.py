@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from tabsym.frame import Table, check_classes, match_features
+from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_loss
@@ -19,8 +21,6 @@ from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import continue_model
 from tabsym.models.stream import find_classes, fit_stream, target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
-from tabsym.table import Table, check_classes, match_features
-from tabsym.table.read import is_stream
 
 Floats = NDArray[np.float64]
 
@@ -243,7 +243,7 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
                 f"{self.classes_.tolist()!r}; leave classes out."
             )
         known = self.classes_ if fitted else classes
-        target = check_classes(rows.y, len(rows.table), classes=known, who=type(self).__name__)
+        target = check_classes(rows.y, len(rows.table), classes=known, caller=type(self).__name__)
         rows = self._with_class_weight(rows, target.classes, target.codes)
         loss, n_outputs = self._loss_of_classes(len(target.classes))
         training = rows.training(target.codes.astype(np.float64), n_outputs)

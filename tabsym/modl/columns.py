@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes.contingency import Contingency
+from tabsym.categories.contingency import Contingency
+from tabsym.frame import NUMBERS, Measure, Numbers, exact_number, halfway, nanoseconds_of, with_rests
+from tabsym.frame.dtypes import read_list, read_symbols, written_list, written_symbols
 from tabsym.modl.grid import Rows, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.partition import Partition, Settings
-from tabsym.table import NUMBERS, Measure, Numbers, exact_number, halfway, nanoseconds_of, with_rests
-from tabsym.table.dtypes import read_list, read_symbols, written_list, written_symbols
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -92,7 +92,7 @@ class Intervals:
     specials: tuple[tuple[float, ...], ...] = ()
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
-        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.columns` has them."""
+        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.frame.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
         found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
         for part, codes in enumerate(self.specials, len(self.bounds) + 1):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes.contingency import Contingency
+from tabsym.categories.contingency import Contingency
+from tabsym.frame.storage import object_array
 from tabsym.modl.columns import (
     Groups,
     Intervals,
@@ -32,7 +33,6 @@ from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
 from tabsym.modl.partition import Given, Partition, Settings, ends_of
-from tabsym.table.storage import object_array
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -18,6 +18,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import check_groups, split_by_target
+from tabsym.frame import (
+    Table,
+    check_same_rows,
+    check_weights,
+    match_features,
+    read_table,
+    relative_weights,
+    remember_features,
+    symbolic_columns,
+)
+from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
@@ -36,17 +47,6 @@ from tabsym.stacking.layer import (
     rounds_of,
 )
 from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds
-from tabsym.table import (
-    Table,
-    check_same_rows,
-    check_weights,
-    match_features,
-    read_table,
-    relative_weights,
-    remember_features,
-    symbolic_columns,
-)
-from tabsym.table.frames import take_rows
 from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
 
@@ -310,7 +310,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
     def _scores(self, X: Any) -> Floats:
         """Scores (n, K) before the link: what the wide model and the booster say together."""
         check_is_fitted(self)
-        table = match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
+        table = match_features(self, read_table(X, caller=type(self).__name__, allow_empty=True))
         margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
         parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
         return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
@@ -365,10 +365,10 @@ def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) 
     return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)
 
 
-def read_rows(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:
+def read_rows(caller: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:
     """The table, after the indexes of pandas were compared."""
     check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
-    return read_table(X, who=who)
+    return read_table(X, caller=caller)
 
 
 def pair_of(eval_set: Any) -> Sequence[Any]:

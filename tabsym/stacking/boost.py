@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.refitting import with_loss_of
 from tabsym.models.targets import LabelClassifier
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.evidence import Criterion
-from tabsym.table import check_classes, check_regression_target, check_weights, read_table, split_target
 
 STACK_PARAMETERS = """\
 wide : WideClassifier or WideRegressor (or online), default None
@@ -133,7 +133,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(table))
-        target = check_classes(y, len(table), who=type(self).__name__)
+        target = check_classes(y, len(table), caller=type(self).__name__)
         if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
             raise ValueError(
                 "Without the rows of weight 0 the target has 1 class only; give rows of both classes weight."
@@ -164,8 +164,8 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         X, y = pair_of(eval_set)
-        table = read_table(X, who=type(self).__name__)
-        target = check_classes(y, len(table), classes=labels, who=type(self).__name__, remedy="leave such rows out")
+        table = read_table(X, caller=type(self).__name__)
+        target = check_classes(y, len(table), classes=labels, caller=type(self).__name__, remedy="leave such rows out")
         return table.native, target.codes.astype(np.int64), None
 
 
@@ -225,7 +225,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         """
         X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
+        target = check_regression_target(y, len(table), caller=type(self).__name__)
         self._fit(table, target, None, sample_weight, groups, eval_set)
         return self
 
@@ -248,5 +248,5 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         X, y = pair_of(eval_set)
-        table = read_table(X, who=type(self).__name__)
-        return table.native, check_regression_target(y, len(table), who=type(self).__name__), None
+        table = read_table(X, caller=type(self).__name__)
+        return table.native, check_regression_target(y, len(table), caller=type(self).__name__), None

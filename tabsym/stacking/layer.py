@@ -16,11 +16,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
+from tabsym.frame.frames import pick_columns
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
 from tabsym.models import WideClassifier, WideRegressor
-from tabsym.table.frames import pick_columns
 
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.folds import Split
+from tabsym.frame.frames import take_rows
 from tabsym.models.refitting import fit_alike, held_precisions
 from tabsym.stacking.layer import Plan, Rows
-from tabsym.table.frames import take_rows
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes import UNSEEN, RawCodes
-from tabsym.codes.pairs import PairCounts
-from tabsym.codes.threads import one_blas_thread
-from tabsym.table.dtypes import read_list, written_list
+from tabsym.categories import UNSEEN, RawCodes
+from tabsym.categories.pairs import PairCounts
+from tabsym.categories.threads import one_blas_thread
+from tabsym.frame.dtypes import read_list, written_list
 from tabsym.tiws.counts import documents_of_rows
 from tabsym.tiws.donors import PRIOR_ROWS, DonorRule, similarities, weights_of
 from tabsym.tiws.regression import (

@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes import UNSEEN, Categories, RawCodes, encode_column, encode_columns
-from tabsym.codes.contingency import code_numbers
-from tabsym.codes.pairs import PairCounts, count_pairs
-from tabsym.codes.threads import in_threads
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column, encode_columns
+from tabsym.categories.contingency import code_numbers
+from tabsym.categories.pairs import PairCounts, count_pairs
+from tabsym.categories.threads import in_threads
+from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.table import NUMBERS, Column, Kind, Measure, Table
 from tabsym.tiws.regression import Sums
 
 Floats = NDArray[np.float64]

@@ -11,13 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes import UNSEEN, Categories, RawCodes, csr, encode_columns
-from tabsym.codes.contingency import Contingency
-from tabsym.codes.threads import in_threads, one_blas_thread
+from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
+from tabsym.categories.contingency import Contingency
+from tabsym.categories.threads import in_threads, one_blas_thread
 from tabsym.encoders.base import MISSING, numeric_matrix, refuse_missing
 from tabsym.encoders.tiws import TIWSEncoder
-from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.table import (
+from tabsym.frame import (
     Column,
     Kind,
     Labels,
@@ -30,6 +29,7 @@ from tabsym.table import (
     restored,
     restored_column,
 )
+from tabsym.modl import Groups, Intervals, Settings, fit_column
 
 Floats = NDArray[np.float64]
 
@@ -144,10 +144,10 @@ class Handling:
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
     symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
-    raws = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
+    column_codes = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
     return {
-        name: _group_of(state, raws[name], handling)
-        if name in raws
+        name: _group_of(state, column_codes[name], handling)
+        if name in column_codes
         else _interval_of(state, table[name], handling.handle_missing)
         for name, state in states.items()
     }
@@ -263,11 +263,11 @@ class Output:
         states: dict[str, MODLColumn],
         parts_of: dict[str, NDArray[Any]],
         dropped: set[str],
-        who: str,
+        caller: str,
     ) -> Any:
         """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded; who: for errors."""
         untouched = [name for name in table.names if name not in states]
-        blocks = numeric_matrix(table, untouched, who)
+        blocks = numeric_matrix(table, untouched, caller)
         for name, parts in parts_of.items():
             blocks[name] = _sparse_onehot(states[name], parts, dropped)
         return sparse.hstack([blocks[name] for name in table.names], format="csr")

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.codes.contingency import Contingency
+from tabsym.categories.contingency import Contingency
+from tabsym.frame import NUMBERS, Measure
 from tabsym.modl import Given, Settings
 from tabsym.modl.given import plain
-from tabsym.table import NUMBERS, Measure
 
 _PER_DAY = 86_400 * 10**6
 DIRECTIONS = "'auto', 1, -1, True or False"

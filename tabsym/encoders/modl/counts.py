@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import encode_column
-from tabsym.codes.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
-from tabsym.codes.threads import in_threads
+from tabsym.categories import encode_column
+from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.column import as_numbers
-from tabsym.table import (
+from tabsym.frame import (
     Column,
     Kind,
     Table,
@@ -54,24 +54,24 @@ class CodedTarget:
         return CodedTarget((np.cumsum(used) - 1)[self.codes], self.values[used], self.is_classes)
 
 
-def code_target(y: Any, n_rows: int, *, classes: bool, who: str) -> CodedTarget:
+def code_target(y: Any, n_rows: int, *, classes: bool, caller: str) -> CodedTarget:
     """The target of a whole table, or of the first piece of one."""
     if classes:
-        target = check_classes(y, n_rows, who=who)
+        target = check_classes(y, n_rows, caller=caller)
         return CodedTarget(target.codes, target.classes, True)
-    values = check_regression_target(y, n_rows, who=who)
+    values = check_regression_target(y, n_rows, caller=caller)
     targets, codes = np.unique(values, return_inverse=True)
     if len(targets) > MAX_TARGETS:
         return CodedTarget(*_in_cells(values, codes.ravel()), False)
     return CodedTarget(codes.ravel(), targets, False)
 
 
-def code_further_classes(y: Any, n_rows: int, before: NDArray[Any] | None, who: str) -> CodedTarget:
+def code_further_classes(y: Any, n_rows: int, before: NDArray[Any] | None, caller: str) -> CodedTarget:
     """The classes of a later piece, which may hold one only, or new ones; `before`: those so far, if there are any."""
-    found = pd.unique(check_target(y, n_rows, who))
+    found = pd.unique(check_target(y, n_rows, caller))
     before = found[:0] if before is None else before
     check_target_piece(before, found)
-    target = check_classes(y, n_rows, classes=np.union1d(before, found), who=who)
+    target = check_classes(y, n_rows, classes=np.union1d(before, found), caller=caller)
     return CodedTarget(target.codes, target.classes, True)
 
 
@@ -108,7 +108,7 @@ class Counted(NamedTuple):
 class Counting:
     """How tables are counted: the encoder's options of these names, and what it is called in errors."""
 
-    who: str
+    caller: str
     cols: Any
     numeric: str
     target_type: str
@@ -119,14 +119,14 @@ class Counting:
 
     def first_piece(self, table: Table, y: Any, weight: Floats | None) -> Counted:
         """Of a whole table, or the first piece of one: the columns to encode, and what the target holds."""
-        values, name = check_target(y, len(table), self.who), name_of_target(y)
-        classes = holds_classes(values, self.target_type, self.who, name, few_are_classes=self.few_are_classes)
-        target = code_target(y, len(table), classes=classes, who=self.who)
+        values, name = check_target(y, len(table), self.caller), name_of_target(y)
+        classes = holds_classes(values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes)
+        target = code_target(y, len(table), classes=classes, caller=self.caller)
         columns = self._chosen(table)
         target, rows = _with_weight(target, weight)
         if classes and len(target.values) < 2:
             raise ValueError(
-                f"{self.who} needs at least 2 classes, but rows of weight above 0 have 1 class only "
+                f"{self.caller} needs at least 2 classes, but rows of weight above 0 have 1 class only "
                 f"({target.values.tolist()[0]!r}); choose other weights or more rows."
             )
         return self._count(columns, target, weight, rows)
@@ -136,9 +136,9 @@ class Counting:
     ) -> Counted:
         """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
         if before.is_classes:
-            target = code_further_classes(y, len(table), classes, self.who)
+            target = code_further_classes(y, len(table), classes, self.caller)
         else:
-            target = code_target(y, len(table), classes=False, who=self.who)
+            target = code_target(y, len(table), classes=False, caller=self.caller)
         columns = [as_numbers(table[n]) if one.is_numeric else table[n] for n, one in before.tables.items()]
         target, rows = _with_weight(target, weight)
         return self._count(columns, target, weight, rows)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes.contingency import Contingency
+from tabsym.categories.contingency import Contingency
 from tabsym.encoders.modl.column import (
     Handling,
     Output,
@@ -34,8 +34,7 @@ from tabsym.encoders.modl.counts import (
 from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.modl import CRITERIA, Intervals, Settings
-from tabsym.table import (
+from tabsym.frame import (
     TARGET_TYPES,
     Table,
     as_array,
@@ -47,6 +46,7 @@ from tabsym.table import (
     split_target,
     type_of,
 )
+from tabsym.modl import CRITERIA, Intervals, Settings
 from tabsym.validation import check_declared_options, check_option
 
 Floats = NDArray[np.float64]
@@ -350,7 +350,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             Other columns, or a label of no part. (Other outputs have no `inverse_transform`.)
         """
         check_is_fitted(self, "columns_")
-        encoded = read_table(X, who=type(self).__name__, allow_empty=True)
+        encoded = read_table(X, caller=type(self).__name__, allow_empty=True)
         if self.invariant_cols_:
             raise ValueError(
                 f"drop_invariant=True has dropped {', '.join(map(repr, self.invariant_cols_))}, which cannot come "
@@ -378,7 +378,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         check_declared_options(self)
         _check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         if not first:
             table = match_features(self, table)
         weight = check_weights(sample_weight, len(table))
@@ -431,7 +431,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
-        target = code_target(y, len(table), classes=self._classes, who=type(self).__name__)
+        target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
         folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
         return _out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import Contingency, encode_column
-from tabsym.codes.threads import in_threads
+from tabsym.categories import Contingency, encode_column
+from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.folds import Split
 from tabsym.encoders.modl.column import Handling, MODLColumn, estimates, look_up, parts_of_rows, plain_column
 from tabsym.encoders.modl.counts import CodedTarget, Counting
+from tabsym.frame import Column, Table
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.table import Column, Table
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN
+from tabsym.categories import UNSEEN
 from tabsym.encoders.base import MISSING
 from tabsym.validation import check_option
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Categories, RawCodes
-from tabsym.codes.coding import plain_symbols
+from tabsym.categories import UNSEEN, Categories, RawCodes
+from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
 from tabsym.encoders.onehot.options import InfrequentRule, Options
 

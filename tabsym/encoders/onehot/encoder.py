@@ -9,12 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, CodeMatrix, RawCodes
+from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
 from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
-from tabsym.table import Table, as_array, split_target, type_of
+from tabsym.frame import Table, as_array, split_target, type_of
 from tabsym.warn import warn_user
 
 
@@ -301,8 +301,8 @@ class OneHotEncoder(ColumnEncoder):
             dtype = np.float64
         return sparse_matrix([blocks[name] for name in table.names], len(table), dtype)
 
-    def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
-        states = zip(self.columns_.values(), raws, strict=True)
+    def _find_invariant(self, column_codes: list[RawCodes]) -> list[str]:
+        states = zip(self.columns_.values(), column_codes, strict=True)
         return [name for state, raw in states for name in constant_names(state, raw)]
 
 

@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from tabsym.codes import csr
+from tabsym.categories import csr
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn
-from tabsym.table import (
+from tabsym.frame import (
     Column,
     StoredType,
     Table,
@@ -190,9 +190,9 @@ def _find_places(block: sparse.coo_array, indices: Indices) -> None:
     indices[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
 
 
-def encoding_of(X: Any, who: str) -> DenseEncoding | SparseEncoding:
+def encoding_of(X: Any, caller: str) -> DenseEncoding | SparseEncoding:
     """What a user gives to be decoded."""
-    return SparseEncoding(X) if sparse.issparse(X) else DenseEncoding(read_table(X, who=who, allow_empty=True))
+    return SparseEncoding(X) if sparse.issparse(X) else DenseEncoding(read_table(X, caller=caller, allow_empty=True))
 
 
 def restored_frame(

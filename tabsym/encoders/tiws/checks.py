@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from tabsym.encoders.tiws.rows import TIWSColumn
-from tabsym.table import (
+from tabsym.frame import (
     TARGET_TYPES,
     check_classes,
     check_regression_target,
@@ -83,22 +83,22 @@ class Components:
     codes: NDArray[Any]
 
 
-def components(y: Any, n_rows: int, target_type: str, who: str, classes: Any = None) -> Components:
+def components(y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None) -> Components:
     """The target of a table, checked; `classes`: all that there can be, if they are known."""
     if classes is not None:
-        return further(y, n_rows, _all_classes(classes, target_type), who)
-    if holds_classes(check_target(y, n_rows, who), target_type, who, name_of_target(y)):
-        found = check_classes(y, n_rows, who=who)
+        return further(y, n_rows, _all_classes(classes, target_type), caller)
+    if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
+        found = check_classes(y, n_rows, caller=caller)
         return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
-    return further(y, n_rows, None, who)
+    return further(y, n_rows, None, caller)
 
 
-def further(y: Any, n_rows: int, classes: NDArray[Any] | None, who: str) -> Components:
+def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Components:
     """The target of a further piece of a table, with the classes of the first."""
     if classes is None:
-        values = check_regression_target(y, n_rows, who=who)
+        values = check_regression_target(y, n_rows, caller=caller)
         return Components(values[:, None], None, values)
-    found = check_classes(y, n_rows, classes=classes, who=who)
+    found = check_classes(y, n_rows, classes=classes, caller=caller)
     return Components(np.eye(len(classes))[found.codes], classes, found.codes)
 
 

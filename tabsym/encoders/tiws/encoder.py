@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import encode_column
-from tabsym.codes.threads import in_threads
+from tabsym.categories import encode_column
+from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
@@ -36,7 +36,7 @@ from tabsym.encoders.tiws.rows import (
     rows_of,
     state_of,
 )
-from tabsym.table import (
+from tabsym.frame import (
     Table,
     check_same_rows,
     check_target,
@@ -49,7 +49,7 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.table.frames import gather
+from tabsym.frame.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts
 from tabsym.validation import check_declared_options
@@ -323,7 +323,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         X, y = split_target(X, y, type(self).__name__)
         refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         folds = None if self.cv is None or not self.columns_ else list(self._fitted_folds(table, y, weight, groups))
@@ -445,7 +445,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_declared_options(self)
         check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, who=type(self).__name__)
+        table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
 
     def _refuse_missing(self, table: Table, encoded: list[str]) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Categories, RawCodes, encode_column
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.encoders.base import refuse_missing
-from tabsym.table import Table
+from tabsym.frame import Table
 from tabsym.tiws.column import FittedColumn, Observed, Unseen, UnseenRows, no_rows, unseen_rows
 from tabsym.tiws.counts import Symbols, TableCounts, codes_of
 

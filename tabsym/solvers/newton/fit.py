@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import count_column
+from tabsym.categories import count_column
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -19,7 +19,7 @@ from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.monotone import bind, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.terms import Prior, SolverTerm
-from tabsym.solvers.newton.variances import Evidence
+from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.warn import show_progress
 
@@ -65,10 +65,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The result of a fit: coefficients `solver.theta`, variances `evidence`, iterations, whether all converged."""
+    """The result of a fit: coefficients `solver.theta`, variances `components`, iterations, whether all converged."""
 
     solver: BlockDescent
-    evidence: Evidence
+    components: VarianceComponents
     n_sweeps: int
     converged: bool
     interrupted: bool = False
@@ -135,7 +135,7 @@ def find_optimum(
     solver.put(theta)
     if newton.verbose:
         solver.report = Sweeps()
-    evidence = Evidence(solver)
+    components = VarianceComponents(solver)
     estimates = penalty is None and held is None
     if held is not None:
         _hold(solver, held)
@@ -144,15 +144,17 @@ def find_optimum(
             solver.precision[index] = 0.0 if term.prior is Prior.FLAT else penalty * solver.total
     interrupted, n_sweeps, converged = False, 0, False
     try:
-        n_sweeps, stood = _find_variances(solver, evidence, rows, newton, rng, fixed or {}) if estimates else (0, True)
+        n_sweeps, stood = (
+            _find_variances(solver, components, rows, newton, rng, fixed or {}) if estimates else (0, True)
+        )
         if estimates:
             n_terms = sum(term.prior is not Prior.FLAT for term in terms)
             n_dropped = int(solver.dropped.sum())
             show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
         n_sweeps, converged = n_sweeps + more, converged and stood
-        dispersion = evidence.dispersion
-        if evidence.has_dispersion and not estimates:
+        dispersion = components.dispersion
+        if components.has_dispersion and not estimates:
             dispersion = max(solver.dispersion(), 1e-12 * solver.target_scale)
         if solver.loss.code != MULTINOMIAL:
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
@@ -169,9 +171,9 @@ def find_optimum(
         bind(solver)
     solver.balance()
     if not estimates:
-        _weigh(solver, evidence)
-    evidence.take_pearson()
-    return Optimum(solver, evidence, n_sweeps, converged, interrupted)
+        _weigh(solver, components)
+    components.take_pearson()
+    return Optimum(solver, components, n_sweeps, converged, interrupted)
 
 
 class Sweeps:
@@ -199,7 +201,7 @@ def _hold(solver: BlockDescent, precisions: Sequence[float]) -> None:
 
 def _find_variances(
     solver: BlockDescent,
-    evidence: Evidence,
+    components: VarianceComponents,
     rows: Rows,
     newton: Newton,
     rng: np.random.RandomState,
@@ -209,11 +211,11 @@ def _find_variances(
 
     Returns the number of iterations, and whether the variances by REML converged in the end.
     """
-    evidence.start()
+    components.start()
     for index, term in enumerate(solver.terms):
         if _is_unique(term) and index not in fixed:
             solver.drop(index)
-            evidence.edf[index] = 0.0
+            components.edf[index] = 0.0
     solver.precision[list(fixed)] = list(fixed.values())
     held = [
         index
@@ -222,31 +224,31 @@ def _find_variances(
     ]
     rare = [index for index in held if solver.n_outputs == 1 and _is_rare(solver, index, newton.rare_rows)]
     common = [index for index in held if index not in rare]
-    if evidence.has_dispersion or not rare:
-        n_sweeps, stood = evidence.find(held, newton.tol, newton.max_passes, passing=rare)
+    if components.has_dispersion or not rare:
+        n_sweeps, stood = components.find(held, newton.tol, newton.max_passes, passing=rare)
         rare = [index for index in rare if not solver.dropped[index]]
     else:
-        n_sweeps, stood = _find_without(solver, evidence, common, rare, newton)
+        n_sweeps, stood = _find_without(solver, components, common, rare, newton)
     if not rare:
         for index in fixed:
-            evidence.posterior(index)
+            components.posterior(index)
         return n_sweeps, stood
     logs = []
     for _ in range(MORE_SPLITS if len(rows.y) <= FEW_ROWS else 1):
         halves = _two_halves(solver, rows, rng)
         halves.precision, halves.dropped = solver.precision.copy(), solver.dropped.copy()
-        held_out = HeldOut(halves, evidence.dispersion)
+        held_out = HeldOut(halves, components.dispersion)
         logs.append(np.log(held_out.tune(rare)))
     solver.precision[rare] = np.exp(np.mean(logs, axis=0))
-    if not evidence.has_dispersion:  # for regression they are at the estimate by REML already
+    if not components.has_dispersion:  # for regression they are at the estimate by REML already
         solver.put(
             [held_out.of_all_rows(index) if index in rare else theta for index, theta in enumerate(solver.theta)]
         )
-    more, stood = evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)
+    more, stood = components.find(common, AFTERWARDS * newton.tol, newton.max_passes)
     for index in [*rare, *common, *fixed]:
         if not solver.dropped[index]:
-            evidence.posterior(index)
-    evidence.move(())
+            components.posterior(index)
+    components.move(())
     return n_sweeps + more, stood
 
 
@@ -269,9 +271,9 @@ def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) ->
 
 
 def _find_without(
-    solver: BlockDescent, evidence: Evidence, common: list[int], rare: list[int], newton: Newton
+    solver: BlockDescent, components: VarianceComponents, common: list[int], rare: list[int], newton: Newton
 ) -> tuple[int, bool]:
-    """Estimate the variances of frequent terms while the rare ones are left out: as `Evidence.find`.
+    """Estimate the variances of frequent terms while the rare ones are left out: as `VarianceComponents.find`.
 
     In a classifier a category seen once fits its own row as far as its variance allows, and would leave the other terms
     nothing to explain.
@@ -279,7 +281,7 @@ def _find_without(
     waiting = [solver.precision[index] for index in rare]
     for index in rare:
         solver.dropped[index] = True
-    found = evidence.find(common, MEANWHILE * newton.tol, newton.max_passes)
+    found = components.find(common, MEANWHILE * newton.tol, newton.max_passes)
     for index, precision in zip(rare, waiting, strict=True):
         solver.dropped[index], solver.precision[index] = False, precision
     return found
@@ -299,23 +301,23 @@ def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:
     return term.prior is Prior.RIDGE and term.size >= MANY_ENTRIES and len(solver.y) < rows * term.size
 
 
-def _weigh(solver: BlockDescent, evidence: Evidence) -> None:
+def _weigh(solver: BlockDescent, components: VarianceComponents) -> None:
     """Effective degrees of freedom and dispersion for penalties that were given."""
     for index, term in enumerate(solver.terms):
         if solver.dropped[index]:
-            evidence.edf[index] = 0.0
+            components.edf[index] = 0.0
         elif term.prior is not Prior.FLAT:
-            evidence.posterior(index)
-    evidence.move(())
+            components.posterior(index)
+    components.move(())
 
 
 def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -> Solved:
     """The optimum with posterior standard deviations, and samples where they are requested."""
-    solver, evidence = optimum.solver, optimum.evidence
+    solver, components = optimum.solver, optimum.components
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
-    root = np.sqrt(evidence.pearson)
-    flat = evidence.posteriors.flat
-    together = evidence.posteriors.of_flat() if flat and samples is None else None
+    root = np.sqrt(components.pearson)
+    flat = components.posteriors.flat
+    together = components.posteriors.of_flat() if flat and samples is None else None
     sd = []
     for index, theta in enumerate(solver.theta):
         if solver.dropped[index]:
@@ -325,12 +327,12 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
         elif together is not None and index in flat:
             variances = together[flat.index(index), flat.index(index)][None]
         else:
-            variances = evidence.posterior(index).variances
+            variances = components.posterior(index).variances
         sd.append(root * np.sqrt(variances))
     found = None if samples is None else [root * one for one in samples.found]
-    variance = [evidence.variance(index) for index in range(len(solver.terms))]
+    variance = [components.variance(index) for index in range(len(solver.terms))]
     return Solved(
-        solver.theta, sd, variance, evidence.edf.tolist(), evidence.pearson, evidence.dispersion, found, flat,
-        None if together is None else evidence.pearson * together, solver.mean_loss(), optimum.n_sweeps,
+        solver.theta, sd, variance, components.edf.tolist(), components.pearson, components.dispersion, found, flat,
+        None if together is None else components.pearson * together, solver.mean_loss(), optimum.n_sweeps,
         optimum.converged, samples is None or samples.converged, optimum.interrupted,
     )  # fmt: skip

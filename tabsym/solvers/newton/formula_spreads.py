@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU, cg, splu
 
-from tabsym.design.layout import Layout, Term
+from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.program import Program, Rows
 from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
 
@@ -47,19 +47,19 @@ class Derivatives:
 
     Parameters
     ----------
-    layout : Layout
+    spec : ModelSpec
     program : Program
     rows : Rows
     phi : (coefficients,)
         Coefficients of the output.
     """
 
-    def __init__(self, layout: Layout, program: Program, rows: Rows, phi: Floats) -> None:
-        self.layout, self.program, self.rows, self.phi = layout, program, rows, phi
+    def __init__(self, spec: ModelSpec, program: Program, rows: Rows, phi: Floats) -> None:
+        self.spec, self.program, self.rows, self.phi = spec, program, rows, phi
 
     def of(self, block: int) -> sparse.csr_array:
         """Derivatives by the coefficients of a term (n, size)."""
-        own = self.layout.coefs(block)
+        own = self.spec.coefs(block)
         found = [(rows, coefs - own.start, by) for rows, coefs, by in self._all if _lie_in(coefs, own)]
         shape = len(self.rows.y), own.stop - own.start
         if not found:
@@ -114,13 +114,13 @@ class FormulaSpreads:
     """
 
     def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
-        self.derivatives, self.layout, self.hessians = derivatives, derivatives.layout, hessians
-        self._flat = [index for index, block in enumerate(self.layout.blocks) if block.source is None]
+        self.derivatives, self.spec, self.hessians = derivatives, derivatives.spec, hessians
+        self._flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
         self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
 
     def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
         """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
-        rank = self.layout.blocks[block].rank
+        rank = self.spec.blocks[block].rank
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
         shared = by.T @ (self.hessians[:, None] * self._by_flat)
@@ -165,8 +165,8 @@ class FormulaSpreads:
     def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
-        if sum(read.block == block for read in self.layout.reads) == 1:
-            return _BySymbol(curvature, precision, self.layout.blocks[block].rank)
+        if sum(read.block == block for read in self.spec.reads) == 1:
+            return _BySymbol(curvature, precision, self.spec.blocks[block].rank)
         return _Dense(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
 
     @cached_property
@@ -266,7 +266,7 @@ class CommonLevels:
 
     Parameters
     ----------
-    layout : Layout
+    spec : ModelSpec
     program : Program
     rows : Rows
     centred : list of bool
@@ -274,23 +274,23 @@ class CommonLevels:
         about 0; others are not recentered.
     """
 
-    def __init__(self, layout: Layout, program: Program, rows: Rows, centred: list[bool]) -> None:
-        self._layout, self._precision = layout, np.empty(0)
+    def __init__(self, spec: ModelSpec, program: Program, rows: Rows, centred: list[bool]) -> None:
+        self._spec, self._precision = spec, np.empty(0)
         self._solver: SuperLU | None = None
-        beside = _other_factors(layout)
-        held = [block for block in beside if layout.blocks[block].source is not None]
-        found = [sparse.csc_array((layout.n_coefs, 0))]
-        if held and len(layout.blocks) > 1:
+        beside = _other_factors(spec)
+        held = [block for block in beside if spec.blocks[block].source is not None]
+        found = [sparse.csc_array((spec.n_coefs, 0))]
+        if held and len(spec.blocks) > 1:
             rng = np.random.RandomState(0)  # at two generic points
-            indices = [rng.normal(1.0, 0.3, layout.n_coefs) for _ in range(2)]
-            derivatives = [Derivatives(layout, program, rows, phi) for phi in indices]
-            to_flat = {block: _to_flat(layout, block, derivatives) for block in held}
+            indices = [rng.normal(1.0, 0.3, spec.n_coefs) for _ in range(2)]
+            derivatives = [Derivatives(spec, program, rows, phi) for phi in indices]
+            to_flat = {block: _to_flat(spec, block, derivatives) for block in held}
             held = [block for block in held if not centred[block] or to_flat[block].shape[1]]
             found += [to_flat[block] for block in held]
             found += [
-                _to_coarser(layout, one, other, derivatives)
+                _to_coarser(spec, one, other, derivatives)
                 for one, other in permutations(held, 2)
-                if beside[one] == beside[other] and layout.sizes[one] > layout.sizes[other]
+                if beside[one] == beside[other] and spec.sizes[one] > spec.sizes[other]
             ]
         self._directions = sparse.hstack(found).tocsc()
 
@@ -298,27 +298,27 @@ class CommonLevels:
         """Coefficients (coefficients * K,) of least penalty, by the terms' precisions, with the same predictors."""
         if not self._directions.shape[1]:
             return phi
-        held = np.repeat(precision, self._layout.sizes)
+        held = np.repeat(precision, self._spec.sizes)
         if self._solver is None or not np.array_equal(precision, self._precision):
             system = (self._directions.T @ (self._directions * held[:, None])).tocsc()
             size = system.diagonal()
             ridge = np.where(size > 0.0, SINGULAR * size, 1.0)
             self._solver, self._precision = splu((system + sparse.diags_array(ridge)).tocsc()), precision.copy()
-        numbers = phi.reshape(self._layout.n_coefs, -1)
+        numbers = phi.reshape(self._spec.n_coefs, -1)
         away = self._solver.solve(self._directions.T @ (held[:, None] * numbers))
         return np.asarray(numbers - self._directions @ away, dtype=np.float64).ravel()
 
 
-def _other_factors(layout: Layout) -> dict[int, tuple[object, ...]]:
+def _other_factors(spec: ModelSpec) -> dict[int, tuple[object, ...]]:
     """By term, the other factors that it is multiplied by, where these are the same throughout the formula."""
     found: dict[int, set[tuple[object, ...]]] = {}
-    for term in layout.learned:
+    for term in spec.learned:
         for factor in term.factors:
             found.setdefault(factor.block, set()).add(_beside(term, factor.block))
     return {
         block: next(iter(others))
         for block, others in found.items()
-        if layout.blocks[block].rank == 1 and len(others) == 1
+        if spec.blocks[block].rank == 1 and len(others) == 1
     }
 
 
@@ -327,12 +327,12 @@ def _beside(term: Term, block: int) -> tuple[object, ...]:
     return len(term.factors), *sorted(others)
 
 
-def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+def _to_flat(spec: ModelSpec, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
     """The direction of a term's mean and unpenalized terms (coefficients, 1); none (coefficients, 0) where they differ.
 
     The intercept has a part in slopes, where their numeric column is centred.
     """
-    flat = [index for index, other in enumerate(layout.blocks) if other.source is None]
+    flat = [index for index, other in enumerate(spec.blocks) if other.source is None]
     found: Floats = np.empty(0)
     for by in derivatives:
         own = np.asarray(by.of(block).sum(axis=1)).ravel()
@@ -340,20 +340,20 @@ def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> spar
         if not len(found):
             found = np.asarray(np.linalg.lstsq(columns, own, rcond=SAME)[0], dtype=np.float64)
         if np.linalg.norm(own - columns @ found) > EQUAL * np.linalg.norm(own):
-            return sparse.csc_array((layout.n_coefs, 0))
-    direction = np.zeros((layout.n_coefs, 1))
-    direction[layout.coefs(block)] = 1.0
+            return sparse.csc_array((spec.n_coefs, 0))
+    direction = np.zeros((spec.n_coefs, 1))
+    direction[spec.coefs(block)] = 1.0
     for index, by_one in zip(flat, found, strict=True):
-        direction[layout.coefs(index)] = -by_one
+        direction[spec.coefs(index)] = -by_one
     return sparse.csc_array(direction)
 
 
-def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+def _to_coarser(spec: ModelSpec, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
     """Directions that move child coefficients of `one` into each coefficient of `other` (coefficients, its size).
 
     None (coefficients, 0) where the one column is no function of the other, or the other factors differ.
     """
-    nothing = sparse.csc_array((layout.n_coefs, 0))
+    nothing = sparse.csc_array((spec.n_coefs, 0))
     within, times = None, 0.0
     for by in derivatives:
         by_one, by_other = by.of(one), by.of(other)
@@ -367,9 +367,9 @@ def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivati
         given = by_one @ within
         if times == 0.0 or sparse.linalg.norm(given - times * by_other) > EQUAL * sparse.linalg.norm(given):
             return nothing
-    found = sparse.lil_array((layout.n_coefs, layout.sizes[other]))
-    found[layout.coefs(one)] = within
-    found[layout.coefs(other)] = -times * sparse.eye_array(layout.sizes[other])
+    found = sparse.lil_array((spec.n_coefs, spec.sizes[other]))
+    found[spec.coefs(one)] = within
+    found[spec.coefs(other)] = -times * sparse.eye_array(spec.sizes[other])
     return found.tocsc()
 
 

@@ -19,8 +19,8 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from tabsym.codes import row_numbers
-from tabsym.design.layout import Layout
+from tabsym.categories import row_numbers
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
 from tabsym.solvers.newton.block_descent import target_scale_of
@@ -70,7 +70,7 @@ class Objective:
 
     Parameters
     ----------
-    layout : Layout
+    spec : ModelSpec
     rows : Rows
     task : Task
     centred : bool
@@ -84,15 +84,15 @@ class Objective:
         The unit of changes of the mean loss: for regression the variance of the targets.
     """
 
-    def __init__(self, layout: Layout, rows: Rows, task: Task, *, centred: bool) -> None:
-        self.layout, self.rows, self.task, self.n_passes = layout, rows, task, 0
-        self.precision = np.zeros(len(layout.blocks))
+    def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool) -> None:
+        self.spec, self.rows, self.task, self.n_passes = spec, rows, task, 0
+        self.precision = np.zeros(len(spec.blocks))
         self.total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
         self._members = row_numbers(len(rows.y))
         self._work = Work.make(task.program, task.n_outputs, batches=False)
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
-        self.centred = [centred and block.neutral_mean for block in layout.blocks]
-        self._levels = CommonLevels(layout, task.program, rows, self.centred)
+        self.centred = [centred and block.neutral_mean for block in spec.blocks]
+        self._levels = CommonLevels(spec, task.program, rows, self.centred)
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
         self.reached: Floats | None = None
         self._lowest = np.inf
@@ -131,15 +131,15 @@ class Objective:
     def held(self) -> Iterator[tuple[int, slice]]:
         """The penalized terms, and the slices of their coefficients."""
         k = self.task.n_outputs
-        for index, block in enumerate(self.layout.blocks):
+        for index, block in enumerate(self.spec.blocks):
             if block.source is not None:
-                own = self.layout.coefs(index)
+                own = self.spec.coefs(index)
                 yield index, slice(own.start * k, own.stop * k)
 
     def away(self, index: int, phi: Floats) -> Floats:
         """Deviations of a term's coefficients from the mean of its prior (categories, rank * K)."""
-        own, k = self.layout.coefs(index), self.task.n_outputs
-        width = self.layout.blocks[index].rank * k
+        own, k = self.spec.coefs(index), self.task.n_outputs
+        width = self.spec.blocks[index].rank * k
         numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
         return numbers - numbers.mean(axis=0) if self.centred[index] else numbers
 
@@ -152,7 +152,7 @@ class Objective:
 
 
 def fit_formula(
-    layout: Layout,
+    spec: ModelSpec,
     rows: Rows,
     task: Task,
     newton: Newton,
@@ -164,13 +164,13 @@ def fit_formula(
 
     Ctrl-C ends the fit with the best coefficients so far.
     """
-    objective = Objective(layout, rows, task, centred=penalty is None)
+    objective = Objective(spec, rows, task, centred=penalty is None)
     for index, _ in objective.held():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     starts = [start]
-    if not layout.is_additive:
+    if not spec.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
-        starts += [_jittered(layout, task.n_outputs, start, jitter, rng) for jitter in jitters]
+        starts += [_jittered(spec, task.n_outputs, start, jitter, rng) for jitter in jitters]
     interrupted = False
     try:
         phi, converged, weighed = _optimum(objective, starts, newton, estimates=penalty is None)
@@ -180,7 +180,7 @@ def fit_formula(
         phi, converged, interrupted = objective.shared(objective.reached), False, True
         weighed = _weigh(objective, phi)
     dispersion = weighed.dispersion
-    variances = np.full(len(layout.blocks), np.inf)
+    variances = np.full(len(spec.blocks), np.inf)
     for index, _ in objective.held():
         variances[index] = dispersion / objective.precision[index] if objective.precision[index] > 0 else np.inf
     told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
@@ -209,18 +209,18 @@ def _optimum(
 
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
     """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many."""
-    layout, k = objective.layout, objective.task.n_outputs
-    has_vectors = any(block.rank > 1 for block in layout.blocks)  # identified up to rotations: conditional only
-    if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MAX_VISITS:
+    spec, k = objective.spec, objective.task.n_outputs
+    has_vectors = any(block.rank > 1 for block in spec.blocks)  # identified up to rotations: conditional only
+    if has_vectors or spec.n_coefs > MAX_COEFS or spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
         return None
     hessians = _expected_curvature(objective, phi)
-    found, untold = [], np.zeros(layout.n_coefs, dtype=np.bool_)
+    found, untold = [], np.zeros(spec.n_coefs, dtype=np.bool_)
     for output in range(k):
-        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
-        by = sparse.hstack([derivatives.of(index) for index in range(len(layout.blocks))]).tocsr()
+        derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
+        by = sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr()
         information = np.asarray((by.T @ (by * hessians[:, output][:, None])).todense())
         for index, _ in objective.held():
-            own = layout.coefs(index)
+            own = spec.coefs(index)
             held = np.eye(own.stop - own.start)
             if objective.centred[index]:
                 held -= 1.0 / len(held)
@@ -241,12 +241,12 @@ def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
     return np.asarray(np.exp((2.0 - power) * margins) * (rows.weight[:, None] if len(rows.weight) else 1.0))
 
 
-def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
+def _jittered(spec: ModelSpec, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
     """Another start: the factors of products plus normal noise."""
     out = start.copy()
-    for index, block in enumerate(layout.blocks):
+    for index, block in enumerate(spec.blocks):
         if block.start != 0.0 or block.rank > 1:
-            own = layout.coefs(index)
+            own = spec.coefs(index)
             own = slice(own.start * n_outputs, own.stop * n_outputs)
             out[own] += rng.normal(0.0, jitter, own.stop - own.start)
     return out
@@ -282,22 +282,22 @@ class _Weighed:
 
 
 def _weigh(objective: Objective, phi: Floats) -> _Weighed:
-    layout, k = objective.layout, objective.task.n_outputs
-    edf, variances = np.zeros(len(layout.blocks)), np.zeros((layout.n_coefs, k))
+    spec, k = objective.spec, objective.task.n_outputs
+    edf, variances = np.zeros(len(spec.blocks)), np.zeros((spec.n_coefs, k))
     slopes, hessians = _grads(objective, phi)
     used = 0.0
     for output in range(k):
-        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
+        derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         posteriors = FormulaSpreads(derivatives, hessians[:, output])
         for index, _ in objective.held():
             centred = objective.centred[index]
             found = posteriors.of(index, float(objective.precision[index]), centred=centred)
             edf[index] += found.edf
-            variances[layout.coefs(index), output] = found.variances
-            used += layout.blocks[index].rank if centred else 0
+            variances[spec.coefs(index), output] = found.variances
+            used += spec.blocks[index].rank if centred else 0
         for index, variance in zip(posteriors.flat, posteriors.of_flat(), strict=True):
             edf[index] += posteriors.rank_of_flat / len(posteriors.flat)
-            variances[layout.coefs(index), output] = variance
+            variances[spec.coefs(index), output] = variance
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
         left = max(objective.total - edf.sum() - used, 0.05 * objective.total)
@@ -335,7 +335,7 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
     lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
     now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
-    free = scale_free(objective.layout)[held]
+    free = scale_free(objective.spec)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
     edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
@@ -343,14 +343,14 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
     return float(moving.max(initial=0.0))
 
 
-def scale_free(layout: Layout) -> Floats:
+def scale_free(spec: ModelSpec) -> Floats:
     """Directions (terms, d) in which logarithms of the terms' scales can change while every linear predictor stays.
 
     The factors of a product can exchange scale: only the product of their variances is identified. Along these
     directions the variances keep their initial values, as they would drift without end.
     """
-    factors = np.zeros((len(layout.learned), len(layout.blocks)))
-    for number, term in enumerate(layout.learned):
+    factors = np.zeros((len(spec.learned), len(spec.blocks)))
+    for number, term in enumerate(spec.learned):
         for factor in term.factors:
             factors[number, factor.block] += 1.0
     return np.asarray(null_space(factors))

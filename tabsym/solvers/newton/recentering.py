@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import count_column
+from tabsym.categories import count_column
 from tabsym.losses.kernels import LOGISTIC
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.fixed_effects import SAME, columns_of

@@ -94,7 +94,7 @@ class SingleOutputRows:
         return gradient, curvature
 
     def _collect(self, term: SolverTerm) -> Floats:
-        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the layout of kernels; work space."""
+        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the spec of kernels; work space."""
         before, steps = self.hand_over(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
         if len(self._sums) < n_lanes * length:
@@ -139,7 +139,7 @@ class SingleOutputRows:
         return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
-        """Work space for a term's update in the layout of kernels, its first part 0; none may be pending."""
+        """Work space for a term's update in the spec of kernels, its first part 0; none may be pending."""
         length = (1 + term.size) * self.width
         if len(self._moves) < length:
             self._moves = np.empty(length)
@@ -158,7 +158,7 @@ class SingleOutputRows:
         return waiting or (term, self._steps(term, np.zeros((term.size, self.width))))
 
     def take_over(self, term: SolverTerm, steps: Floats) -> None:
-        """Store the pending update of a term, in the layout of kernels."""
+        """Store the pending update of a term, in the spec of kernels."""
         self._waiting = term, steps
 
     def kept(self) -> tuple[Floats, float, float]:
@@ -231,17 +231,17 @@ class SingleOutputRows:
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
-        """Coefficients (q, W) in the layout of kernels: preceded by zeros, for rows without a coefficient."""
+        """Coefficients (q, W) in the spec of kernels: preceded by zeros, for rows without a coefficient."""
         padded = np.zeros((1 + len(numbers)) * self.width)
         padded[self.width :] = numbers.ravel()
         return padded
 
     def by_entry(self, sums: Floats) -> Floats:
-        """Sums (q, W) by coefficient, from the layout of kernels."""
+        """Sums (q, W) by coefficient, from the spec of kernels."""
         return sums[self.width :].reshape(-1, self.width)
 
     def _steps(self, term: SolverTerm, steps: Floats) -> Floats:
-        """Steps (q, W) in the layout and transform in which kernels apply them."""
+        """Steps (q, W) in the spec and transform in which kernels apply them."""
         rate = 0.0 if len(term.x) else RATES.get(self.code, 0.0)
         if rate == 0.0:
             return self.padded(steps)

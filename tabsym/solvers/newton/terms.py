@@ -40,7 +40,7 @@ class SolverTerm:
     Attributes
     ----------
     block : int
-        Its index in the layout.
+        Its index in the spec.
     codes : (n,) int32
         The coefficient that each row selects, -1 for none.
     x : (n,)

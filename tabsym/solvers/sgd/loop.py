@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.codes import row_numbers
+from tabsym.categories import row_numbers
 from tabsym.design.program import Rows
 from tabsym.losses.constants import best_constant
 from tabsym.solvers.sgd.options import ADAPTIVE_END, ADAPTIVE_FACTOR, Options
-from tabsym.solvers.sgd.state import Descent, RowNumbers, Task, take_rows
+from tabsym.solvers.sgd.state import RowNumbers, Task, Trainer, take_rows
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -52,25 +52,25 @@ class Reference:
         Whichever is smaller.
     """
 
-    def __init__(self, descent: Descent) -> None:
-        members, weight = descent.members, descent.rows.weight
-        self.least = _least_loss(descent.task, descent.rows.y[members], weight[members] if len(weight) else weight)
-        self._descent = descent
-        by_gain = descent.options.tol is not None
+    def __init__(self, trainer: Trainer) -> None:
+        members, weight = trainer.members, trainer.rows.weight
+        self.least = _least_loss(trainer.task, trainer.rows.y[members], weight[members] if len(weight) else weight)
+        self._descent = trainer
+        by_gain = trainer.options.tol is not None
         self._measure(members if by_gain else members[:: max(1, len(members) // SAMPLE)])
 
     def _measure(self, members: RowNumbers) -> None:
         """Compute the initial losses on these rows."""
-        descent, task = self._descent, self._descent.task
-        rows = take_rows(descent.rows, members, task.n_outputs)
+        trainer, task = self._descent, self._descent.task
+        rows = take_rows(trainer.rows, members, task.n_outputs)
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
         constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
         flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
         starts = [task.mean_loss(flat, rows)]
-        starts.append(task.mean_loss(descent.margins(rows, at_start=True), rows) + descent.penalty(at_start=True))
+        starts.append(task.mean_loss(trainer.margins(rows, at_start=True), rows) + trainer.penalty(at_start=True))
         least = _least_loss(task, rows.y, rows.weight)
         self.start, self.lowest = (max(loss - least, 0.0) for loss in (max(starts), min(starts)))
-        self.is_sampled = len(members) < len(descent.members)
+        self.is_sampled = len(members) < len(trainer.members)
 
     def has_diverged(self, loss: float) -> bool:
         """Whether a mean loss has diverged; a sample's initial loss is recomputed on all rows first."""
@@ -79,8 +79,8 @@ class Reference:
         return self._is_far(loss)
 
     def _is_far(self, loss: float) -> bool:
-        descent = self._descent
-        most = descent.options.divergence * (1.0 + FEW_ROWS / len(descent.members)) * self.start + TINY
+        trainer = self._descent
+        most = trainer.options.divergence * (1.0 + FEW_ROWS / len(trainer.members)) * self.start + TINY
         return not loss - self.least <= most
 
     def gain(self, loss: float) -> float:
@@ -93,9 +93,9 @@ class Reference:
             return False
         quarter = len(curve) // 4
         decrease = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
-        excess, descent = min(curve[-2:]) - self.least, self._descent
-        unit = 0.5 if descent.task.loss.for_classes else excess  # for other losses the noise itself is the unit
-        noise = OPTIMISM * len(descent.state) / len(descent.members) * unit
+        excess, trainer = min(curve[-2:]) - self.least, self._descent
+        unit = 0.5 if trainer.task.loss.for_classes else excess  # for other losses the noise itself is the unit
+        noise = OPTIMISM * len(trainer.state) / len(trainer.members) * unit
         return decrease > share * excess + noise + LITTLE * self.start
 
 
@@ -144,7 +144,7 @@ class Diverged(Exception):
 
 
 @dataclass
-class Course:
+class TrainingLoop:
     """One training from one initial rate.
 
     Attributes
@@ -158,7 +158,7 @@ class Course:
         the penalized loss of all rows after an epoch, which has less noise than `curve`.
     """
 
-    descent: Descent
+    trainer: Trainer
     reference: Reference
     held_out: RowNumbers
     rate: float
@@ -170,10 +170,10 @@ class Course:
     def __post_init__(self) -> None:
         self.kept: tuple[Floats, int] | None = None
         self._start = np.inf
-        if self.descent.options.early_stopping:  # the start is epoch 0
-            self._start = self.descent.loss(self.held_out)
+        if self.trainer.options.early_stopping:  # the start is epoch 0
+            self._start = self.trainer.loss(self.held_out)
             self.bests.append(self._start)
-            self.kept = self.descent.save()
+            self.kept = self.trainer.save()
 
     def run(self) -> Outcome:
         """Run the epochs; Ctrl-C ends them after the last complete one, if there is one.
@@ -192,7 +192,7 @@ class Course:
         return self._outcome()
 
     def _run(self) -> None:
-        options = self.descent.options
+        options = self.trainer.options
         converged = self._run_epochs(options.epochs - options.n_cooling)
         constant_rate = len(self.curve)
         least = 1 if options.tol is None else options.n_iter_no_change
@@ -215,7 +215,7 @@ class Course:
 
     def _run_epochs(self, most: int) -> bool:
         """Epochs until the monitored loss has converged, at most `most`; whether it has."""
-        options = self.descent.options
+        options = self.trainer.options
         for _ in range(most):
             self._step(self.rate)
             if not self._has_stalled():
@@ -229,10 +229,10 @@ class Course:
 
     def _has_stalled(self) -> bool:
         """Whether the best loss has not improved by `tol`, as a fraction of the gain so far, for long enough."""
-        options = self.descent.options
+        options = self.trainer.options
         patience = options.n_iter_no_change
         if not options.early_stopping and options.tol is not None:
-            few = -(-FEW_UPDATES // self.descent.updates_of_an_epoch)
+            few = -(-FEW_UPDATES // self.trainer.updates_of_an_epoch)
             patience = max(patience, few, round(WINDOW * len(self.bests)))
         if len(self.bests) <= patience:
             return False
@@ -241,11 +241,11 @@ class Course:
 
     def _is_near_an_optimum(self, share: float) -> bool:
         """Whether Newton steps of single coefficients would gain at most this fraction of the gain so far."""
-        descent, reference = self.descent, self.reference
-        if not descent.task.loss.is_smooth:
+        trainer, reference = self.trainer, self.reference
+        if not trainer.task.loss.is_smooth:
             return True
-        gain = reference.gain(descent.loss(descent.members) + descent.penalty())
-        return descent.newton_decrement() <= share * gain + LITTLE * reference.start
+        gain = reference.gain(trainer.loss(trainer.members) + trainer.penalty())
+        return trainer.newton_decrement() <= share * gain + LITTLE * reference.start
 
     def _cool(self, n_epochs: int) -> None:
         """Epochs over which the rate decays to zero."""
@@ -254,14 +254,14 @@ class Course:
 
     def _step(self, rate: float, until: float | None = None) -> None:
         """One epoch, recorded."""
-        descent, options = self.descent, self.descent.options
-        penalty = descent.penalty()
-        self.losses.append(descent.one_epoch(rate, until))
+        trainer, options = self.trainer, self.trainer.options
+        penalty = trainer.penalty()
+        self.losses.append(trainer.one_epoch(rate, until))
         self.curve.append(self.losses[-1] + penalty)
         if self.reference.has_diverged(self.curve[-1]):
             raise Diverged(self.curve[-1])
         if options.early_stopping:
-            self.validation.append(descent.loss(self.held_out))
+            self.validation.append(trainer.loss(self.held_out))
         if options.verbose:
             print(
                 f"epoch {len(self.curve)}/{options.epochs}  loss {(self.validation or self.losses)[-1]:.6g}",
@@ -271,22 +271,22 @@ class Course:
         if options.early_stopping:
             watched = self.validation[-1]
         elif options.tol is not None:
-            watched = descent.loss(descent.members) + descent.penalty()
+            watched = trainer.loss(trainer.members) + trainer.penalty()
         best = self.bests[-1] if self.bests else np.inf
         if options.early_stopping and watched < best:
-            self.kept = descent.save()
+            self.kept = trainer.save()
         self.bests.append(min(watched, best))
 
     def _warn(self) -> None:
         n = len(self.curve)
         warn_user(
             f"Training did not converge in {n} epochs; give more, e.g. max_iter={4 * n}"
-            f"{_other_remedy(self.descent.options)}.",
+            f"{_other_remedy(self.trainer.options)}.",
             ConvergenceWarning,
         )
 
     def _outcome(self, *, interrupted: bool = False) -> Outcome:
-        state, n_steps = self.kept or (self.descent.state, self.descent.n_steps)
+        state, n_steps = self.kept or (self.trainer.state, self.trainer.n_steps)
         return Outcome(state, n_steps, self.losses, self.validation, interrupted)
 
 
@@ -325,12 +325,12 @@ def train(
         The loss diverged, or is not finite.
     """
     here, held_out = split or split_rows(len(rows.y), options, rng)
-    descent = Descent(rows, here, coef_weight, state, task, options, rng, n_steps)
-    reference = Reference(descent)
+    trainer = Trainer(rows, here, coef_weight, state, task, options, rng, n_steps)
+    reference = Reference(trainer)
     rate = options.learning_rate
     for tries in range(options.tries, -1, -1):
         try:
-            return Course(descent, reference, held_out, rate).run()
+            return TrainingLoop(trainer, reference, held_out, rate).run()
         except Diverged as diverged:
             if not tries:
                 start = reference.start + reference.least
@@ -338,9 +338,9 @@ def train(
                     f"Training diverged (the loss became {diverged.args[0]:.4g}, from {start:.4g}) with "
                     f"learning_rate={rate:g}; try a learning_rate ten times smaller."
                 ) from None
-        descent.restart()
+        trainer.restart()
         rate /= STEP_BACK
-        descent.options = options.at_rate(rate)
+        trainer.options = options.at_rate(rate)
     raise AssertionError("a try returns or raises")
 
 

@@ -41,7 +41,7 @@ class _Optimizer:
 
 @dataclass(frozen=True)
 class SGD(_Optimizer):
-    """Stochastic gradient descent: ``v = momentum * v + g; theta -= lr * v``.
+    """Stochastic gradient trainer: ``v = momentum * v + g; theta -= lr * v``.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True, eq=False)
 class StateColumns:
-    """The layout of a coefficient's state: the coefficient in column 0, then optimizer state, steps, running mean.
+    """The spec of a coefficient's state: the coefficient in column 0, then optimizer state, steps, running mean.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class Options:
 
     @cached_property
     def columns(self) -> StateColumns:
-        """The layout of a coefficient's state."""
+        """The spec of a coefficient's state."""
         keep_steps = self.is_lazy or self.schedule in ("optimal", "invscaling")
         return StateColumns.plan(self.optimizer, keep_steps=keep_steps, keep_mean=self.average)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import row_numbers
-from tabsym.design.layout import Layout
+from tabsym.categories import row_numbers
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows
 from tabsym.solvers.sgd.loop import Split
 from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, Optimizer, RMSprop
 from tabsym.solvers.sgd.options import Options
-from tabsym.solvers.sgd.state import Descent, Task, take_rows
+from tabsym.solvers.sgd.state import Task, Trainer, take_rows
 
 Floats = NDArray[np.float64]
 
@@ -36,20 +36,20 @@ WIDE, NARROW, MAX_TRIALS = 4.0, 2.0, 12
 trials."""
 
 
-def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
+def rule_of_thumb(optimizer: Optimizer, spec: ModelSpec) -> float:
     """A rate from the optimizer and the number of terms alone."""
-    most = MAX_RATE if layout.is_additive else MAX_PRODUCT_RATE
+    most = MAX_RATE if spec.is_additive else MAX_PRODUCT_RATE
     own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
-    rate = min(most, RATE / max(1, layout.n_terms)) * own
+    rate = min(most, RATE / max(1, spec.n_terms)) * own
     if isinstance(optimizer, SGD):  # the terms of a row step in the same direction, and must not overshoot
-        rate = min(rate, 0.5 / (1 + layout.n_terms)) * (1.0 - optimizer.momentum)
+        rate = min(rate, 0.5 / (1 + spec.n_terms)) * (1.0 - optimizer.momentum)
     return rate
 
 
-def is_known_to_do(options: Options, layout: Layout) -> bool:
+def is_known_to_do(options: Options, spec: ModelSpec) -> bool:
     """Whether the rule of thumb is used without a search: for the default, with sums of main effects and slopes."""
     online = options.batch_size == 1 and not options.is_dense and options.schedule in ("constant", "adaptive")
-    return isinstance(options.optimizer, Adagrad) and online and layout.is_plain
+    return isinstance(options.optimizer, Adagrad) and online and spec.is_plain
 
 
 def search_rate(
@@ -106,18 +106,18 @@ def _try(
 
     With early stopping the weighted loss of each of the rows `judges`, at the best epoch, and a constant rate.
     """
-    descent = Descent(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
-    n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), MIN_PASSES, MAX_PASSES))
+    trainer = Trainer(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
+    n_epochs = int(np.clip(-(-UPDATES // trainer.updates_of_an_epoch), MIN_PASSES, MAX_PASSES))
     rate, best = options.learning_rate, np.array([np.inf])
     share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()
     with np.errstate(all="ignore"):
         for left in range(n_epochs, 0, -1):
             falls = left == 1 and options.cools and not options.early_stopping
-            if not np.isfinite(descent.one_epoch(rate, 0.0 if falls else None)):
+            if not np.isfinite(trainer.one_epoch(rate, 0.0 if falls else None)):
                 break
             if options.early_stopping:
-                losses = share * task.loss.values(descent.margins(judges), judges.y)
+                losses = share * task.loss.values(trainer.margins(judges), judges.y)
                 best = losses if losses.mean() < best.mean() else best
             elif left == 1:
-                best = np.array([task.mean_loss(descent.margins(rows), rows) + descent.penalty()])
+                best = np.array([task.mean_loss(trainer.margins(rows), rows) + trainer.penalty()])
     return best

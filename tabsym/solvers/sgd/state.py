@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import row_numbers
+from tabsym.categories import row_numbers
 from tabsym.design.program import Program, Rows, Work
 from tabsym.losses.loss import Loss
 from tabsym.solvers.sgd.kernels import (
@@ -70,7 +70,7 @@ def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.Ran
     return np.asarray(rng.permutation(row_numbers(n_rows)))
 
 
-class Descent:
+class Trainer:
     """State (E * K, width), and the epochs over `members` that update it; the state given is not changed."""
 
     def __init__(
