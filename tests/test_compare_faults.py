@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from tabsym import OneHotEncoder
 from tabsym.compare import compare
 from tabsym.compare.machine import owned
+from tabsym.compare.processes import Runner
 from tabsym.compare.results import Results, load_results, prediction_path
 
 FORGED = {"fold": 0, "error": "forged"}
@@ -239,3 +240,43 @@ def test_folders_are_mended(table, tmp_path):
 def test_a_folder_has_one_owner(table, tmp_path):
     with owned(tmp_path), pytest.raises(ValueError, match="Another comparison is writing"):
         run(table, tmp_path, [])
+
+
+def test_ctrl_c_waits_for_whoever_still_writes(table, tmp_path, monkeypatch):
+    """`Thread.join` takes a thread for ended when Ctrl-C interrupts it: results were written by two at a time."""
+    ended = []
+
+    def run_slowly(self, contender, todo, place):
+        time.sleep(0.3)  # by then it is waited for
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(3)
+        ended.append(contender.name)
+
+    monkeypatch.setattr(Runner, "_run_one", run_slowly)
+    with pytest.raises(KeyboardInterrupt):
+        compare(table, "y", contenders=["constant", "onehot-linear"], folds=2, out=tmp_path / "o", quiet=True)
+    assert ended == ["constant"]  # and the second was not begun
+
+
+class Naps(LogisticRegression):
+    def fit(self, X, y):
+        time.sleep(60)
+
+
+def test_ctrl_c_before_a_process_is_listed_stops_it_too(table, tmp_path, monkeypatch):
+    popen, started = subprocess.Popen, []
+
+    def interrupt_second(command, **options):
+        started.append(command)
+        if len(started) == 2:  # the first is the constant's
+            threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            time.sleep(0.3)  # meanwhile the processes that are known are killed
+        return popen(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", interrupt_second)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        contenders = {"naps": make_pipeline(OneHotEncoder(), Naps())}
+        compare(table, "y", contenders=contenders, folds=2, out=tmp_path / "o", quiet=True)
+    assert time.monotonic() - began < 30
+    assert load_results(tmp_path / "o").contenders["naps"]["error"] == "interrupted after 0 of 2 folds"

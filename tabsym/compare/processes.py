@@ -68,6 +68,7 @@ class Runner:
     live: Live
     only: Sequence[int] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _interrupted: threading.Event = field(default_factory=threading.Event)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _folder_error: OSError | None = None
 
@@ -82,17 +83,21 @@ class Runner:
             write_table(folder, config.prepared, config.splits, config.plan)
 
         with _signals_interrupt(), workplace(max(1, config.jobs), write) as places:
-            threads = [threading.Thread(target=self._serve, args=(waiting, place)) for place in places]
+            # A Thread.join that Ctrl-C interrupts takes the thread for ended, so that events say who has ended.
+            ended = [threading.Event() for _ in places]
+            pairs = zip(places, ended, strict=True)
+            threads = [threading.Thread(target=self._serve, args=(waiting, *pair)) for pair in pairs]
             try:
                 for thread in threads:
                     thread.start()
-                for thread in threads:
-                    while thread.is_alive():
-                        thread.join(0.2)  # in steps, so that Ctrl-C is heard
+                for event in ended:
+                    while not event.wait(0.2):  # in steps, so that Ctrl-C is heard
+                        pass
             except KeyboardInterrupt:
                 self._stop(waiting)
-                for thread in threads:
-                    thread.join()
+                for thread, event in zip(threads, ended, strict=True):
+                    if thread.ident is not None:  # it was started
+                        event.wait()
                 self.results.save(self.folder)
                 self.live.note(
                     f"Interrupted; the results so far are in {self.folder}. To continue: --resume --out {self.folder}."
@@ -113,8 +118,14 @@ class Runner:
             if not entry["error"] and any(str(fold) not in entry["folds"] for fold in asked):
                 self._fail(contender, "it was not run")
 
-    def _serve(self, waiting: queue.SimpleQueue[Contender], place: Path) -> None:
+    def _serve(self, waiting: queue.SimpleQueue[Contender], place: Path, ended: threading.Event) -> None:
         """One contender after another, until none waits."""
+        try:
+            self._serve_all(waiting, place)
+        finally:
+            ended.set()
+
+    def _serve_all(self, waiting: queue.SimpleQueue[Contender], place: Path) -> None:
         while True:
             try:
                 contender = waiting.get_nowait()
@@ -140,6 +151,7 @@ class Runner:
                     return
 
     def _stop(self, waiting: queue.SimpleQueue[Contender]) -> None:
+        self._interrupted.set()
         with suppress(queue.Empty):
             while True:
                 waiting.get_nowait()
@@ -172,6 +184,8 @@ class Runner:
             printed = Tail(process.stdout)
             self._processes.append(process)
             try:
+                if self._interrupted.is_set():  # after `_stop` had looked for processes
+                    kill_group(process)
                 events = read_events(channel.open(process), token)
                 done = self._listen(contender, process, events, todo, place)
                 if done == len(todo):  # it may end by itself, and remove what its libraries made
@@ -184,7 +198,9 @@ class Runner:
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
             limit, memory = self.config.time_limit, self.config.memory_limit
             words = printed.text()
-            if limit is not None and time.monotonic() - started >= limit:
+            if self._interrupted.is_set():
+                why = "interrupted"
+            elif limit is not None and time.monotonic() - started >= limit:
                 why = f"stopped at the time limit of {limit:g} s"
             elif memory is not None and lacked_memory(words):
                 why = over_limit(memory)
