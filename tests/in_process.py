@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import plots, processes, worker
+from tabsym.compare import plots, processes, worker, workers
 
 
 class _HereAndNow:
@@ -48,7 +48,8 @@ class _Subprocess:
 def contenders_in_process():
     """While open, `compare` runs contenders here; nothing can be killed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "subprocess", _Subprocess())
+        patch.setattr(workers, "CAN_FORK", False)
+        patch.setattr(workers, "subprocess", _Subprocess())
         patch.setattr(processes, "kill_group", lambda process: None)
         # drawn, but not written as SVG, which is most of a comparison's time
         patch.setattr(plots, "_svg", lambda figure: "data:image/svg+xml;base64,")

@@ -18,13 +18,13 @@ from tabsym.compare import contenders as registry
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.own import choose
 from tabsym.compare.prepare import prepare
-from tabsym.compare.processes import last_words
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.results import load_results
 from tabsym.compare.retyping import read_typed
 from tabsym.compare.splits import make_plan
 from tabsym.compare.text import summary
+from tabsym.compare.workers import last_words
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from tabsym import OneHotEncoder
-from tabsym.compare import compare
+from tabsym.compare import compare, workers
 from tabsym.compare.machine import owned
 from tabsym.compare.processes import Runner
 from tabsym.compare.results import Results, load_results, prediction_path
@@ -88,6 +88,7 @@ DEEDS = {
     "hard exit": (lambda: os._exit(0), "ended with status 0"),
     "abort": (os.abort, "SIGABRT"),
     "kill": (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
+    "orphan": (lambda: os.kill(os.getppid(), signal.SIGKILL) or time.sleep(5), "SIGKILL"),
     "interrupt": (lambda: fail(KeyboardInterrupt), "ended with|SIGINT"),
     "memory": (lambda: fail(MemoryError), "MemoryError"),
     "limit": (take_too_much, "MemoryError"),
@@ -246,7 +247,7 @@ def test_ctrl_c_waits_for_whoever_still_writes(table, tmp_path, monkeypatch):
     """`Thread.join` takes a thread for ended when Ctrl-C interrupts it: results were written by two at a time."""
     ended = []
 
-    def run_slowly(self, contender, todo, place):
+    def run_slowly(self, contender, todo, place, workers):
         time.sleep(0.3)  # by then it is waited for
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(3)
@@ -263,20 +264,22 @@ class Naps(LogisticRegression):
         time.sleep(60)
 
 
-def test_ctrl_c_before_a_process_is_listed_stops_it_too(table, tmp_path, monkeypatch):
-    popen, started = subprocess.Popen, []
+@pytest.mark.parametrize("can_fork", [workers.CAN_FORK, False])
+def test_ctrl_c_before_a_process_is_listed_stops_it_too(table, tmp_path, monkeypatch, can_fork):
+    begin, started = workers.Workers.start, []
 
-    def interrupt_second(command, **options):
-        started.append(command)
+    def interrupt_second(self, channel):
+        started.append(channel)
         if len(started) == 2:  # the first is the constant's
             threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
             time.sleep(0.3)  # meanwhile the processes that are known are killed
-        return popen(command, **options)
+        return begin(self, channel)
 
-    monkeypatch.setattr(subprocess, "Popen", interrupt_second)
+    monkeypatch.setattr(workers, "CAN_FORK", can_fork)
+    monkeypatch.setattr(workers.Workers, "start", interrupt_second)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         contenders = {"naps": make_pipeline(OneHotEncoder(), Naps())}
         compare(table, "y", contenders=contenders, folds=2, out=tmp_path / "o", quiet=True)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 40
     assert load_results(tmp_path / "o").contenders["naps"]["error"] == "interrupted after 0 of 2 folds"

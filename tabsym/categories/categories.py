@@ -192,8 +192,11 @@ class Cross:
 
     def grow(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> tuple[Cross, NDArray[np.int32]]:
         """This cross with the new pairs appended, and the codes (n,)."""
-        codes, keys = number_pairs(left, right, self.keys)
-        return Cross(keys), codes
+        keys = np.empty(len(self.keys) + len(left), dtype=np.int64)
+        keys[: len(self.keys)] = self.keys
+        codes = np.empty(len(left), dtype=np.int32)
+        n_keys = number_pairs(left, right, keys, len(self.keys), codes)
+        return Cross(keys[:n_keys].copy()), codes
 
     def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The left and right codes of each code of the cross."""

@@ -36,15 +36,14 @@ def _fill_table(table, keys, n_keys, shift):
 
 
 @allocating_kernel
-def number_pairs(left, right, known):
-    """Number the pairs (left, right), those of `known` first: codes (n,) and all keys."""
+def number_pairs(left, right, keys, n_keys, codes):
+    """Number the pairs (left, right) into codes (n,), the first `n_keys` of `keys` (at least n more) first.
+
+    New ones are appended to `keys`; returns how many there are then.
+    """
     n = len(left)
-    keys = np.empty(len(known) + n, np.int64)
-    keys[: len(known)] = known
-    n_keys = len(known)
     table, shift = _empty_table(max(16, n_keys))
     _fill_table(table, keys, n_keys, shift)
-    codes = np.empty(n, np.int32)
     for i in range(n):
         if left[i] < 0 or right[i] < 0:
             codes[i] = -1
@@ -61,7 +60,7 @@ def number_pairs(left, right, known):
                 _fill_table(table, keys, n_keys, shift)
         else:
             codes[i] = table[at]
-    return codes, keys[:n_keys].copy()
+    return n_keys
 
 
 @allocating_kernel

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +16,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeGuard
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import cloudpickle
 import numpy as np
@@ -190,6 +189,23 @@ _KEPT = 1 << 16  # bytes of what a contender prints
 _POLL = 0.05
 
 
+class Process(Protocol):
+    """What is used of a worker's process, in the words of `subprocess.Popen`."""
+
+    pid: int
+    stdout: IO[bytes] | None
+
+    @property
+    def returncode(self) -> int | None:
+        """Status of a process that has ended, the negative number of a signal that ended it."""
+
+    def poll(self) -> int | None:
+        """The status; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The status, when it has ended."""
+
+
 class Channel:
     """Where a worker's events come from: a pipe that it inherits, or a file where processes inherit none (Windows)."""
 
@@ -203,7 +219,7 @@ class Channel:
         self._reader, writer = os.pipe()
         self.descriptors, self.name = (writer,), str(writer)
 
-    def open(self, process: subprocess.Popen[bytes]) -> IO[bytes]:
+    def open(self, process: Process) -> IO[bytes]:
         """The stream of events, after the process was started."""
         if self._file is not None:
             return _Followed(self._file, process)  # type: ignore[return-value]
@@ -223,7 +239,7 @@ class Channel:
 class _Followed:
     """Lines of a file that another process writes, until it has ended."""
 
-    def __init__(self, path: Path, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, path: Path, process: Process) -> None:
         self._path, self._process, self._at = path, process, 0
 
     def readline(self, limit: int) -> bytes:

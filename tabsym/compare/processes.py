@@ -7,7 +7,6 @@ import queue
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.job import (
     TOKEN,
     Job,
+    Process,
     RunConfig,
     Tail,
     open_channel,
@@ -30,32 +30,14 @@ from tabsym.compare.job import (
     wrong_with,
 )
 from tabsym.compare.live import Live
-from tabsym.compare.machine import PREFIX, lacked_memory, over_limit, renew, thread_settings, threads_of_each, workplace
+from tabsym.compare.machine import lacked_memory, over_limit, renew, thread_settings, threads_of_each, workplace
 from tabsym.compare.metrics import score_fold
 from tabsym.compare.results import Results
 from tabsym.compare.text import in_one_line
+from tabsym.compare.workers import Workers, kill_group, last_words
 
 _TO_END = 5.0
 """Seconds for a worker to end after its last fold."""
-
-
-_START = f"""
-import os, runpy, shutil, signal, sys, threading, time
-
-def end_with(parent, workplace):
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    if os.path.basename(workplace).startswith({PREFIX!r}):
-        shutil.rmtree(workplace, ignore_errors=True)
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-arguments = (int(sys.argv[2]), os.path.dirname(sys.argv[1]))
-threading.Thread(target=end_with, args=arguments, daemon=True).start()
-runpy.run_module("tabsym.compare.worker", run_name="__main__", alter_sys=True)
-"""
-"""A worker: it ends with the comparison from its first moment on, as the libraries take seconds to import."""
 
 
 @dataclass
@@ -69,7 +51,8 @@ class Runner:
     only: Sequence[int] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _interrupted: threading.Event = field(default_factory=threading.Event)
-    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _workers: list[Workers] = field(default_factory=list)
+    _processes: list[Process] = field(default_factory=list)
     _folder_error: OSError | None = None
 
     def run(self, contenders: list[Contender]) -> None:
@@ -120,12 +103,17 @@ class Runner:
 
     def _serve(self, waiting: queue.SimpleQueue[Contender], place: Path, ended: threading.Event) -> None:
         """One contender after another, until none waits."""
+        config = self.config
+        threads = threads_of_each(config.jobs, config.threads)
+        workers = Workers(place, os.environ | thread_settings(threads, config.threads))
+        self._workers.append(workers)
         try:
-            self._serve_all(waiting, place)
+            self._serve_all(waiting, place, workers)
         finally:
+            workers.close()
             ended.set()
 
-    def _serve_all(self, waiting: queue.SimpleQueue[Contender], place: Path) -> None:
+    def _serve_all(self, waiting: queue.SimpleQueue[Contender], place: Path, workers: Workers) -> None:
         while True:
             try:
                 contender = waiting.get_nowait()
@@ -136,15 +124,16 @@ class Runner:
             todo = [fold for fold in asked if str(fold) not in done]
             try:
                 if todo:
-                    self._run_one(contender, todo, place)
+                    self._run_one(contender, todo, place, workers)
                 self.live.update(self.results)
             except FolderError as error:
                 self._folder_error = error.why
                 self._stop(waiting)
                 return
             except Exception as error:  # whatever it is, it is this contender's alone
+                why = self._reached(contender, "interrupted") if self._interrupted.is_set() else in_one_line(error)
                 try:
-                    self._fail(contender, in_one_line(error))
+                    self._fail(contender, why)
                 except FolderError as folder_error:
                     self._folder_error = folder_error.why
                     self._stop(waiting)
@@ -157,11 +146,12 @@ class Runner:
                 waiting.get_nowait()
         for process in list(self._processes):
             kill_group(process)
+        for workers in list(self._workers):
+            workers.stop()
 
-    def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
+    def _run_one(self, contender: Contender, todo: list[int], place: Path, workers: Workers) -> None:
         self.live.begin(contender.label)
-        asked = self.config.threads
-        threads = threads_of_each(self.config.jobs, asked)
+        threads = threads_of_each(self.config.jobs, self.config.threads)
         try:
             renew(place)
             write_job(place, self._job(contender, todo, threads), contender, self.config.metric)
@@ -172,15 +162,7 @@ class Runner:
         token = secrets.token_hex(16)
         (place / TOKEN).write_text(token)
         with open_channel(place) as channel:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(place), str(os.getpid()), channel.name],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=channel.descriptors,
-                start_new_session=True,
-                env=os.environ | thread_settings(threads, asked),
-            )
+            process = workers.start(channel)
             printed = Tail(process.stdout)
             self._processes.append(process)
             try:
@@ -205,8 +187,8 @@ class Runner:
             elif memory is not None and lacked_memory(words):
                 why = over_limit(memory)
             else:
-                why = last_words(process.returncode, words)
-            self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.config.splits)} folds")
+                why = last_words(process.wait(), words)
+            self._fail(contender, self._reached(contender, why))
 
     def _job(self, contender: Contender, todo: list[int], threads: int) -> Job:
         config = self.config
@@ -218,7 +200,7 @@ class Runner:
         )  # fmt: skip
 
     def _listen(
-        self, contender: Contender, process: subprocess.Popen[bytes], events: Iterator[dict[str, Any]],
+        self, contender: Contender, process: Process, events: Iterator[dict[str, Any]],
         todo: list[int], place: Path,
     ) -> int:  # fmt: skip
         """Keep what the process says until it ends; how many folds it did."""
@@ -266,8 +248,9 @@ class Runner:
                 self.results.save(self.folder)
             self.live.update(self.results)
 
-    def _n_done(self, contender: Contender) -> int:
-        return len(self.results.entry(contender.name, contender.label)["folds"])
+    def _reached(self, contender: Contender, why: str) -> str:
+        done = len(self.results.entry(contender.name, contender.label)["folds"])
+        return f"{why} after {done} of {len(self.config.splits)} folds"
 
 
 class FolderError(Exception):
@@ -284,15 +267,6 @@ def _of_folder() -> Iterator[None]:
         yield
     except OSError as error:
         raise FolderError(error) from error
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a worker and the processes that it started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.poll() is None:
-        process.kill()
 
 
 class Terminated(KeyboardInterrupt):
@@ -333,18 +307,3 @@ def _stop_after(seconds: float | None, kill: Callable[[], None]) -> Iterator[Non
     finally:
         if timer:
             timer.cancel()
-
-
-def last_words(status: int, errors: str) -> str:
-    """Why a process ended that had more to do: the signal that killed it, or its last line."""
-    if status < 0:
-        try:
-            name = signal.Signals(-status).name
-        except ValueError:
-            name = f"signal {-status}"
-        hint = ", which often means that the machine ran out of memory" if name == "SIGKILL" else ""
-        return f"the process was killed by {name}{hint},"
-    lines = [
-        line for line in errors.strip().splitlines() if "RuntimeWarning" not in line and "<frozen runpy>" not in line
-    ]
-    return f"the process ended with status {status} ({lines[-1].strip() if lines else 'no message'})"
