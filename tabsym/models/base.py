@@ -133,7 +133,9 @@ class WideBase(Readable, BaseEstimator):
         self._similar = similar
         self._chosen = fitted.chosen
         self._remember(training)
-        if not isinstance(config.optimizer, Newton):  # partial_fit continues with it
+        if isinstance(config.optimizer, Newton):
+            self._sums = training.sums()
+        else:  # partial_fit continues with it
             self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))

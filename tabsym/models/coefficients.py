@@ -83,7 +83,8 @@ def _deviation_of_sum(model: WideModel, by: Mapping[int, float], scalar: int) ->
     certainty, coefs, weights = model.certainty, np.array(list(by)), np.array(list(by.values()))
     if certainty is None:
         return np.full(model.n_outputs, np.nan)
-    known = ~np.isnan(certainty.sd[coefs, 0])  # dropped terms are 0
+    is_fixed = np.repeat([block.fixed for block in model.spec.blocks], model.spec.sizes)
+    known = ~is_fixed[coefs] & ~np.isnan(certainty.sd[coefs, 0])  # dropped terms are 0
     coefs, weights = coefs[known], weights[known]
     if np.isinf(certainty.sd[coefs]).any():
         return np.full(model.n_outputs, np.inf)

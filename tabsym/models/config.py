@@ -156,7 +156,7 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         monotonic=monotonic,
         fixed=check_fixed(e.fixed),
         optimizer=newton,
-        count_effect=check_flag("count_effect", e.count_effect),
+        count_effect=check_flag("count_effect", e.count_effect) and alpha != 0.0,  # else a category's own says the same
         by_evidence=not is_number,
         l2=alpha if isinstance(alpha, float) else 0.0,
     )

@@ -119,6 +119,18 @@ class Training:
         weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # constant
         return replace(some, weight=weight, unit_weight=float(some.weight.mean()))
 
+    def sums(self) -> dict[str, float]:
+        """The mean sample weight, and weighted sums by which fits to other rows, targets or offsets are told apart."""
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight
+        mean = float(weight.mean()) if self.unit_weight is None else self.unit_weight
+        offset = 0.0 if self.offset is None else float(weight @ self.offset.sum(axis=1))
+        return {
+            "sample weights": mean,
+            "targets": float(weight @ self.y),
+            "squared targets": float(weight @ np.square(self.y)),
+            "offsets": offset,
+        }
+
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""
         columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)

@@ -12,6 +12,9 @@ from tabsym.design.plan import show
 from tabsym.losses.kernels import HUBER, POISSON
 from tabsym.models.model import WideModel
 
+SAME = 1e-9
+"""Sums over the rows that differ by less, relatively, are of the same rows in another order."""
+
 ROUNDING = 1e-6
 """A smaller gain below 0, relative to the deviance, is that of an optimum that was nearly reached."""
 
@@ -29,6 +32,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     rows = [int(estimator._n_rows()) for estimator in (larger, smaller)]
     if rows[0] != rows[1]:
         raise ValueError(f"The two fits are to {rows[0]:,} and {rows[1]:,} rows; fit both to the same rows.")
+    _check_same_rows(larger, smaller)
     missing = _columns(other) - _columns(one)
     if missing:
         raise ValueError(
@@ -43,6 +47,8 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
             "method of the larger fit."
         )
     gain, df = max(gain, 0.0), round(df)
+    if one.loss.for_classes or one.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
+        gain *= _sums_of(larger).get("sample weights", 1.0)
     if one.loss.for_classes or one.loss.code == POISSON:
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
     left = rows[0] - round(float(one.certainty.edf.sum()))
@@ -50,12 +56,27 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     return pd.Series({"statistic": statistic, "df": df, "df_residual": left, "p": f.sf(statistic, df, left)}, name="F")
 
 
+def _sums_of(estimator: Any) -> dict[str, float]:
+    """Those of its training rows; none for a fit of a version that did not keep them."""
+    return getattr(estimator, "_sums", {})
+
+
+def _check_same_rows(larger: Any, smaller: Any) -> None:
+    one, other = _sums_of(larger), _sums_of(smaller)
+    for what in one.keys() & other.keys():
+        if abs(one[what] - other[what]) > SAME * max(abs(one[what]), abs(other[what])):
+            name = what.removeprefix("squared ")
+            raise ValueError(f"The two fits have different {name}; fit both to the same rows, with the same {name}.")
+
+
 def _check_unpenalized(estimator: Any) -> None:
     """A `ValueError` where coefficients are penalized, or the loss is no likelihood."""
     model: WideModel = estimator.model_
     certainty = estimator._certainty("likelihood_ratio_test")
     penalized = [
-        block.name for block, own in zip(model.spec.blocks, certainty.variances, strict=True) if np.isfinite(own)
+        block.name
+        for block, own in zip(model.spec.blocks, certainty.variances, strict=True)
+        if np.isfinite(own) and not block.fixed
     ]
     if penalized:
         raise ValueError(

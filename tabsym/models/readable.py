@@ -132,7 +132,10 @@ class Readable:
 
     @property
     def dispersion_(self) -> float:
-        """Pearson's dispersion: squared Pearson residuals over residual degrees of freedom; 1 in classification."""
+        """Pearson's dispersion: squared Pearson residuals over residual degrees of freedom; 1 in classification.
+
+        By relative weights (of mean 1): of a row of mean sample weight.
+        """
         return self._certainty("dispersion_").dispersion
 
     @property
@@ -168,7 +171,8 @@ class Readable:
         -------
         pandas.Series
             `statistic`, `df`, `df_residual` and `p`: the difference of the deviances by chi2 for classes and
-            poisson; for other losses, whose dispersion is estimated, the F test of the analysis of deviance.
+            poisson; for other losses, whose dispersion is estimated, the F test of the analysis of deviance. Of classes
+            and counts a row of sample weight 2 counts as two rows: weights are frequencies, or exposures of rates.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -103,8 +103,27 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             ConvergenceWarning,
         )
     warn_of_separation(config.caller, fitted, answer.loss)
+    if by_turns and optimum.aliased:
+        _warn_of_aliases(config.caller, fitted, terms, optimum.aliased)
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
+
+
+def _warn_of_aliases(caller: str, model: WideModel, terms: list[SolverTerm], aliased: Sequence[int]) -> None:
+    """Say which terms without penalties share what they say, so that their coefficients are not unique."""
+    assert model.certainty is not None
+    spec, sd = model.spec, model.certainty.sd
+    names = [
+        block.name
+        for block in (spec.blocks[terms[index].block] for index in aliased)
+        if block.columns and np.isinf(sd[spec.coefs(spec.blocks.index(block))]).any()
+    ]
+    if names:
+        warn_user(
+            f"{caller}: without penalties the coefficients of {', '.join(map(repr, names[:5]))} are not unique, as "
+            "terms determine each other, and their standard deviations are infinite; predictions, aic_ and tests are "
+            f"not affected. Leave out what another term contains, or give alpha={{{names[0]!r}: ...}} or 'auto'."
+        )
 
 
 def _with_likelihood(

@@ -65,13 +65,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The result of a fit: coefficients `solver.theta`, variances `components`, iterations, whether all converged."""
+    """The result of a fit: coefficients `solver.theta`, variances `components`, iterations, whether all converged.
+
+    `aliased`: the unpenalized terms, where some of their coefficients are determined by others.
+    """
 
     solver: BlockDescent
     components: VarianceComponents
     n_sweeps: int
     converged: bool
     interrupted: bool = False
+    aliased: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,9 @@ def find_optimum(
     solver.balance()
     if not estimates:
         _weigh(solver, components)
+    aliased = components.count_unpenalized()
     components.take_pearson()
-    return Optimum(solver, components, n_sweeps, converged, interrupted)
+    return Optimum(solver, components, n_sweeps, converged, interrupted, aliased)
 
 
 class Sweeps:
@@ -316,6 +321,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     solver, components = optimum.solver, optimum.components
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
     root = np.sqrt(components.pearson)
+    edf = components.edf.tolist()  # posteriors count each unpenalized term by itself
     flat = components.posteriors.flat
     together = components.posteriors.of_flat() if flat and samples is None else None
     sd = []
@@ -332,7 +338,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     found = None if samples is None else [root * one for one in samples.found]
     variance = [components.variance(index) for index in range(len(solver.terms))]
     return Solved(
-        solver.theta, sd, variance, components.edf.tolist(), components.pearson, components.dispersion, found, flat,
+        solver.theta, sd, variance, edf, components.pearson, components.dispersion, found, flat,
         None if together is None else components.pearson * together, solver.mean_loss(), optimum.n_sweeps,
         optimum.converged, samples is None or samples.converged, optimum.interrupted,
     )  # fmt: skip

@@ -34,6 +34,9 @@ model is joint with."""
 MAX_FACTOR = 100_000
 """The most numbers that are stored of the covariance of one term."""
 
+MAX_SHARED = 20_000_000
+"""The most numbers that a term shares with others for which the rank of all is found."""
+
 MAX_VISITS = 200_000_000
 """Rows times pairs of terms and of classes to sum over, above which multiclass covariances are not computed."""
 
@@ -151,6 +154,24 @@ class Information:
     def visits(self, indices: Sequence[int]) -> float:
         """The number of rows visited to compute the information on terms."""
         return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
+
+
+def rank_of_terms(terms: Sequence[SolverTerm], weight: Floats) -> int | None:
+    """The rank of the design of terms side by side, of rows with weights (n,); None where they are too many.
+
+    The largest term is eliminated first: a row selects one of its coefficients, so that its information is diagonal.
+    """
+    *small, largest = sorted(terms, key=lambda term: term.size)
+    columns = Columns(small)
+    if columns.size > MAX_COEFS or columns.size * largest.size > MAX_SHARED:
+        return None
+    own, shared = np.zeros(largest.size), np.zeros((largest.size, columns.size))
+    sum_beside(largest.codes, largest.x, *columns.arrays, weight, own, shared)
+    whole = columns.sum_pairs(weight)
+    told, size = own > 0.0, np.diag(whole)
+    root = np.sqrt(np.where(size > 0.0, size, 1.0))
+    left = whole - (shared[told] / own[told, None]).T @ shared[told]
+    return int(told.sum()) + int(np.count_nonzero(np.linalg.eigvalsh(left / np.outer(root, root)) > SINGULAR))
 
 
 def penalty_of(term: SolverTerm, precision: float) -> Floats:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import rank_of
+from tabsym.solvers.newton.joint import rank_of_terms
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -156,6 +157,24 @@ class VarianceComponents:
         if solver.precision[index] == 0.0 and solver.recentering.level_of(index) is not None:
             self.edf[index] -= solver.n_outputs  # its mean is confounded with the intercept
         return found
+
+    def count_unpenalized(self) -> list[int]:
+        """Count the degrees of freedom of the unpenalized terms together; these, where some determine others.
+
+        By itself each term counts all its coefficients, and so an interaction's main effects are counted twice, and of
+        several classes one more than are identified.
+        """
+        solver = self.solver
+        free = [i for i in range(len(solver.terms)) if not solver.dropped[i] and solver.precision[i] == 0.0]
+        if not free or (solver.loss.code != MULTINOMIAL and all(solver.terms[i].prior is Prior.FLAT for i in free)):
+            return []
+        weight = solver.weight if len(solver.weight) else np.ones(len(solver.y))
+        alone = [solver.terms[i].size - (solver.recentering.level_of(i) not in (None, i)) for i in free]
+        found = rank_of_terms([solver.terms[i] for i in free], weight)
+        rank = sum(alone) if found is None else found
+        classes = solver.n_outputs - (solver.loss.code == MULTINOMIAL)
+        self.edf[free] = np.array(alone) * (classes * rank / sum(alone))
+        return free if rank < sum(alone) else []
 
     def variance(self, index: int) -> float:
         """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""

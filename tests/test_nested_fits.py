@@ -1,0 +1,124 @@
+"""Degrees of freedom, information criteria and tests of fits without penalties, beside statsmodels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from scipy.stats import chi2, f
+
+from tabsym import WideClassifier, WideRegressor
+
+N = 600
+FAMILIES = {
+    "poisson": sm.families.Poisson(),
+    "logistic": sm.families.Binomial(),
+    "squared_error": sm.families.Gaussian(),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    draw = np.random.default_rng(0)
+    made = pd.DataFrame({"a": draw.choice(list("pqrst"), N), "b": draw.choice(list("xyz"), N)})
+    made["e"] = draw.uniform(0.2, 2.0, N)
+    made["zone"] = made["a"].map(dict(zip("pqrst", "uuvvw", strict=True)))
+    made["poisson"] = draw.poisson(made["e"] * np.exp(0.5 * ((made["a"] == "p") & (made["b"] == "x"))))
+    made["logistic"] = (draw.random(N) < 0.4).astype(int)
+    made["squared_error"] = draw.normal(size=N)
+    made["rate"] = made["poisson"] / made["e"]
+    made["three"] = draw.choice(["k", "l", "m"], N)
+    return made
+
+
+def fit(table, formula, loss="poisson", **options):
+    y = formula.partition("~")[0].strip()
+    maker = WideClassifier if loss in ("logistic", "three") else WideRegressor
+    named = {} if maker is WideClassifier else {"loss": loss}
+    return maker(formula, alpha=0.0, **named, **options).fit(table[["a", "b", "e", "zone", y]])
+
+
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_an_interaction_is_tested_by_the_coefficients_that_are_identified(table, loss):
+    with pytest.warns(UserWarning, match="coefficients of 'v', 'u', 'w' are not unique, as terms determine each other"):
+        larger = fit(table, f"{loss} ~ u[a] + v[b] + w[a, b] + c[1]", loss)
+    smaller = fit(table, f"{loss} ~ u[a] + v[b] + c[1]", loss)
+    fits = [smf.glm(f"{loss} ~ a {sign} b", table, family=FAMILIES[loss]).fit() for sign in "*+"]
+    for own, other in zip((larger, smaller), fits, strict=True):
+        if loss != "squared_error":  # whose dispersion statsmodels counts otherwise
+            assert own.aic_ == pytest.approx(other.aic, rel=1e-7)
+        if loss != "logistic":
+            assert own.dispersion_ == pytest.approx(other.pearson_chi2 / other.df_resid, rel=1e-6)
+    found, gain = larger.likelihood_ratio_test(smaller), fits[1].deviance - fits[0].deviance
+    assert found["df"] == 8
+    if loss == "squared_error":
+        assert found["p"] == pytest.approx(f.sf(gain / 8 / fits[0].scale, 8, N - 15), rel=1e-4)
+    else:
+        assert found["p"] == pytest.approx(chi2.sf(gain, 8), rel=1e-4)
+
+
+def test_a_column_that_another_contains_counts_no_degrees_of_freedom(table):
+    with pytest.warns(UserWarning, match="are not unique"):
+        both = fit(table, "poisson ~ u[a] + v[zone] + c[1]")
+    alone = fit(table, "poisson ~ u[a] + c[1]")
+    assert both.aic_ == pytest.approx(alone.aic_, rel=1e-9)
+    assert both.bic_ == pytest.approx(alone.bic_, rel=1e-9)
+
+
+def test_of_several_classes_one_is_the_base(table):
+    model = fit(table, "three ~ u[a] + v[b] + c[1]", "three")
+    dummies = pd.get_dummies(table[["a", "b"]], drop_first=True, dtype=float).assign(c=1.0)
+    other = sm.MNLogit(pd.Categorical(table["three"]).codes, dummies).fit(disp=0)
+    assert model.aic_ == pytest.approx(other.aic, rel=1e-6)
+
+
+def test_exposures_as_weights_of_rates_are_tested_as_exposures(table):
+    def p(*formulas, **options):
+        larger, smaller = (
+            WideRegressor(formula, loss="poisson", alpha=0.0, **options.get("more", {})).fit(
+                table[["a", "b", "e", formula.split(" ")[0]]], sample_weight=options.get("weight")
+            )
+            for formula in formulas
+        )
+        return larger.likelihood_ratio_test(smaller)["p"]
+
+    weighted = p("rate ~ u[a] + c[1]", "rate ~ c[1]", weight=table["e"])
+    offset = p("poisson ~ u[a] + c[1]", "poisson ~ c[1]", more={"exposure_column": "e"})
+    assert weighted == pytest.approx(offset, rel=1e-6)
+
+
+def test_fits_to_other_rows_are_not_compared(table):
+    larger = fit(table, "poisson ~ u[a] + v[b] + c[1]")
+    small = "poisson ~ u[a] + c[1]"
+    with pytest.raises(ValueError, match="have different offsets; fit both to the same rows, with the same offsets"):
+        larger.likelihood_ratio_test(fit(table, small, exposure_column="e"))
+    with pytest.raises(ValueError, match="have different targets"):
+        larger.likelihood_ratio_test(fit(table.assign(poisson=table["poisson"] + 1), small))
+    weighted = WideRegressor(small, loss="poisson", alpha=0.0).fit(table[["a", "poisson"]], sample_weight=table["e"])
+    with pytest.raises(ValueError, match=r"have different (sample weights|targets)"):
+        larger.likelihood_ratio_test(weighted)
+
+
+def test_given_coefficients_are_tested_and_are_a_base(table):
+    X, y = table[["a", "b"]], table["poisson"]
+    given = {"p": 0.2, "q": 0.0, "r": 0.0, "s": 0.0, "t": 0.0}
+    options = {"loss": "poisson", "alpha": 0.0, "interactions": None}
+    fixed = WideRegressor(fixed={"a": given}, **options).fit(X, y)
+    offset = 0.2 * (X["a"] == "p")
+    other = smf.glm("poisson ~ b", table, family=FAMILIES["poisson"], offset=offset).fit(scale="X2")
+    shown = fixed.coef_table(base={"a": "p", "b": "x"}).set_index(["term", "category"])
+    intercept = shown.xs("(intercept)").iloc[0]
+    assert intercept["value"] == pytest.approx(other.params["Intercept"] + 0.2, rel=1e-6)
+    assert intercept["sd"] == pytest.approx(other.bse["Intercept"], rel=1e-4)
+    found = WideRegressor(**options).fit(X, y).likelihood_ratio_test(fixed)
+    whole = smf.glm("poisson ~ a + b", table, family=FAMILIES["poisson"]).fit()
+    assert found["df"] == 4
+    assert found["statistic"] == pytest.approx(other.deviance - whole.deviance, rel=1e-6)
+
+
+def test_without_penalties_there_are_no_count_effects(table):
+    a = pd.Series(np.repeat(np.arange(60), np.arange(60) // 3 + 1), name="a")
+    X, y = a.to_frame(), np.random.default_rng(0).poisson(1.0 + a // 10)  # frequent categories have more
+    options = {"loss": "poisson", "interactions": None, "categorical_features": ["a"]}
+    assert "count of a" in WideRegressor(**options).fit(X, y).coefs_
+    assert set(WideRegressor(alpha=0.0, **options).fit(X, y).coefs_) == {"a", "(intercept)"}
