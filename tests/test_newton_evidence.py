@@ -852,37 +852,6 @@ def test_std_without_samples_is_refused():
     assert_sentence(refusal)
 
 
-@pytest.mark.parametrize("task", ["number", "class"])
-def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
-    rng = np.random.default_rng(3)
-    X = pd.DataFrame({name: rng.choice(list("abcdefghij"), 600) for name in "uv"})
-    score = sum(X[name].map(dict(zip("abcdefghij", rng.normal(size=10)))) for name in "uv").to_numpy()
-    y = 50 + 7 * (score + rng.normal(size=600)) if task == "number" else score + rng.logistic(size=600) > 0
-
-    def model(*, tol=3e-7, held=None, init=None, **options):
-        options = ADDITIVE | {"tol": tol} | options
-        made = WideRegressor(loss="squared_error", **options) if task == "number" else WideClassifier(**options)
-        made._held = held
-        return inner(made, init=init)
-
-    free = model().fit(X, y)
-    rows = (free.dispersion_ / free.variances_["variance"]).to_dict()
-    held = model(held=rows).fit(X, y)
-    for block in "uv":
-        np.testing.assert_allclose(held.coefs_[block]["value"], free.coefs_[block]["value"], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(held.coefs_[block]["sd"], free.coefs_[block]["sd"], rtol=1e-3)
-    pd.testing.assert_frame_equal(held.variances_, free.variances_, rtol=1e-3)
-    assert held.dispersion_ == pytest.approx(free.dispersion_, rel=1e-4)
-    drawn = model(held=rows, tol=1e-3, n_posterior_samples=400).fit(X, y)
-    np.testing.assert_allclose(drawn.coefs_["u"]["sd"], free.coefs_["u"]["sd"], rtol=0.25)
-    only = {"u": rows["u"]}
-    alone = model(held=only).fit(X, y)
-    assert np.abs(alone.coefs_["v"]["value"]).max() == 0.0 < np.abs(alone.coefs_["u"]["value"]).max()
-    begun = model(held=only, init=free.coefs_).fit(X, y)  # wherever it starts
-    assert np.abs(begun.coefs_["v"]["value"]).max() == 0.0
-    np.testing.assert_allclose(begun.coefs_["u"]["value"], alone.coefs_["u"]["value"], atol=1e-6)
-
-
 @pytest.mark.parametrize("nested", [False, True])
 def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested):
     """Joint standard deviations against the inverse of the whole Hessian: what no row tells apart wanders together."""

@@ -34,8 +34,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.models.refitting import fit_alike, held_precisions
-from tabsym.stacking import evidence, out_of_fold
+from tabsym.stacking import out_of_fold
 from tabsym.stacking.evidence import PairedGains
 from tabsym.stacking.layer import Rows, adapter_of
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
@@ -158,7 +157,8 @@ def test_margins_as_a_column_by_hand(booster):
 # -- what rows held out choose -----------------------------------------------------------------------------
 
 
-def test_evidence_by_hand():
+def test_evidence_by_hand(monkeypatch):
+    monkeypatch.setattr(out_of_fold, "ENOUGH", N)
     wide, booster = WideClassifier(**RIDGE), LGBMClassifier(**SMALL | {"n_estimators": 40})
     model = WideBoostClassifier(wide, booster, mode="margin", cv=FOLDS).fit(X, TWO)
     splits, truth = list(FOLDS.split(X)), (TWO == "yes").astype(int)
@@ -195,7 +195,8 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
     np.testing.assert_array_equal(model.predict_proba(X), WideClassifier(**RIDGE).fit(X, y).predict_proba(X))
 
 
-def test_the_booster_alone_shares_the_answer():
+def test_the_booster_alone_shares_the_answer(monkeypatch):
+    monkeypatch.setattr(out_of_fold, "ENOUGH", N)
     wide, booster = WideClassifier(categorical_features="all", **ADDITIVE | {"alpha": 1.0}), LGBMClassifier(**SMALL)
     model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
     one, other = (model.shares_[mode] for mode in ("margin", "alone"))
@@ -224,23 +225,34 @@ def evidence_of(mode, y, **options):
     return stack.fit(X, y).evidence_
 
 
-def test_the_first_fold_scouts(monkeypatch):
-    monkeypatch.setattr(evidence, "SCOUTS", 100)
-    y = np.where(EFFECT + RNG.normal(size=N) > 0, "yes", "no")
-    table = evidence_of("auto", y, learning_rate=9.0)
-    assert table.groupby("mode", sort=False)["folds"].max().to_dict() == {"wide": 3, "margin": 1, "alone": 1}
-    table = evidence_of("margin", TWO, n_estimators=80, learning_rate=1.0)
-    monkeypatch.setattr(evidence, "SCOUTS", N)
-    whole = evidence_of("margin", TWO, n_estimators=80, learning_rate=1.0)
-    assert whole["rounds"].max() == 80
-    assert table["rounds"].max() < 80
-    both = whole[whole["rounds"] <= table["rounds"].max()]
-    pd.testing.assert_frame_equal(table, both)
-
-
 def test_no_more_folds_than_tell_enough(monkeypatch):
+    assert set(evidence_of("margin", TWO)["folds"]) == {1}
     monkeypatch.setattr(out_of_fold, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
+
+
+@pytest.mark.parametrize(("n_folds", "sizes"), [(4, [300, 300, 300, 450, 600]), (3, [200, 200, 400, 400, 400, 600])])
+def test_the_booster_of_all_rows_starts_from_margins_of_models_that_judged(n_folds, sizes):
+    """Of the fold judged by the clone without it, of the others by the model without both; of three folds by clones."""
+    fits, folds = [], KFold(n_folds, shuffle=True, random_state=1)
+
+    class Counted(WideClassifier):
+        def fit(self, X, y, sample_weight=None):
+            fits.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    booster = LGBMClassifier(**SMALL)
+    model = WideBoostClassifier(Counted(**RIDGE), booster, mode="margin", cv=folds, random_state=0).fit(X, TWO)
+    assert sorted(fits) == sizes
+    splits, margins = list(folds.split(X)), np.zeros(N)
+    for fold, (train, test) in enumerate(splits):
+        seen = train if fold == 0 or n_folds == 3 else np.setdiff1d(train, splits[0][1])
+        margins[test] = WideClassifier(**RIDGE).fit(X.iloc[seen], TWO[seen]).decision_function(X.iloc[test])
+    trees = clone(booster).set_params(n_estimators=model.n_rounds_["margin"])
+    trees.fit(ranked(X), TWO == "yes", init_score=margins)
+    start = WideClassifier(**RIDGE).fit(X, TWO).decision_function(X)
+    wanted = start + trees.predict(ranked(X), raw_score=True)
+    np.testing.assert_allclose(model.decision_function(X), wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("part", [{"booster": "xgb"}, {"wide": 3}, {"booster": LGBMClassifier}], ids=str)
@@ -266,40 +278,13 @@ def test_a_gain_must_be_larger_than_its_standard_error():
         error = np.sqrt(np.square(weight * (before - lost - gain)).sum()) / weight.sum()
         assert (tally.loss, tally.gain) == pytest.approx((np.average(lost, weights=weight), gain))
         assert tally.error == pytest.approx(error)
-    gains = np.array([1.0, 1.0, -1.0, 1.0, 1.0])
-    plain = Rows(None, gains, gains[:, None], None)
-    assert PairedGains.of(-gains, 0 * gains, plain).is_certain
-    assert not PairedGains.of(-gains[1:4], 0 * gains[1:4], Rows(None, gains[1:4], gains[1:4, None], None)).is_certain
+    for mean, is_certain in ((0.55, True), (0.45, False)):  # of two rows, whose standard error is 1 / sqrt(2)
+        gains = mean / np.sqrt(2) + np.array([1.0, -1.0])
+        plain = Rows(None, gains, gains[:, None], None)
+        assert PairedGains.of(-gains, 0 * gains, plain).is_certain == is_certain
 
 
-# -- fits that hold what another has found -------------------------------------------------------------------
-
-
-def test_held_variances_are_ridges_by_hand():
-    wide = WideRegressor(loss="squared_error", categorical_features=["shop"], tol=3e-7, **ADDITIVE)
-    first = clone(wide).fit(X[["shop", "price"]], VALUES)
-    held = held_precisions(first)
-    assert held == {"shop": pytest.approx(first.dispersion_ / first.variances_["variance"]["shop"])}
-    some = np.arange(0, N, 2)
-    again = fit_alike(wide, held, X[["shop", "price"]].iloc[some], VALUES[some], None)
-    shops = sorted(X["shop"].unique())
-    one_hot = (X["shop"].to_numpy()[some, None] == shops).astype(float)
-    design = np.column_stack([one_hot, np.ones(len(some)), X["price"].to_numpy()[some]])
-    penalty = np.diag([held["shop"]] * len(shops) + [0.0, 0.0])
-    numbers = np.linalg.solve(design.T @ design + penalty, design.T @ VALUES[some])
-    np.testing.assert_allclose(again.predict(X[["shop", "price"]].iloc[some]), design @ numbers, atol=1e-6)
-
-
-def test_what_the_other_fit_had_not_says_nothing():
-    wide = WideClassifier(**ADDITIVE)
-    same = clone(wide).fit(X, TWO)
-    again = fit_alike(wide, held_precisions(same), X, TWO, None)
-    np.testing.assert_allclose(again.decision_function(X), same.decision_function(X), atol=1e-2)
-    silent = fit_alike(wide, {"shop": held_precisions(same)["shop"]}, X, TWO, None)
-    assert (silent.coefs_["kind"]["value"] == 0).all()
-    assert silent.coefs_["shop"]["value"].std() > 0.1
-    assert held_precisions(WideClassifier(**RIDGE).fit(X, TWO)) is None
-    assert held_precisions(WideSGDClassifier().fit(X, TWO)) is None
+# -- nested folds ------------------------------------------------------------------------------------------
 
 
 def test_nested_margins_have_not_seen_the_fold():

@@ -243,7 +243,8 @@ def test_a_booster_over_time_by_hand(task, weight):
         np.testing.assert_allclose(stack.decision_function(X), whole.decision_function(X) + on, atol=1e-9)
 
 
-def test_evidence_over_time_by_hand():
+def test_evidence_over_time_by_hand(monkeypatch):
+    monkeypatch.setattr("tabsym.stacking.out_of_fold.ENOUGH", N)
     y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     booster = LGBMClassifier(**SMALL | {"n_estimators": 40})
     with pytest.warns(UserWarning, match="cv holds 60 of 240 rows out in no fold"):

@@ -12,6 +12,7 @@ are sampled. Rows go to results/study.csv as they arrive; what stands there is n
 
     TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 0 1] [--report]
     TABSYM_DATA=FOLDER python benchmarks/stacking/study.py --defaults
+    python benchmarks/stacking/study.py --out results/after.csv --against results/before.csv
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
 from tabsym.stacking.evidence import judge  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
-from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds  # noqa: E402  # noqa: E402
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, Trial, fitted_wide, margins_of, taken, trials_of_folds  # noqa: E402  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip
@@ -162,7 +163,11 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
         for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
             start = time.perf_counter()
-            trials = trials_of_folds(rows, crossing) if evidence == "nested" else simple_trials(rows, splits)
+            trials = (
+                trials_of_folds(rows, Nested(crossing), range(5))
+                if evidence == "nested"
+                else simple_trials(rows, splits)
+            )
             table = judge([plan], trials, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed
@@ -244,6 +249,32 @@ def report_some(table: pd.DataFrame) -> None:
         print(f"\nTo {what}: {spread}, Wilcoxon p {chance:.3g}")
 
 
+def report_against(out: Path, before: Path) -> None:
+    """The stack after and before a change, paired by fold, and its time as a multiple of its parts' together.
+
+    Both files are of `--defaults`; seconds of a fold are divided by those of the wide model and of LightGBM in the same
+    file, which were taken at the same time. "±" is the standard error over folds.
+    """
+    print("| table | folds | measure | better part | before | after | difference, % | ratio before | ratio after |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    new, old = pd.read_csv(out), pd.read_csv(before)
+    for name, part in new.groupby("table", sort=False):
+        measure = main_measure(part)
+        both = [one[one["table"] == name].pivot(index="fold", columns="variant") for one in (old, part)]
+        folds = both[0].index.intersection(both[1].index)
+        if not len(folds):
+            continue
+        both = [one.loc[folds] for one in both]
+        earlier, later = (one[measure] for one in both)
+        moved = 100 * (later["stack"] / earlier["stack"] - 1)
+        times = [one["seconds"] for one in both]
+        ratios = [(time["stack"] / (time["wide"] + time["native"])).median() for time in times]
+        better = min(later["wide"].mean(), later["native"].mean())
+        print(f"| {name} | {len(folds)} | {measure} | {better:.5g} | {earlier['stack'].mean():.5g} | "
+              f"{later['stack'].mean():.5g} | {moved.mean():+.2f} ± {moved.sem():.2f} | {ratios[0]:.1f} | "
+              f"{ratios[1]:.1f} |")  # fmt: skip
+
+
 def chosen(part: pd.DataFrame, allowed: list[str]) -> pd.Series:
     """The row of least loss out of fold among those allowed."""
     some = part[part["variant"].isin(allowed)]
@@ -300,10 +331,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--defaults", action="store_true", help="the stack at its defaults beside its parts")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
+    parser.add_argument("--against", type=Path, help="run nothing, compare --out with such a file of another state")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     out = args.out or HERE / "results" / ("defaults.csv" if args.defaults else "study.csv")
     out.parent.mkdir(parents=True, exist_ok=True)
+    if args.against:
+        report_against(out, args.against)
+        return
     for fold, name in [] if args.report else product(args.folds, args.tables):
         (run_defaults if args.defaults else run)(name, fold, out)
     (report_defaults if args.defaults else report)(out)

@@ -127,10 +127,10 @@ class Config:
         return self.numeric_of.get(name, self.numeric)
 
 
-def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
+def solved_config(e: Any, *, joint: bool = True) -> Config:
     """The configuration of a solved model; a `ValueError` names an invalid argument.
 
-    `held`: fixed precisions by term, from another fit to rows of the same table.
+    `joint`: with the joint posterior.
     """
     common = _common(e, SOLVED_NUMERIC, "smooth")
     alpha = check_alpha(e.alpha)
@@ -141,7 +141,7 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         max_passes=check_whole("max_iter", e.max_iter),
         starts=n_init,
         samples=n_samples,
-        precisions=held,
+        joint=joint,
         penalties=alpha if isinstance(alpha, Mapping) else None,
         verbose=common["verbose"],
     )

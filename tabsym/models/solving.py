@@ -86,7 +86,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum, shares)
+        certainty = jointly(fitted, certainty, optimum, shares) if newton.joint else certainty
     else:
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)
@@ -185,15 +185,13 @@ def _by_turns(
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[spec.coefs(term.block)] for term in terms]
-    held = fixed = None
-    if newton.precisions is not None:
-        held = [_held(spec, term, newton.precisions) / units.of_loss for term in terms]
+    fixed = None
     if newton.penalties is not None:
         total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
         penalties = _checked_penalties(spec, terms, newton.penalties)
         fixed = {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
     own = Rows(rows.y, rows.weight, offset)
-    return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, held, fixed)
+    return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, fixed)
 
 
 def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
@@ -230,11 +228,6 @@ def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapp
             )
         found[indices[name]] = alpha
     return found
-
-
-def _held(spec: ModelSpec, term: SolverTerm, held: Mapping[str, float]) -> float:
-    """The fixed precision of a term, by block name; infinite (dropped) for a term that the other fit did not have."""
-    return 0.0 if term.prior is Prior.FLAT else held.get(spec.blocks[term.block].name, np.inf)
 
 
 def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:

@@ -30,8 +30,8 @@ class _Solved:
     """Base class of the solved models; not public."""
 
     fixed: Any
-    _held: Mapping[str, float] | None = None
-    """Fixed precisions from another fit to rows of the same table, for a clone that is fitted once."""
+    _joint = True
+    """Whether to find the joint posterior; not for a clone that is fitted once, for what it predicts."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Fixed coefficients as lists instead of frames, for files without code."""
@@ -43,7 +43,7 @@ class _Solved:
         return dict(state)
 
     def _config(self) -> Config:
-        return solved_config(self, self._held)
+        return solved_config(self, joint=self._joint)
 
     def _refuse_stream(self, X: Any) -> None:
         if is_stream(X):

@@ -46,7 +46,17 @@ from tabsym.stacking.layer import (
     reads_categories,
     rounds_of,
 )
-from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds
+from tabsym.stacking.out_of_fold import (
+    Crossed,
+    Learner,
+    Nested,
+    Trial,
+    fitted_wide,
+    judged_folds,
+    margins_of,
+    taken,
+    trials_of_folds,
+)
 from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
 
@@ -66,7 +76,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         booster=None,
         *,
         mode="auto",
-        cv=5,
+        cv=4,
         codes="ordinal",
         booster_cols=None,
         early_stopping="folds",
@@ -160,7 +170,10 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            trials = trials_of_folds(rows, crossed)
+            nested = Nested(crossed)
+            folds = judged_folds(nested)
+            learned = cache(lambda: replace(started, margins=nested.of_all(folds)))
+            trials = trials_of_folds(rows, nested, folds)
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         layers = [(one.share, _layer(one, loss, rows, learned)) for one in verdict.members]
         if len(train) < len(y):
@@ -246,7 +259,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
         if self.cv is None:
-            raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=5.")
+            raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=4.")
 
     def _plans(self, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
         """What may stand over the wide model, or beside it, by `mode`."""

@@ -27,8 +27,8 @@ mode : {"auto", "margin", "feature"}, default "auto"
     where a scikit-learn regressor has none of these and the link is the identity); "feature": they are additional
     columns; "auto": "margin" ("feature" where margins are not possible) is blended with the booster alone over native
     categories, with the weights that minimize the loss on held-out rows. A component beyond the wide model is kept if
-    its gain there exceeds one standard error.
-cv : int or splitter, default 5
+    its gain there exceeds half a standard error.
+cv : int or splitter, default 4
     The folds of the out-of-fold margins; with an int they are shuffled, and stratified in classification. Splitters get
     `groups`. Rows that no fold holds out, such as the first of TimeSeriesSplit, have no margin, and a booster that
     starts from margins is trained without them (with a UserWarning).
@@ -38,10 +38,10 @@ codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
 booster_cols : list of str (or positions, for arrays), one of them or None, default None
     The columns that the booster sees; None: all.
 early_stopping : "folds", float or False, default "folds"
-    How the number of rounds is chosen (0 is the wide model alone). "folds": by the held-out rows of the folds of `cv`
-    (no more folds than are needed for 7,000 rows); a fraction: by this fraction of the rows, which are held out before
-    the folds are made (with `groups`, whole groups) and used by the final wide model only; False: all rounds of the
-    booster, without validation.
+    How the number of rounds is chosen (0 is the wide model alone). "folds": by the held-out rows of the first fold of
+    `cv` (of more folds, where that holds fewer than 100 rows; of the latest of a splitter over time); a fraction: by
+    this fraction of the rows, which are held out before the folds are made (with `groups`, whole groups) and used by
+    the final wide model only; False: all rounds of the booster, without validation.
 random_state : int, RandomState or None, default 0
     Seed of the folds, and of a wide model and a booster without a `random_state`.
 n_jobs : int or None, default None
@@ -62,8 +62,7 @@ n_rounds_ : dict of str -> int
 evidence_ : pandas.DataFrame or None
     The validation scores of the candidates: `mode` ("both": the blend of two), `rounds`, `share` (weight) of the
     booster alone, `loss`, the mean over held-out rows, `gain` over the wide model ("both": over the other component
-    alone) with its standard `error` over rows, and the number of `folds` (1: dropped after the first fold); None with
-    ``early_stopping=False``.
+    alone) with its standard `error` over rows, and the number of `folds`; None with ``early_stopping=False``.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Column names, where the table has them."""

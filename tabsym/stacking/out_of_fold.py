@@ -7,7 +7,7 @@ little of what is left: so each training row gets the margin of a model that has
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.folds import Split
 from tabsym.frame.frames import take_rows
-from tabsym.models.refitting import fit_alike, held_precisions
+from tabsym.models.refitting import fit_for_margins
 from tabsym.stacking.layer import Plan, Rows
 
 Floats = NDArray[np.float64]
@@ -60,15 +60,15 @@ class Learner:
     weight: Floats | None
     classes: NDArray[Any] | None
 
-    def fit(self, train: Places, held: Mapping[str, float] | None = None) -> Any:
-        """A clone fitted on some rows; `held`: precisions of blocks that are not found again.
+    def fit(self, train: Places) -> Any:
+        """A clone fitted on some rows, for its margins only.
 
         Where one ends short is not told: the model of all rows, fitted alike, says so for all.
         """
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_alike(self.wide, held, take_rows(self.X, train), self.y[train], weight)
+            return fit_for_margins(self.wide, take_rows(self.X, train), self.y[train], weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:
         """Of a fitted clone, of some rows."""
@@ -106,13 +106,17 @@ class Crossed:
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self.splits]))]
 
 
+FOLDS = 4
+"""With fewer, models that have not seen two folds have seen too few rows for the margins of the last booster."""
+
+
 class Nested:
     """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
     A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
-    are k - 1 models for each fold that is asked for. Variances by evidence are those of the clone that has not seen
-    the fold: they cost most of a fit, and know little. Where nothing is held, two folds share a model.
+    are k - 1 models for each fold that is asked for; two folds share a model. They find everything anew, as clones do,
+    so that their margins serve the booster of all rows, too, and no further clones are fitted for it.
 
     Of a splitter over time, a fold's training rows with margins are those of the folds before, whose models have not
     seen it anyway.
@@ -124,7 +128,7 @@ class Nested:
                 f"early_stopping='folds' needs three folds, and cv makes {len(crossed.splits)}; use cv=3 or more, or "
                 "hold rows out by early_stopping=0.1."
             )
-        self._crossed, self._learner, self._splits = crossed, crossed.learner, crossed.splits
+        self.crossed, self._learner, self._splits = crossed, crossed.learner, crossed.splits
         self._known: dict[tuple[int, int], Floats] = {}
 
     def rows(self, fold: int) -> Places:
@@ -137,6 +141,25 @@ class Nested:
         others = self._others(fold)
         places = np.concatenate([self._rows_of(other, fold) for other in others])
         return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
+
+    def of_all(self, judged: list[int]) -> Floats:
+        """Margins (m, K) of all rows that folds hold out, from models that have been fitted for the folds judged.
+
+        Each row's by a model that has not seen it: of the rows of a fold that is judged by its own clone, of the others
+        by the model that has not seen the first of the folds judged either. A fold's clone is fitted for this alone
+        where that one says nothing of some of its rows, or has seen a third of the table only, of three folds.
+        """
+        first, enough = judged[0], len(self._splits) >= FOLDS
+        known = [
+            fold
+            for fold in (self._others(first) if enough else [])
+            if len(self._rows_of(fold, first)) == len(self._splits[fold][1])
+        ]
+        parts = [
+            self._of(fold, first) if fold in known and fold not in judged else self.crossed.margins_of(fold)
+            for fold in range(len(self._splits))
+        ]
+        return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self._splits]))]
 
     def _others(self, fold: int) -> list[int]:
         return [
@@ -163,18 +186,17 @@ class Nested:
         if (wanted, beside) not in self._known:
             train = self._rows_without(wanted, beside)
             if len(train) == len(self._splits[wanted][0]):  # a fold over time: its model knows nothing of later ones
-                return self._learner.margins(self._crossed.clone(wanted), self._rows_of(wanted, beside))
-            held = held_precisions(self._crossed.clone(beside))
-            model = self._learner.fit(train, held)
+                return self._learner.margins(self.crossed.clone(wanted), self._rows_of(wanted, beside))
+            model = self._learner.fit(train)
             self._known[wanted, beside] = self._learner.margins(model, self._rows_of(wanted, beside))
-            if held is None and np.array_equal(train, self._rows_without(beside, wanted)):
+            if np.array_equal(train, self._rows_without(beside, wanted)):
                 self._known[beside, wanted] = self._learner.margins(model, self._rows_of(beside, wanted))
         return self._known[wanted, beside]
 
 
-ENOUGH = 7_000
-"""Rows held out, with which no more folds are judged by: a bound on the fits, which was not tuned. Fewer rows err more
-(kick, fold 1), more cost as many fits of the wide model again."""
+ENOUGH = 100
+"""Rows held out, with which no more folds are judged by: each costs as many fits of the wide model again. Judged by
+7,000 rows or five folds, the stack was no better beyond noise on nine tables (benchmarks/stacking)."""
 
 
 @dataclass(frozen=True)
@@ -198,14 +220,22 @@ class Trial:
         return self.plain if plan.mode == "alone" else self.seen
 
 
-def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
-    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
+def judged_folds(nested: Nested) -> list[int]:
+    """The folds to judge by, as many as hold enough rows.
 
     Of a splitter over time the latest folds, which have most rows to train on.
-
-    `plain`: the rows of training, without margins.
     """
-    nested = Nested(crossed)
+    crossed = nested.crossed
+    folds = list(range(len(crossed.splits)))
+    if len(crossed.rows) < len(crossed.learner.y):
+        folds.sort(key=lambda fold: -len(nested.rows(fold)))
+    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
+    return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
+
+
+def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial]:
+    """Trials of folds: trained on margins that know nothing of the fold; `plain`: the rows, without margins."""
+    crossed = nested.crossed
 
     def trial(fold: int) -> Trial:
         train, test = crossed.splits[fold]
@@ -217,11 +247,7 @@ def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
             lambda: replace(taken(plain, known), margins=nested.margins(fold)),
         )
 
-    folds = list(range(len(crossed.splits)))
-    if len(crossed.rows) < len(plain):
-        folds.sort(key=lambda fold: -len(nested.rows(fold)))
-    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
-    return [trial(fold) for fold in folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]]
+    return [trial(fold) for fold in folds]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:

@@ -126,12 +126,11 @@ def find_optimum(
     penalty: float | None,
     theta: Sequence[Floats],
     rng: np.random.RandomState,
-    held: Sequence[float] | None = None,
     fixed: Mapping[int, float] | None = None,
 ) -> Optimum:
     """The optimum, starting at `theta`: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
-    `held`: fixed precisions of all terms, estimated elsewhere. `fixed`: given precisions of some terms, while the
+    `fixed`: given precisions of some terms, while the
     variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
     for these variances (`monotone`). Ctrl-C ends the fit with the current coefficients.
     """
@@ -140,10 +139,8 @@ def find_optimum(
     if newton.verbose:
         solver.report = Sweeps()
     components = VarianceComponents(solver)
-    estimates = penalty is None and held is None
-    if held is not None:
-        _hold(solver, held)
-    elif penalty is not None:
+    estimates = penalty is None
+    if penalty is not None:
         for index, term in enumerate(solver.terms):
             solver.precision[index] = 0.0 if term.prior is Prior.FLAT else penalty * solver.total
     interrupted, n_sweeps, converged = False, 0, False
@@ -193,15 +190,6 @@ class Sweeps:
         if seconds >= self._next:
             self._next = 2.0 * seconds
             print(f"{self._n_sweeps} sweeps, the objective falls by {decrease:.3g} a row", file=sys.stderr)
-
-
-def _hold(solver: BlockDescent, precisions: Sequence[float]) -> None:
-    """Fix the precisions of terms; a term of infinite precision is dropped."""
-    for index, precision in enumerate(precisions):
-        if precision == np.inf:
-            solver.drop(index)
-        else:
-            solver.precision[index] = precision
 
 
 def _find_variances(

@@ -180,11 +180,10 @@ class Newton:
         Posterior samples of all coefficients jointly.
     rare_rows : float
         Variances of large terms with fewer rows per category are tuned by held-out loss; 0 for none.
-    precisions : mapping of term -> float
-        Fixed precisions instead of estimated variances, from another fit to rows of the same table; a term not named is
-        dropped.
     penalties : mapping of term -> float
         Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
+    joint : bool
+        Whether the joint posterior of a sum's coefficients is wanted, which predictions do without.
     """
 
     tol: float = TOL
@@ -193,8 +192,8 @@ class Newton:
     starts: int = 3
     samples: int = 0
     rare_rows: float = RARE_ROWS
-    precisions: Mapping[str, float] | None = None
     penalties: Mapping[str, float] | None = None
+    joint: bool = True
     verbose: int = 0
 
     @classmethod
