@@ -94,13 +94,22 @@ def test_the_sheets_are_rate_tables(tmp_path):
     path = to_excel(model, tmp_path / "rates.xlsx")
     book = Book(path)
     sheet = openpyxl.load_workbook(path)["1 text"]
-    assert [cell.value for cell in sheet[1]] == ["text", "rows", "coefficient", "relativity", "lower", "upper"]
+    heads = ["coefficient lower", "coefficient upper", "relativity lower", "relativity upper"]
+    assert [cell.value for cell in sheet[1]] == ["text", "rows", "coefficient", "relativity", *heads]
     own = model.coef_table(level=0.95).query("term == 'text'").reset_index(drop=True)
     for place, line in own.iterrows():
-        row = [book.cell("1 text", place + 2, column) for column in range(1, 7)]
+        row = [book.cell("1 text", place + 2, column) for column in range(1, 9)]
         assert row[0] == ("(missing)" if line["category"] is None else line["category"]) and row[1] == line["rows"]
         np.testing.assert_allclose(
-            np.array(row[2:], dtype=float), [line["value"], np.exp(line["value"]), line["lower"], line["upper"]]
+            np.array(row[2:], dtype=float),
+            [
+                line["value"],
+                np.exp(line["value"]),
+                line["lower"],
+                line["upper"],
+                np.exp(line["lower"]),
+                np.exp(line["upper"]),
+            ],
         )
     smooth = openpyxl.load_workbook(path)["2 thirds"]
     assert [cell.value for cell in smooth[1]][-2:] == ["bin 1 above", "bin 1 up to"]

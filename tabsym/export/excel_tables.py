@@ -100,7 +100,8 @@ class TermLines:
             if self._has_ratios:
                 cells += [f"=EXP({one})" if self.with_formulas else float(np.exp(one)) for one in own]
             if deviations is not None:
-                cells += self._limits(own, deviations[place])
+                limits = self._limits(own, deviations[place])
+                cells += limits + ([_exp_of(one) for one in limits] if self._has_ratios else [])
             yield cells + self._edges(codes[place].tolist())
 
     def _heads(self) -> list[str]:
@@ -109,7 +110,12 @@ class TermLines:
         own = [f"{name} {part + 1}" if rank > 1 else name for part in range(rank) for name in self.names]
         plain = self.names == ["coefficient"] and rank == 1
         ratios = (["relativity"] if plain else [f"relativity {one}" for one in own]) if self._has_ratios else []
-        limits = ["lower", "upper"] if plain else [f"{side} {one}" for one in own for side in ("lower", "upper")]
+        of = ["coefficient", "relativity"] if self._has_ratios else ["coefficient"]
+        if plain:
+            limits = [f"{what} {side}" for what in of for side in ("lower", "upper")]
+        else:
+            between = ["" if what == "coefficient" else f"{what} " for what in of]
+            limits = [f"{what}{side} {one}" for what in between for one in own for side in ("lower", "upper")]
         edges = [f"{column} {side}" for column in self._edge_names() for side in ("above", "up to")]
         return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
 
@@ -160,6 +166,13 @@ class TermLines:
                 f"Column {column!r} has a category {MISSING!r}, as empty cells have; rename it before fit."
             )
         return [Text(MISSING) if one is None else cell_of(one) for one in categories]
+
+
+def _exp_of(limit: Any) -> Any:
+    """The cell of exp of a limit of a coefficient."""
+    if limit is None:
+        return None
+    return f"=EXP({limit[1:]})" if isinstance(limit, str) else float(np.exp(limit))
 
 
 def range_of(sheet: str, column: int, length: int) -> str:
