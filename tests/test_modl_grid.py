@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tabsym.modl import Settings, grid_cost, grouping_cost, joint_cuts
-from tabsym.modl.grid import Rows, Sources
+from tabsym.modl.grid import Rows, Shared, Sources
+from tabsym.modl.grouping import lumps_by_granularity
 from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
 from tests import naive_modl
@@ -109,12 +110,12 @@ def test_groups_near_others_are_never_dearer_for_the_same_classes():
     rows, sources = many_symbols(8), Sources(True, Settings())
     rng = np.random.RandomState(0)
     classes = rows.table(None, np.arange(rows.n_targets) * 4 // rows.n_targets)
-    found = sources.partition(classes, quick=False)
+    found = sources.partition(classes, Shared(rows, Settings()), quick=False)
     labels = found.labels.copy()
     units = np.flatnonzero(classes.sum(axis=1) >= 4)
     labels[rng.choice(units, 12, replace=False)] = rng.randint(0, found.n_parts, 12)
     start = replace(found, labels=labels, counts=np.zeros_like(found.counts))
-    near = regroup(classes, start, Settings())
+    near = regroup(classes, start, Settings(), lumps_by_granularity(classes.sum(axis=1)))
     finer = grouping_cost(classes, labels.tolist(), granularity=found.granularity, n_modalities=None)
     assert near.cost <= finer
     assert near.cost == pytest.approx(grouping_cost(classes, near.labels.tolist()), abs=1e-6)

@@ -6,7 +6,7 @@ import pytest
 from tabsym.modl import Settings, group, grouping_cost, groups
 from tabsym.modl.criterion import GARBAGE_FROM
 from tabsym.modl.grouping import GroupSearch
-from tabsym.modl.local_search import _join, _move, polish
+from tabsym.modl.local_search import cheapest, join, move, polish, state_of
 from tests import naive_groups, naive_modl
 
 CLOSE = 1e-4  # of the cost
@@ -132,7 +132,15 @@ def test_groups_beside_garbage_that_were_missed(counts):
     assert grouped_locally(counts).cost <= best * (1 + CLOSE)
 
 
-@pytest.mark.parametrize("step", [_move, lambda task, start, rng: _join(task, start), polish])
+def moved(task, start, rng):
+    return cheapest(start, task.price(move(task, start.labels, rng.permutation(len(task.units)))[1]))
+
+
+def joined_by_two(task, start, _):
+    return cheapest(start, task.price(join(task, state_of(task, start.labels))[1][start.labels]))
+
+
+@pytest.mark.parametrize("step", [moved, joined_by_two, polish])
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, step):
@@ -151,7 +159,7 @@ def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, ste
                 garbage_after += end.garbage is not None
                 lower += end.cost < start.cost - 1
     assert garbage_before >= 5
-    assert garbage_after >= 2
+    assert garbage_after >= 1  # joins look at every number of groups, most of which end without garbage
     assert lower >= 20
 
 
@@ -162,8 +170,9 @@ def test_sweeps_of_moves_that_cost_more_in_all_are_not_kept(n_classes):
     for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40) * 3:
         for task in tasks_of(mostly_silent(rng, n_symbols, n_classes), joined=False):
             for start in one_large_group(rng, task):
-                settled = _move(task, start, np.random.RandomState(0))
-                assert _move(task, settled, np.random.RandomState(1)).cost <= settled.cost
+                _, settled, _ = move(task, start.labels, np.arange(len(task.units)))
+                again = move(task, settled, np.random.RandomState(1).permutation(len(task.units)))[1]
+                assert task.price(again).cost <= task.price(settled).cost + 1e-9
 
 
 @pytest.mark.parametrize(("n_classes", "share"), [(2, 0.65), (3, 0.9)])
@@ -212,7 +221,7 @@ def test_joins_beside_garbage_find_the_groups_that_were_split(n_classes):
             continue
         of_unit[outside] = of_unit.max() + 1 + np.arange(len(outside))  # each in a group of its own
         start = task.price(of_unit)
-        found = _join(task, start)
+        found = joined_by_two(task, start, None)
         assert found.cost <= start.cost
         tried += start.garbage is not None
         joined += start.garbage is not None and found.cost < best + 1e-6

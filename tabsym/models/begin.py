@@ -69,7 +69,7 @@ def code_table(
 ) -> tuple[ModelSpec, Coded]:
     """The spec with the categories of the table of `coder`, and the coded table."""
     spec, codes = spec.grow(coder)
-    if config.count_effect:
+    if config.has_count_effects:
         spec, codes = without_common(spec, codes, len(training.y))
     return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 

@@ -99,6 +99,11 @@ class Config:
         return [term for term in terms if not any(ref.block in self.fixed for ref in term.blocks)]
 
     @property
+    def has_count_effects(self) -> bool:
+        """Whether terms get count effects: without a penalty the coefficients of categories determine them."""
+        return self.count_effect and self.ridge != 0.0
+
+    @property
     def ridge(self) -> float | None:
         """The ridge penalty of Newton's method; None where variance components are estimated."""
         return None if self.by_evidence else self.l2
@@ -156,7 +161,7 @@ def solved_config(e: Any, *, joint: bool = True) -> Config:
         monotonic=monotonic,
         fixed=check_fixed(e.fixed),
         optimizer=newton,
-        count_effect=check_flag("count_effect", e.count_effect) and alpha != 0.0,  # else a category's own says the same
+        count_effect=check_flag("count_effect", e.count_effect),
         by_evidence=not is_number,
         l2=alpha if isinstance(alpha, float) else 0.0,
     )

@@ -199,7 +199,7 @@ def build_spec(
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        spec = plan_formula(terms, cuts.coarse, cuts.fine, count_effect=config.count_effect)
+        spec = plan_formula(terms, cuts.coarse, cuts.fine, count_effect=config.has_count_effects)
         return with_directions(spec, directions_of(config.monotonic, training), training)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
@@ -218,7 +218,7 @@ def build_spec(
         interactions=interactions,
         bins=cuts.coarse,
         fine=cuts.fine,
-        count_effect=config.count_effect,
+        count_effect=config.has_count_effects,
         apart=columns_apart(config, training),
     )
     return with_directions(spec, directions, training)

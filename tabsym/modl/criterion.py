@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,12 @@ def ln_code_sum(m: float) -> float:
     if m > _FIFTH_LOG:
         total += LN2**5 * _iterated_log(m, 5)
     return math.log(total)
+
+
+@lru_cache(maxsize=8)
+def _ln_code_sums(last: int) -> Floats:
+    """`ln_code_sum` of m = 1 .. last."""
+    return np.array([ln_code_sum(m) for m in range(1, last + 1)])
 
 
 def _iterated_log(x: float, times: int) -> float:
@@ -131,8 +138,16 @@ def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None
     return math.log(n_modalities)  # B(M, 1) = 1
 
 
+_MAX_KEPT = 4096
+
+
 def interval_prior(criterion: str, max_parts: int, *, n_rows: float, n_candidates: int, granularity: int = 0) -> Floats:
-    """Priors of 1 .. max_parts intervals; under khiops on the grid of 2**granularity quantiles."""
+    """Priors of 1 .. max_parts intervals, not to be written to; khiops' on the grid of 2**granularity quantiles."""
+    prior = _kept_prior if max_parts <= _MAX_KEPT else _interval_prior
+    return prior(criterion, max_parts, n_rows, n_candidates, granularity)
+
+
+def _interval_prior(criterion: str, max_parts: int, n_rows: float, n_candidates: int, granularity: int) -> Floats:
     parts = np.arange(1, max_parts + 1, dtype=np.float64)
     if criterion == "page":
         choose = gammaln(n_rows + parts) - gammaln(parts) - gammaln(n_rows + 1)
@@ -146,6 +161,13 @@ def interval_prior(criterion: str, max_parts: int, *, n_rows: float, n_candidate
     prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal_to(max_parts - 1, cells - 1)
     prior[1:] += cuts * math.log(cells - 1) - gammaln(cuts + 1)
     prior[1:][cuts > cells - 1] = np.inf
+    return prior
+
+
+@lru_cache(maxsize=128)  # searches by other classes ask again
+def _kept_prior(criterion: str, max_parts: int, n_rows: float, n_candidates: int, granularity: int) -> Floats:
+    prior = _interval_prior(criterion, max_parts, n_rows, n_candidates, granularity)
+    prior.flags.writeable = False
     return prior
 
 
@@ -192,6 +214,35 @@ def garbage_priors(
     return prior
 
 
+class GroupPrices(NamedTuple):
+    """What searches compute Khiops' priors of groups from; see `kernels_polish`."""
+
+    by_size: Floats
+    stars: Floats
+    ln_shares: Floats
+
+
+@lru_cache(maxsize=64)  # searches ask again; what they get is not to be written to
+def group_prices(
+    max_parts: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int, garbage: bool
+) -> GroupPrices:
+    """Of up to so many groups; `garbage`: whether one of them may be the garbage."""
+    by_size = np.empty(0)
+    if garbage and n_modalities >= GARBAGE_FROM:
+        by_size = np.full(n_modalities + 1, np.inf)
+        rest = np.arange(2, n_modalities)
+        prior = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
+        prior += ln_code_sum(n_modalities - 2)
+        sums = _ln_code_sums(n_modalities - 2)
+        named = (
+            LN2 * log2_star(np.asarray(rest - 1, dtype=np.float64))
+            + rest * math.log(n_modalities)
+            - gammaln(rest + 1.0)
+        )
+        by_size[n_modalities - rest] = prior + sums + named
+    return GroupPrices(by_size, LN2 * log2_star(np.arange(1.0, max_parts + 1)), _ln_shares(max_parts))
+
+
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
     """Khiops' cost of using a column at all, and of its granularity."""
     return LN2 + math.log(n_candidates) + ln_universal(granularity, max_granularity(n_rows))
@@ -200,12 +251,19 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 # -- parts -------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=8)  # columns of as many rows ask the same; it is not to be written to
+_CLASSES = 512  # tables of as many rows and up to so many classes are the same
+
+
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
     """ln k! for k = 0 .. total + classes, for the kernels; empty where they shall use lgamma."""
     if not whole or total > MAX_TABLE:
         return np.empty(0)
-    table = np.empty(int(total) + n_classes + 1)
+    return _ln_factorials(int(total) + max(_CLASSES, 1 << (n_classes - 1).bit_length()))
+
+
+@lru_cache(maxsize=8)
+def _ln_factorials(last: int) -> Floats:
+    table = np.empty(last + 1)
     table[0] = 0.0
     np.cumsum(np.log(np.arange(1.0, len(table))), out=table[1:])
     table.flags.writeable = False

@@ -196,8 +196,13 @@ class PricedSearch:
         self.ln_classes = task.ln_constant
         n = self.task.n_blocks
         self.best, self.before, self.alive = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        two = task.n_classes == 2 and not task.of_target and len(task.table) > 0 and task.min_rows <= 1
+        self.own = np.empty(n + 1)
+        whole = len(task.table) > 0
+        two = task.n_classes == 2 and not task.of_target and whole and task.min_rows <= 1
         self.two = self.task.cumulative.astype(np.int32) if two else None
+        if not two:
+            self.sums = np.ascontiguousarray(self.task.cumulative.T, dtype=np.int64 if whole else np.float64)
+            self.sizes = self.sums.sum(axis=1)
 
     def solve(self, price: float) -> Cuts:
         """The partition of least cost + price * parts."""
@@ -207,11 +212,13 @@ class PricedSearch:
         self.alive[0], n_alive = 0, 1
         for start in range(1, n + 1, _CLOCK_EVERY):
             stop = min(n + 1, start + _CLOCK_EVERY)
-            state = start, stop, self.best, self.before, self.alive, n_alive
+            state = start, stop, self.best, self.before, self.alive
             if self.two is not None:
-                n_alive = kernels.best_cuts_two(self.two[0], self.two[1], task.table, of_part, *state)
+                n_alive = kernels.best_cuts_two(self.two[0], self.two[1], task.table, of_part, *state, n_alive)
             else:
-                n_alive = kernels.best_cuts(task.cumulative, task.table, task.shift, of_part, task.min_rows, *state)
+                n_alive = kernels.best_cuts(
+                    self.sums, self.sizes, task.table, task.shift, of_part, task.min_rows, *state, self.own, n_alive
+                )
             if time.monotonic() > task.deadline:
                 raise OutOfTime
         ends, last = [], n
@@ -276,20 +283,28 @@ def descend_cuts(task: CutTask, boundaries: Indices, prior: Floats, best: Best, 
             return
 
 
-def take_one_cut(task: CutTask, boundaries: Indices, prior: float, best: Best, granularity: int) -> None:
-    """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
-    if len(boundaries) < 2:
-        return
+def one_cut_costs(task: CutTask, boundaries: Indices) -> Floats:
+    """What two parts cost that are cut at each of these boundaries but the last."""
     left = task.cumulative[:, boundaries[:-1]]
     right = task.cumulative[:, -1:] - left
     sizes = left.sum(axis=0), right.sum(axis=0)
     cost = sum(
-        gammaln(size + task.shift + 1) - gammaln(side + 1).sum(axis=0)
+        _ln_factorial(size + task.shift, task.table) - _ln_factorial(side, task.table).sum(axis=0)
         for side, size in zip((left, right), sizes, strict=True)
     )
-    cost = np.where(np.minimum(*sizes) < task.min_rows, np.inf, cost)
-    place = int(np.argmin(cost))
-    total = float(cost[place]) - 2 * task.ln_constant + prior
+    return np.where(np.minimum(*sizes) < task.min_rows, np.inf, cost) - 2 * task.ln_constant
+
+
+def _ln_factorial(counts: Floats, table: Floats) -> Floats:
+    return table[counts.astype(np.intp)] if len(table) else np.asarray(gammaln(counts + 1))
+
+
+def take_one_cut(costs: Floats, boundaries: Indices, prior: float, best: Best, granularity: int) -> None:
+    """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
+    if len(boundaries) < 2:
+        return
+    place = int(np.argmin(costs))
+    total = float(costs[place]) + prior
     if is_cheaper(total, best.cost):
         best.cost, best.ends, best.granularity = total, np.array([boundaries[place], boundaries[-1]]), granularity
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from tabsym.modl import kernels_groups as kernels
-from tabsym.modl.cuts import Best, PricedSearch, descend_cuts, is_cheaper
+from tabsym.modl.cuts import PricedSearch, is_cheaper
 from tabsym.modl.grouping import (
     Grouping,
     GroupTask,
@@ -198,11 +198,9 @@ def _beside_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     if max_groups < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
     prior[0] = prior[1]
-    cut_task, ends = task.line_up(order)
-    best = Best(np.inf, np.array([len(order)]))
-    descend_cuts(cut_task, ends, prior[: len(ends)], best, 0)
-    labels = np.full(len(units), len(best.ends), dtype=np.int64)
-    labels[order] = labels_of(best.ends, len(order))
+    ends = task.best_ends(order, prior)
+    labels = np.full(len(units), len(ends), dtype=np.int64)
+    labels[order] = labels_of(ends, len(order))
     return task.price(labels)
 
 

@@ -28,7 +28,7 @@ from tabsym.modl.columns import (
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
 from tabsym.modl.criterion import null_prior, parts_cost
 from tabsym.modl.cuts import is_cheaper
-from tabsym.modl.grid import MAX_TURNS, Grid, Rows, Sources
+from tabsym.modl.grid import MAX_TURNS, Grid, Rows, Shared, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
@@ -167,8 +167,9 @@ class _GivenColumn:
 
     def _turned(self, best: Grid, rows: Rows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
+        shared = Shared(rows, sources.settings)
         for _ in range(MAX_TURNS):
-            source = sources.partition(rows.table(None, best.target_labels), quick=False)
+            source = sources.partition(rows.table(None, best.target_labels), shared, quick=False)
             if source.n_parts < 2:
                 break
             new = self._grid(source.labels, source.n_parts)

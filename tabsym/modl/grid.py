@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels_cuts as kernels
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost, target_cost
-from tabsym.modl.criterion import parts_cost, target_prior
-from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, take_one_cut
-from tabsym.modl.grouping import sum_by
+from tabsym.modl.criterion import ln_factorials, parts_cost, target_prior
+from tabsym.modl.cuts import Best, Bounds, CutTask, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
+from tabsym.modl.grouping import Lumps, lumps_by_granularity, sum_by
 from tabsym.modl.groups import MAX_SUBSETS, group, regroup
 from tabsym.modl.intervals import discretize
-from tabsym.modl.partition import Partition, Settings, ends_of, labels_of
+from tabsym.modl.partition import Partition, Quantiles, Settings, ends_of, labels_of, quantile_boundaries
+from tabsym.modl.quick import CutGrids, QuickIntervals
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -34,6 +36,11 @@ MAX_TARGET_INTERVALS = 256
 """Numbers of target intervals that have a prior: time, for models of more intervals."""
 MAX_TURNS = 12
 """Searches of either side in turn, or moves of cuts after them: time for cost."""
+COARSE_TARGETS = 8
+"""Quick searches cut targets of more than 2 * 2**7 values at so many quantiles, then near those cuts."""
+NEAR_A_COARSE_CUT = np.arange(-8, 9)
+QUICK_GRANULARITIES, LEARNED_FROM = 3, 6
+"""Quick searches group categories at about so many granularities, from the sixth on at those that were best before."""
 # partitions of the few, and the searches that each asks for of the many: time for exact grids
 FEW_TARGETS, MAX_VALUES_BESIDE = 9, 64
 """Up to so many distinct targets each of their 256 partitions is looked at, beside so many distinct values or less."""
@@ -91,19 +98,78 @@ class Sources:
     settings: Settings
     value: Floats | None = None
 
-    def partition(self, counts: Floats, *, quick: bool, time_limit: float | None = None) -> Partition:
+    def partition(self, counts: Floats, shared: Shared, *, quick: bool, time_limit: float | None = None) -> Partition:
         """The column's two or more parts, given rows by target interval (B, T); infinitely dear if there are none."""
         settings = replace(self.settings, time_limit=time_limit)
+        if self.symbolic and quick:
+            found = group(counts, settings, quick=True, min_parts=2, lumps=shared.few_lumps)
+            shared.note_best(found)
+            return found
         if self.symbolic:
-            return group(counts, settings, quick=quick, min_parts=2)
-        quick = quick and not settings.monotonic
-        return discretize(counts, settings, value=self.value, quick=quick, min_parts=2)
+            return group(counts, settings, min_parts=2, lumps=shared.lumps)
+        if quick and not settings.monotonic:
+            return shared.quick_intervals.partition(counts, shared.table(counts.shape[1]))
+        return discretize(counts, settings, value=self.value, min_parts=2, quantiles=shared.quantiles)
 
     def coarser(self, labels: Indices | None) -> Sources:
         """For distinct values joined by these labels."""
         if self.value is None or labels is None:
             return self
         return replace(self, value=np.bincount(labels, self.value).astype(np.float64))
+
+
+class Shared:
+    """What searches of the same sources by other target intervals share: what depends on their rows alone."""
+
+    def __init__(self, rows: Rows, settings: Settings) -> None:
+        self.rows, self.settings = rows, settings
+        self._n_quick, self._best_at = 0, set[int]()
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Rows of each source."""
+        return np.bincount(self.rows.source, self.rows.weight, minlength=self.rows.n_sources).astype(np.float64)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether rows count as whole ones."""
+        return self.rows.weight is None or bool((self.rows.weight == np.floor(self.rows.weight)).all())
+
+    def table(self, n_classes: int) -> Floats:
+        """ln k! for whole counts, empty for others."""
+        return ln_factorials(self.rows.total, n_classes, whole=self.is_whole)
+
+    @cached_property
+    def lumps(self) -> list[Lumps]:
+        """Categories at each granularity."""
+        return lumps_by_granularity(self.sizes)
+
+    @property
+    def few_lumps(self) -> list[Lumps]:
+        """Categories at some granularities: after a few quick searches those that the best groups were found at."""
+        if not self.settings.prove and self._n_quick >= LEARNED_FROM and self._best_at:
+            return [one for one in self._some_lumps if one.granularity in self._best_at]
+        return self._some_lumps
+
+    def note_best(self, found: Partition) -> None:
+        """Keep at which granularity a quick search found its groups."""
+        self._n_quick += 1
+        if np.isfinite(found.cost):
+            self._best_at.add(found.granularity)
+
+    @cached_property
+    def _some_lumps(self) -> list[Lumps]:
+        return self.lumps[:: -max(1, len(self.lumps) // QUICK_GRANULARITIES)]
+
+    @cached_property
+    def quantiles(self) -> Quantiles:
+        """Of distinct values."""
+        return Quantiles(np.concatenate([[0.0], np.cumsum(self.sizes)]))
+
+    @cached_property
+    def quick_intervals(self) -> QuickIntervals:
+        """Of distinct values."""
+        return QuickIntervals(self.quantiles, self.settings)
 
 
 @dataclass(frozen=True)
@@ -161,74 +227,120 @@ class GridSearch:
     sources: Sources
     deadline: float = np.inf
     seen: set[bytes] = field(default_factory=set)  # target intervals that were started from
+    _turns: dict[tuple[bytes, bool, bool], Grid | None] = field(default_factory=dict)
 
     def from_each(self, starts: Iterator[Indices]) -> list[Grid]:
         """The models that these lead to, of the first one at least, until time is out; each start but once."""
         found: list[Grid] = []
-        for labels in starts:
-            if labels.tobytes() not in self.seen:
-                self.seen.add(labels.tobytes())
-                found.append(self.alternate(labels))
-            if found and time.monotonic() > self.deadline:
+        for labels in self._unseen(starts):
+            found.append(self.alternate(labels))
+            if time.monotonic() > self.deadline:
                 break
         return found
 
-    def alternate(self, labels: Indices, *, quick: bool = True) -> Grid:
-        """Source given target, target given source, until the cost stops falling."""
+    def beside(self, best: Grid, starts: Iterator[Indices], n: int) -> list[Grid]:
+        """The models that these lead to, changes of the best one: one turn for each, and all for the n cheapest."""
+        near = best.source if self.sources.symbolic else None
+        first: dict[bytes, Grid] = {}
+        for labels in self._unseen(starts):
+            found = self._turn(labels, near=near)
+            if found is not None:
+                first.setdefault(found.target_labels.tobytes(), found)
+            if time.monotonic() > self.deadline:
+                break
+        cheapest = sorted(first.values(), key=lambda one: one.cost)
+        new = [one for one in cheapest[:n] if one.target_labels.tobytes() not in self.seen]
+        self.seen.update(one.target_labels.tobytes() for one in new)
+        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + cheapest
+
+    def _unseen(self, starts: Iterator[Indices]) -> Iterator[Indices]:
+        """Those that no search began at before."""
+        for labels in starts:
+            if labels.tobytes() not in self.seen:
+                self.seen.add(labels.tobytes())
+                yield labels
+
+    def alternate(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid:
+        """Source given target, target given source, until the cost stops falling; `near`: by groups near these."""
         best = dear(one_cell(self.rows, self.sources))
         for _ in range(MAX_TURNS):
-            if labels.max() == 0:
+            found = self._turn(labels, quick=quick, near=near)
+            if found is None or not is_cheaper(found.cost, best.cost):
                 break
-            source = self.source_given(labels, quick=quick)
-            if source.n_parts < 2:
-                break
-            given = as_grid(self.rows, self.sources, source, labels)
-            labels = self.target_given(source.labels, quick=quick)
-            found = min(as_grid(self.rows, self.sources, source, labels), given, key=lambda one: one.cost)
-            if not is_cheaper(found.cost, best.cost):
-                break
-            best, labels = found, found.target_labels
+            best, labels, near = found, found.target_labels, None if near is None else found.source
             if time.monotonic() > self.deadline:
                 break
         return best
 
-    def nearby(self, source: Partition, labels: Indices) -> Grid:
-        """Groups near these for other intervals of the target, and so on in turn: quick where both are."""
-        best = dear(one_cell(self.rows, self.sources))
-        for _ in range(MAX_TURNS):
-            if labels.max() == 0:
-                break
-            source = regroup(self.rows.table(None, labels), source, self.sources.settings)
-            if source.n_parts < 2:
-                break
-            given = as_grid(self.rows, self.sources, source, labels)
-            labels = self.target_given(source.labels, quick=True)
-            found = min(as_grid(self.rows, self.sources, source, labels), given, key=lambda one: one.cost)
-            if not is_cheaper(found.cost, best.cost):
-                break
-            best, labels = found, found.target_labels
-        return best
+    def _turn(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid | None:
+        """The source given these intervals, then the target given that; kept, as half of all starts meet on the way."""
+        key = labels.tobytes(), quick, near is None
+        if key not in self._turns:
+            source = self._source_near(labels, near, quick=quick) if labels.max() > 0 else None
+            found = None
+            if source is not None and source.n_parts > 1:
+                given = as_grid(self.rows, self.sources, source, labels)
+                other = as_grid(self.rows, self.sources, source, self.target_given(source.labels, quick=quick))
+                found = min(other, given, key=lambda one: one.cost)
+            self._turns[key] = found
+        return self._turns[key]
+
+    def _source_near(self, labels: Indices, near: Partition | None, *, quick: bool) -> Partition:
+        if near is None:
+            return self.source_given(labels, quick=quick)
+        found = regroup(self.rows.table(None, labels), near, self.sources.settings, self.shared.lumps)
+        return found if quick else min(self.source_given(labels, quick=False), found, key=lambda one: one.cost)
 
     def source_given(self, labels: Indices, *, quick: bool) -> Partition:
         """The column's parts for these intervals of the target."""
         left = None if np.isinf(self.deadline) else max(0.0, self.deadline - time.monotonic())
-        return self.sources.partition(self.rows.table(None, labels), quick=quick, time_limit=left)
+        return self.sources.partition(self.rows.table(None, labels), self.shared, quick=quick, time_limit=left)
+
+    @cached_property
+    def shared(self) -> Shared:
+        """What searches of the column share."""
+        return Shared(self.rows, self.sources.settings)
 
     def target_given(self, parts: Indices, *, quick: bool) -> Indices:
         """The target's intervals for these parts of the column."""
+        n = self.rows.n_targets
+        if quick:
+            return labels_of(self._quick_target_ends(self.rows.table(parts, None).T), n)
         task, boundaries = self._target_task(parts)
         max_parts = min(len(boundaries), MAX_TARGET_INTERVALS)
         if max_parts < 2:
-            return np.zeros(self.rows.n_targets, dtype=np.int64)
-        sizes = np.bincount(parts[self.rows.source], self.rows.weight).astype(np.float64)
-        prior = target_prior(self.sources.settings.criterion, max_parts, sizes, self.rows.total)
+            return np.zeros(n, dtype=np.int64)
+        prior = self._target_prior(max_parts, task.cumulative[:, -1:].T)
         best = Best(np.inf, boundaries[-1:])
-        take_one_cut(task, boundaries, float(prior[1]), best, 0)
-        if quick:
-            descend_cuts(task, boundaries, prior, best, 0)
-        else:
-            exact_cuts(task, boundaries, prior, best, Bounds(), 0)
-        return labels_of(best.ends, self.rows.n_targets)
+        take_one_cut(one_cut_costs(task, boundaries), boundaries, float(prior[1]), best, 0)
+        exact_cuts(task, boundaries, prior, best, Bounds(), 0)
+        return labels_of(best.ends, n)
+
+    def _quick_target_ends(self, counts: Floats) -> Indices:
+        """Where good target intervals end; of many targets on coarse cells first, then near the cuts found there."""
+        table, n = self.shared.table(counts.shape[1]), len(counts)
+        ends = self._coarse_targets
+        prior = self._target_prior(min(len(ends), MAX_TARGET_INTERVALS), counts)
+        found = CutGrids.of_one(ends, prior).cut(counts, table, of_target=True).ends
+        if len(ends) == n or len(found) < 2:
+            return found
+        near = (found[:-1, None] + NEAR_A_COARSE_CUT).ravel()
+        ends = np.union1d(ends, near[(near > 0) & (near < n)])
+        if len(ends) > len(prior):
+            prior = self._target_prior(min(len(ends), MAX_TARGET_INTERVALS), counts)
+        return CutGrids.of_one(ends, prior).cut(counts, table, of_target=True).ends
+
+    @cached_property
+    def _coarse_targets(self) -> Indices:
+        """All boundaries of targets, of many those next to quantiles."""
+        n = self.rows.n_targets
+        if n <= 2 * 2**COARSE_TARGETS:
+            return np.arange(1, n + 1)
+        sizes = np.bincount(self.rows.target, self.rows.weight, minlength=n)
+        return quantile_boundaries(np.append(0.0, np.cumsum(sizes)), COARSE_TARGETS)
+
+    def _target_prior(self, max_parts: int, counts: Floats) -> Floats:
+        return target_prior(self.sources.settings.criterion, max_parts, counts.sum(axis=0), self.rows.total)
 
     def settled(self, grid: Grid) -> Grid:
         """The column's parts for the target's cuts as they lie now, those moved again, until neither helps."""
@@ -276,7 +388,8 @@ def every_grid(rows: Rows, sources: Sources, deadline: float, target_given: Targ
     if rows.n_sources <= few and rows.n_targets <= MAX_TARGETS_BESIDE and not sources.settings.monotonic:
         found = (_of_source(rows, sources, labels, target_given) for labels in _every_source(rows, sources))
     elif rows.n_targets <= FEW_TARGETS and rows.n_sources <= max_sources:
-        found = (_of_target(rows, sources, labels) for labels in every_cut(rows.n_targets))
+        shared = Shared(rows, sources.settings)
+        found = (_of_target(rows, sources, shared, labels) for labels in every_cut(rows.n_targets))
     else:
         return None
     best = dear(one_cell(rows, sources))
@@ -287,9 +400,9 @@ def every_grid(rows: Rows, sources: Sources, deadline: float, target_given: Targ
     return best
 
 
-def _of_target(rows: Rows, sources: Sources, labels: Indices) -> Grid:
+def _of_target(rows: Rows, sources: Sources, shared: Shared, labels: Indices) -> Grid:
     """The best parts of the column for these intervals of the target."""
-    source = sources.partition(rows.table(None, labels), quick=False)
+    source = sources.partition(rows.table(None, labels), shared, quick=False)
     if source.n_parts < 2:
         return dear(one_cell(rows, sources))
     return as_grid(rows, sources, source, labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,22 @@ from scipy.special import gammaln
 
 from tabsym.modl.criterion import (
     GARBAGE_FROM,
+    GroupPrices,
     garbage_priors,
+    group_prices,
     group_prior,
     max_granularity,
     null_prior,
     parts_cost,
 )
-from tabsym.modl.cuts import Best, CutTask, deadline_of, descend_cuts, factorials_of, ln_constant, take_one_cut
+from tabsym.modl.cuts import (
+    CutTask,
+    deadline_of,
+    factorials_of,
+    ln_constant,
+)
 from tabsym.modl.partition import Settings, labels_of, quantile_boundaries
+from tabsym.modl.quick import CutGrids
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -107,19 +116,33 @@ class Units:
         return Units(counts, weights, labels[self.labels], self.n_modalities, self.granularity)
 
 
-def units_by_granularity(counts: Floats) -> list[Units]:
+class Lumps(NamedTuple):
+    """What modalities of some sizes are at a granularity: `labels` (M,), that of each; `n`, how many."""
+
+    granularity: int
+    labels: Indices
+    n: int
+
+    def units(self, counts: Floats) -> Units:
+        """Those of these rows of each class."""
+        return Units(sum_by(self.labels, counts, self.n), np.ones(self.n), self.labels, self.n, self.granularity)
+
+
+def lumps_by_granularity(sizes: Floats) -> list[Lumps]:
     """Khiops' granularities, coarse to fine: modalities rarer than ceil(N / 2**G) are one; without repetitions."""
-    sizes = counts.sum(axis=1)
     total = float(sizes.sum())
-    found: list[Units] = []
+    found: list[Lumps] = []
     for granularity in range(1, max_granularity(total) + 1):
         rare = sizes < math.ceil(total / 2**granularity - 1e-9)
         n = len(sizes) if not rare.any() else int((~rare).sum()) + 1
-        if n < 2 or (found and found[-1].n_modalities == n):
-            continue
-        labels = np.where(rare, n - 1, np.cumsum(~rare) - 1)
-        found.append(Units(sum_by(labels, counts, n), np.ones(n), labels, n, granularity))
+        if n > 1 and not (found and found[-1].n == n):
+            found.append(Lumps(granularity, np.where(rare, n - 1, np.cumsum(~rare) - 1), n))
     return found
+
+
+def units_by_granularity(counts: Floats) -> list[Units]:
+    """The units at each granularity."""
+    return [lumps.units(counts) for lumps in lumps_by_granularity(counts.sum(axis=1))]
 
 
 def join_proportional(units: Units) -> Units:
@@ -135,9 +158,12 @@ def join_proportional(units: Units) -> Units:
     reduced = np.ascontiguousarray(counts.astype(np.int64) // divisor[:, None])
     if reduced.shape[1] == 2 and reduced.max() < 2**31:  # two numbers as one sort much faster than two
         keys = reduced[:, 0] * (reduced.max() + 1) + reduced[:, 1]
-    else:
-        keys = reduced.view([("", np.int64)] * reduced.shape[1]).ravel()
-    return units.joined(np.unique(keys, return_inverse=True)[1].ravel())
+        return units.joined(np.unique(keys, return_inverse=True)[1].ravel())
+    keys = reduced @ np.random.RandomState(0).randint(1, 2**62, reduced.shape[1])  # so do many: equal rows, equal keys
+    _, first, labels = np.unique(keys, return_index=True, return_inverse=True)
+    if not (reduced[first[labels.ravel()]] == reduced).all():  # other rows, too
+        labels = np.unique(reduced, axis=0, return_inverse=True)[1]
+    return units.joined(labels.ravel())
 
 
 @dataclass(frozen=True)
@@ -157,7 +183,9 @@ class Grouping:
 class GroupSearch:
     """What is grouped, under which criterion and constraints, at every granularity."""
 
-    def __init__(self, counts: Floats, settings: Settings, min_parts: int = 1) -> None:
+    def __init__(
+        self, counts: Floats, settings: Settings, min_parts: int = 1, lumps: list[Lumps] | None = None
+    ) -> None:
         self.counts = np.ascontiguousarray(counts, dtype=np.float64)
         self.settings = settings
         self.min_parts = min_parts
@@ -167,6 +195,7 @@ class GroupSearch:
         self.table = factorials_of(np.ascontiguousarray(np.cumsum(self.counts, axis=0).T))
         prior = null_prior(settings.criterion, n_rows=self.n_rows, n_modalities=len(self.counts))
         self.null = prior + parts_cost(self.counts.sum(axis=0)[None, :])
+        self._lumps = lumps
         self._priors: dict[tuple[int, int, int], Floats] = {}
 
     @cached_property
@@ -178,6 +207,11 @@ class GroupSearch:
     def insists(self) -> bool:
         """Whether time is given for further starts and for proofs."""
         return self.settings.time_limit is not None
+
+    @property
+    def is_thorough(self) -> bool:
+        """Whether there are many starts; few where the search is a turn of a grid's, of which there are others."""
+        return self.settings.prove or self._lumps is None
 
     @property
     def one_group(self) -> Grouping:
@@ -195,7 +229,14 @@ class GroupSearch:
         n = len(self.counts)
         if self.settings.criterion == "page":
             return [Units(self.counts, np.ones(n), np.arange(n), n)]
-        return units_by_granularity(self.counts)
+        lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
+        return [one.units(self.counts) for one in lumps]
+
+    def units_at(self, granularity: int) -> Units:
+        """What the modalities are at this granularity, one of those that make a difference."""
+        if self.settings.criterion == "page" or self._lumps is None:
+            return next(units for units in self.families() if units.granularity == granularity)
+        return next(one for one in self._lumps if one.granularity == granularity).units(self.counts)
 
     def joined(self, units: Units) -> Units:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
@@ -246,6 +287,10 @@ class GroupTask:
     def max_parts(self) -> int | None:
         return self.search.settings.max_parts
 
+    @property
+    def is_thorough(self) -> bool:
+        return self.search.is_thorough
+
     @cached_property
     def ln_classes(self) -> float:
         return ln_constant(self.units.counts.shape[1])
@@ -257,6 +302,15 @@ class GroupTask:
     @property
     def has_garbage(self) -> bool:
         return self.search.settings.criterion == "khiops" and self.units.n_modalities >= GARBAGE_FROM
+
+    @cached_property
+    def prices(self) -> GroupPrices:
+        """What the kernels compute priors from."""
+        return group_prices(
+            len(self.prior), n_rows=self.n_rows, n_modalities=self.units.n_modalities,
+            n_candidates=self.search.settings.n_candidates, granularity=self.units.granularity,
+            garbage=self.has_garbage,
+        )  # fmt: skip
 
     def garbage_priors(self, n_groups: int, size: int) -> Floats:
         """Khiops' priors of 1 .. `n_groups` groups one of which is the garbage, of `size` modalities."""
@@ -310,9 +364,13 @@ class GroupTask:
 
     def cut_along(self, order: Indices, places: int = MAX_CUT_PLACES) -> Grouping:
         """The best cuts of the units in this order, at so many places."""
-        task, ends = self.line_up(order, places)
-        best = Best(np.inf, np.array([len(order)]))
-        if len(self.prior) > 1:
-            take_one_cut(task, ends, float(self.prior[1]), best, 0)
-        descend_cuts(task, ends, self.prior, best, 0)
-        return self.price(labels_along(order, best.ends))
+        return self.price(labels_along(order, self.best_ends(order, self.prior, places)))
+
+    def best_ends(self, order: Indices, prior: Floats, places: int = MAX_CUT_PLACES) -> Indices:
+        """Where the parts end that these units, in this order, are cut into at best, by a prior of 1, 2, ... parts."""
+        counts = self.units.counts[order]
+        if len(order) <= places:
+            ends = np.arange(1, len(order) + 1)
+        else:
+            ends = quantile_boundaries(np.append(0.0, np.cumsum(counts.sum(axis=1))), places.bit_length() - 1)
+        return CutGrids.of_one(ends, prior).cut(counts, self.table, min_rows=self.min_rows).ends

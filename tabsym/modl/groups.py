@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.criterion import GARBAGE_FROM
-from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, take_one_cut
+from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
 from tabsym.modl.garbage import look_for_garbage
 from tabsym.modl.garbage_bound import bound_garbage, first_bound
 from tabsym.modl.grouping import (
@@ -24,6 +24,7 @@ from tabsym.modl.grouping import (
     Grouping,
     GroupSearch,
     GroupTask,
+    Lumps,
     Units,
     by_main_axis,
     by_share,
@@ -56,7 +57,14 @@ class _Result(NamedTuple):
     lower_without_garbage: float = -np.inf
 
 
-def group(counts: Floats, settings: Settings | None = None, *, quick: bool = False, min_parts: int = 1) -> Partition:
+def group(
+    counts: Floats,
+    settings: Settings | None = None,
+    *,
+    quick: bool = False,
+    min_parts: int = 1,
+    lumps: list[Lumps] | None = None,
+) -> Partition:
     """The groups of least cost, with a lower bound on what any groups cost.
 
     Parameters
@@ -66,9 +74,11 @@ def group(counts: Floats, settings: Settings | None = None, *, quick: bool = Fal
     settings : Settings, optional
         Without `prove` there are fewer starts for garbage groups, and no bound on them.
     quick : bool
-        A good model from few starts at few granularities, without a bound or a garbage group.
+        A good model from few starts, without a bound or a garbage group.
     min_parts : {1, 2}
         2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
+    lumps : list of Lumps, optional
+        Of modalities of these sizes, from a search before by other classes.
 
     Returns
     -------
@@ -77,7 +87,7 @@ def group(counts: Floats, settings: Settings | None = None, *, quick: bool = Fal
         modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
         covers Khiops' garbage groups only with a time limit. Elsewhere it is -inf.
     """
-    search = GroupSearch(counts, Settings() if settings is None else settings, min_parts)
+    search = GroupSearch(counts, Settings() if settings is None else settings, min_parts, lumps)
     result = _searched_quickly(search) if quick else _searched(search)
     best = result.best
     first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
@@ -87,10 +97,10 @@ def group(counts: Floats, settings: Settings | None = None, *, quick: bool = Fal
     return _as_partition(search, best, result.lower, result.lower_without_garbage)
 
 
-def regroup(counts: Floats, start: Partition, settings: Settings) -> Partition:
+def regroup(counts: Floats, start: Partition, settings: Settings, lumps: list[Lumps]) -> Partition:
     """Two or more groups of the same modalities, by other classes: those of `start`, moved and joined as that pays."""
-    search = GroupSearch(counts, replace(settings, time_limit=None), 2)
-    units = next(units for units in search.families() if units.granularity == start.granularity)
+    search = GroupSearch(counts, replace(settings, time_limit=None), 2, lumps)
+    units = search.units_at(start.granularity)
     labels = np.zeros(len(units), dtype=np.int64)
     labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
     task = search.task(units)
@@ -134,14 +144,14 @@ def _searched(search: GroupSearch) -> _Result:
 
 
 def _searched_quickly(search: GroupSearch) -> _Result:
-    """A good grouping at some granularities."""
+    """A good grouping."""
     best = search.one_group
-    families = search.families()
-    for units in families[:: -max(1, len(families) // 3)]:
+    for units in search.families():
         task = search.task(search.joined(units), QUICK_GROUPS)
         if len(task.prior) < 2:
             continue
-        better = cheapest(task.cut_along(by_main_axis(task.units.counts), QUICK_PLACES), equal_cells(task))
+        order = by_main_axis(task.units.counts)
+        better = cheapest(task.cut_along(order, QUICK_PLACES), equal_cells(task, order))
         if len(task.units) <= QUICK_POLISH:
             better = polish(task, better, search.rng)
         if better.cost < best.cost and better.garbage is None:
@@ -222,7 +232,7 @@ def _cut_by_share(search: GroupSearch, families: list[Units], start: Grouping) -
     for line in lines:  # a good model, for the exact search to beat
         prior, ends, granularity = search.prior(line.units), line.ends, line.units.granularity
         if search.min_parts > 1 and len(prior) > 1:
-            take_one_cut(line.task, ends, float(prior[1]), best, granularity)
+            take_one_cut(one_cut_costs(line.task, ends), ends, float(prior[1]), best, granularity)
         if len(ends) > _MAX_FIRST:
             ends = quantile_boundaries(line.task.sizes, COARSE_GRID)
         descend_cuts(line.task, ends, prior, best, granularity)

@@ -23,9 +23,10 @@ from tabsym.modl.cuts import (
     deadline_of,
     descend_cuts,
     exact_cuts,
+    one_cut_costs,
     take_one_cut,
 )
-from tabsym.modl.partition import COARSE_GRID, Partition, Settings, labels_of, quantile_boundaries
+from tabsym.modl.partition import COARSE_GRID, Partition, Quantiles, Settings, labels_of, quantile_boundaries
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -36,8 +37,6 @@ MAX_COUNTS = 8 * MAX_EXACT**2
 """Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
 MONOTONE_GRID = 10
 """Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
-QUICK_GRID = 9
-"""Quick searches cut on the grid of 2**9 quantiles: time for how near they come."""
 _MAX_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
 _SLIDE_REACH = 64  # boundaries of a finer grid that a cut of the coarser one may move by in a sweep, for time
 _REFINEMENTS = 2  # on a coarse grid, then around the cuts found there: time for cost
@@ -48,8 +47,8 @@ def discretize(
     settings: Settings | None = None,
     *,
     value: Floats | None = None,
-    quick: bool = False,
     min_parts: int = 1,
+    quantiles: Quantiles | None = None,
 ) -> Partition:
     """The intervals of least cost, with a lower bound on what any intervals cost.
 
@@ -62,10 +61,10 @@ def discretize(
     value : (B,) or None
         The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
         second class.
-    quick : bool
-        A good model on a grid of 512 quantiles, without a bound.
     min_parts : {1, 2}
         2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
+    quantiles : Quantiles, optional
+        Of these blocks, from a search before by other classes.
 
     Returns
     -------
@@ -78,12 +77,10 @@ def discretize(
         task = replace(task, value=task.cumulative[1] if value is None else np.concatenate([[0.0], np.cumsum(value)]))
     null = null_prior(settings.criterion, n_rows=float(task.sizes[-1])) + parts_cost(counts.sum(axis=0)[None, :])
     best = Best(null if min_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
-    search = _IntervalSearch(task, settings, min_parts, best)
+    search = _IntervalSearch(task, settings, min_parts, best, quantiles or Quantiles(task.sizes))
     if min_parts > 1 and not settings.monotonic:
         search.take_one_cut()
-    if quick:
-        lower = search.quickly()
-    elif settings.monotonic:
+    if settings.monotonic:
         lower = search.monotonic()
     elif settings.criterion == "page":
         lower = search.of_page()
@@ -108,6 +105,7 @@ class _IntervalSearch:
     settings: Settings
     min_parts: int
     best: Best
+    quantiles: Quantiles
 
     @property
     def n_rows(self) -> float:
@@ -140,8 +138,10 @@ class _IntervalSearch:
             self.settings.criterion, min(n_blocks, self.settings.max_parts or n_blocks), n_rows=self.n_rows,
             n_candidates=self.settings.n_candidates, granularity=granularity,
         )  # fmt: skip
-        prior[: self.min_parts - 1] = np.inf
-        return np.asarray(prior)
+        if self.min_parts > 1:
+            prior = prior.copy()
+            prior[: self.min_parts - 1] = np.inf
+        return prior
 
     def grids(self) -> dict[int, Indices]:
         """Boundaries where cuts may lie, by granularity, without those that no optimum needs; under "page" all."""
@@ -150,7 +150,7 @@ class _IntervalSearch:
         grids: dict[int, Indices] = {}
         last = np.empty(0, dtype=np.int64)
         for granularity in range(1, max_granularity(self.n_rows) + 1):
-            boundaries = self.merged(quantile_boundaries(self.task.sizes, granularity))
+            boundaries = self.merged(self.quantiles.boundaries(granularity))
             if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
                 grids[granularity] = last = boundaries
         return grids
@@ -212,19 +212,11 @@ class _IntervalSearch:
 
     def take_one_cut(self) -> None:
         """The best two intervals: searches by prices may find one, or many."""
+        costs = one_cut_costs(self.task, np.arange(1, self.task.n_blocks + 1))
         for granularity, ends in self.grids().items():
             prior = self.prior(len(ends), granularity)
             if len(prior) > 1:
-                take_one_cut(self.task, ends, float(prior[1]), self.best, granularity)
-
-    def quickly(self) -> float:
-        """A good model on a grid of 512 quantiles; no bound."""
-        finest = min(max_granularity(self.n_rows), QUICK_GRID)
-        grids = {0: QUICK_GRID} if self.settings.criterion == "page" else {g: g for g in range(2, finest + 1)}
-        for granularity, grid in grids.items():
-            ends = self.merged(quantile_boundaries(self.task.sizes, grid))
-            self.descend(ends, self.prior(len(ends), granularity), granularity)
-        return -np.inf
+                take_one_cut(costs[ends[:-1] - 1], ends, float(prior[1]), self.best, granularity)
 
     def of_page(self) -> float:
         """Search under "page"."""

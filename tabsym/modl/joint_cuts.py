@@ -8,37 +8,36 @@ optimum. No bound is known for larger grids.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
-from tabsym.modl.grid import Grid, GridSearch, Rows, Sources, every_grid, one_cell, with_target
-from tabsym.modl.grouping import without_gaps
-from tabsym.modl.partition import Partition, ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
+from tabsym.modl.grid import Grid, GridSearch, Rows, Sources, dear, every_grid, one_cell, with_target
+from tabsym.modl.partition import Partition, ends_of, labels_of, quantile_boundaries
+from tabsym.modl.starts import MAX_CHANGED_SYMBOLS, changed, cuts_more_or_fewer, near, starts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 # all of these trade time for cost; benchmarks/modl/regression.py shows both
-START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Numbers of equally frequent intervals of the target, or parts of the column, from which the search starts."""
-MAX_JOINED_BY_TWO = 8
-"""Up to so many groups every two are joined."""
-SHAKEN = 12
-"""So many models are made from one with some of its target cuts elsewhere."""
-MAX_CHANGED_SYMBOLS = 200
-"""Of more categories than these target cuts are not changed one by one but with groups near those found."""
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
 SOURCE_GRID, TARGET_GRID = 12, 10
 """Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
 MAX_CHANGES = 12
 """Rounds in which the best model on coarse cells is changed, as long as that helps."""
+MAX_NEAR = 5
+"""Without a proof so many models of categories go on, with groups near those found; then the best alone."""
+MAX_ABOVE_NULL = 5.0
+"""None goes on that costs so many nats more than an uninformative column."""
+MAX_CHANGES_WHERE_CUT, MAX_FURTHER = 2, 6
+"""Rounds in which the best is changed then, and how many of the changed models go on after their first turn."""
+MIDDLE_GRID = 9
+"""Changes are then on the grid of 2**9 quantiles, and on all cells so near to the target's cuts:"""
+NEAR_A_CUT = (0, 1, 2, 3, 5, 8, 13, 21)
 MAX_FINISHED = 3
 """So many of the best models go on over all values."""
 MAX_CHANGED_AGAIN = 3
@@ -85,9 +84,9 @@ class _Resolutions:
     full: GridSearch
     cells: Indices | None
 
-    def finished(self, labels: Indices) -> Grid:
+    def finished(self, labels: Indices, near: Partition | None = None) -> Grid:
         """From intervals of cells: full searches of both sides in turn, then the target's cuts among all its values."""
-        best = self.fine.alternate(labels, quick=False)
+        best = self.fine.alternate(labels, quick=False, near=near)
         if not np.isfinite(best.cost):
             return best
         labels = _of_values(best.target_labels, self.cells)
@@ -98,12 +97,29 @@ class _Resolutions:
         """Models with more target cuts than this one, with fewer, or with some elsewhere, on cells."""
         return self.fine.from_each(changed(self.fine, best.source.labels, _of_cells(best.target_labels, self.cells)))
 
+    def changed_where_cut(self, best: Grid) -> list[Grid]:
+        """Up to three cheaper models with more target cuts or fewer, on cells that are fine where this one is cut."""
+        fine, labels = self.fine, _of_cells(best.target_labels, self.cells)
+        cells = _near_cuts(fine.rows, labels)
+        source_cells = None
+        if not fine.sources.symbolic:
+            source_cells = _cells(fine.rows.source, fine.rows.weight, fine.rows.n_sources, MIDDLE_GRID)
+        rows, labels = fine.rows.coarser(source_cells, cells), _of_cells(labels, cells)
+        search = GridSearch(rows, fine.sources.coarser(source_cells), fine.deadline)
+        start = best if fine.sources.symbolic else search.alternate(labels)
+        sizes = np.bincount(rows.target, rows.weight, minlength=len(labels))
+        found = search.beside(start, cuts_more_or_fewer(labels, sizes), MAX_FURTHER)
+        cheaper = sorted((one for one in found if is_cheaper(one.cost, start.cost)), key=lambda one: one.cost)
+        return [replace(one, target_labels=one.target_labels[cells]) for one in cheaper[:MAX_FINISHED]]
+
 
 def _searched(search: _Resolutions, null: Grid) -> Grid:
     """The best models on coarse cells over all values, the best of those changed; `null` where nothing is cheaper."""
     fine, best = search.fine, null
+    if not fine.sources.settings.prove:
+        return _without_proof(search, null)
     alone = not fine.sources.settings.prove or (fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS)
-    for start in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
+    for start, _ in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
         best = min(best, search.finished(start), key=lambda one: one.cost)
@@ -114,7 +130,34 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
     return search.full.settled(_changed_again(search, best))
 
 
-def _coarse_models(fine: GridSearch) -> list[Indices]:
+def _without_proof(search: _Resolutions, null: Grid) -> Grid:
+    """The best model on coarse cells over all values, or one beside it; `null` where nothing is cheaper."""
+    fine, best, first = search.fine, dear(null), 0
+    symbolic = fine.sources.symbolic
+    models = _coarse_models(fine)[: MAX_NEAR if symbolic else MAX_FINISHED]
+    for place, (labels, source) in enumerate(models):
+        if place > 0 and time.monotonic() > fine.deadline:
+            break
+        found = fine.alternate(labels, near=source) if symbolic else fine.alternate(labels, quick=False)
+        if found.cost < best.cost:
+            best, first = found, place
+    if best.cost > null.cost + MAX_ABOVE_NULL:
+        return null
+    best = search.finished(best.target_labels, near=best.source if symbolic else None)
+    if symbolic and first > 0 and time.monotonic() < fine.deadline:
+        best = min(best, search.finished(models[0][0]), key=lambda one: one.cost)
+    for _ in range(MAX_CHANGES_WHERE_CUT):
+        before = best.cost
+        for one in search.changed_where_cut(best):
+            if time.monotonic() < fine.deadline:
+                found = search.finished(one.target_labels, near=one.source if symbolic else None)
+                best = min(best, found, key=lambda one: one.cost)
+        if not is_cheaper(best.cost, before):
+            break
+    return min(null, best, key=lambda one: one.cost)
+
+
+def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     """Target intervals, of the fine cells, of models from all starts on coarse cells: those of the cheapest first."""
     rows, sources = fine.rows, fine.sources
     source_cells = None if sources.symbolic else _cells(rows.source, rows.weight, rows.n_sources, START_GRID)
@@ -130,8 +173,8 @@ def _coarse_models(fine: GridSearch) -> list[Indices]:
             break
         best = better
     found.sort(key=lambda one: one.cost)
-    labels = [_of_values(one.target_labels, target_cells) for one in found if np.isfinite(one.cost)]
-    return list({one.tobytes(): one for one in labels}.values())  # each but once
+    labels = [(_of_values(one.target_labels, target_cells), one.source) for one in found if np.isfinite(one.cost)]
+    return list({one.tobytes(): (one, source) for one, source in reversed(labels)}.values())[::-1]  # each but once
 
 
 def _changed_again(search: _Resolutions, best: Grid) -> Grid:
@@ -150,13 +193,13 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
     """The best model of many categories, or a cheaper one with similar groups: a search for new ones takes a second."""
     fine, start = search.fine, best
     labels = _of_cells(best.target_labels, search.cells)
-    near_best = fine.nearby(best.source, labels)
+    near_best = fine.alternate(labels, near=best.source)
     for round_ in range(MAX_CHANGES):
         models = [near_best]
         for other in near(fine, labels, round_):
             if time.monotonic() > fine.deadline:
                 break
-            models.append(fine.nearby(near_best.source, other))
+            models.append(fine.alternate(other, near=near_best.source))
         found = min(models, key=lambda one: one.cost)
         if not is_cheaper(found.cost, near_best.cost):
             break
@@ -172,6 +215,16 @@ def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int)
     return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
 
 
+def _near_cuts(rows: Rows, labels: Indices) -> Indices:
+    """The cell of each target on the middle grid, and finer where these target intervals are cut."""
+    n = rows.n_targets
+    sizes = np.concatenate([[0.0], np.cumsum(np.bincount(rows.target, rows.weight, minlength=n))])
+    steps = np.array(NEAR_A_CUT)
+    near = (ends_of(labels)[:-1, None] + np.concatenate([-steps, steps])[None, :]).ravel()
+    ends = np.concatenate([quantile_boundaries(sizes, MIDDLE_GRID), near[(near > 0) & (near < n)]])
+    return labels_of(np.unique(ends), n)
+
+
 def _of_values(labels: Indices, cells: Indices | None) -> Indices:
     """The label of each value, from that of its cell."""
     return labels if cells is None else labels[cells]
@@ -180,102 +233,3 @@ def _of_values(labels: Indices, cells: Indices | None) -> Indices:
 def _of_cells(labels: Indices, cells: Indices | None) -> Indices:
     """The label of each cell: that of its first value."""
     return labels if cells is None else labels[np.append(0, np.flatnonzero(np.diff(cells)) + 1)]
-
-
-# -- target intervals to start from, and those beside the ones found -------------------------------
-
-
-def starts(search: GridSearch) -> Iterator[Indices]:
-    """Target intervals to start from: of equal size, and the best ones for column parts of equal size."""
-    rows = search.rows
-    sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets)
-    for number in START_NUMBERS:
-        if number <= rows.n_targets:
-            yield labels_of(ends_of_equal_parts(sizes, number), rows.n_targets)
-    if rows.n_targets <= max(START_NUMBERS):
-        yield np.arange(rows.n_targets)
-    order = np.arange(rows.n_sources) if not search.sources.symbolic else _by_mean_rank(rows)
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[order]
-    for number in START_NUMBERS:
-        if number <= rows.n_sources:
-            parts = np.empty(rows.n_sources, dtype=np.int64)
-            parts[order] = labels_of(ends_of_equal_parts(sizes, number), rows.n_sources)
-            yield search.target_given(parts, quick=True)
-
-
-def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
-    """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
-    rows = search.rows
-    sizes = np.bincount(rows.target, rows.weight, minlength=len(labels))
-    yield from _with_more_cuts(labels, sizes)
-    if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
-        return
-    yield from _shaken(labels, sizes, np.random.RandomState(search.sources.settings.random_state))
-    for a, b in _neighbours(int(parts.max()) + 1, symbolic=search.sources.symbolic):
-        yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
-    yield from _cut_by_cut(labels)
-
-
-def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
-    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
-    sizes = np.bincount(search.rows.target, search.rows.weight, minlength=len(labels))
-    yield from _with_more_cuts(labels, sizes)
-    yield from _shaken(labels, sizes, np.random.RandomState([search.sources.settings.random_state, round_]))
-    yield from _cut_by_cut(labels)
-
-
-def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
-    """With those of each number of equally frequent intervals, too."""
-    for number in START_NUMBERS:
-        if number <= len(labels):
-            yield labels_of(np.union1d(ends_of(labels), ends_of_equal_parts(sizes, number)), len(labels))
-
-
-def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomState) -> Iterator[Indices]:
-    """Some cuts gone, as many or fewer elsewhere: at 32 quantiles, of fewer targets at nearly every boundary."""
-    n, ends = len(labels), ends_of(labels)
-    places = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
-    for _ in range(SHAKEN):
-        kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
-        new = rng.choice(places, rng.randint(len(ends) + 1)) if len(places) else places
-        yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
-
-
-def _cut_by_cut(labels: Indices) -> Iterator[Indices]:
-    """Without each cut, without it and the one before, and with it elsewhere between its neighbours."""
-    n, ends = len(labels), ends_of(labels)
-    for place in range(len(ends) - 1):
-        left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
-        others = np.delete(ends, place)
-        yield labels_of(others, n)
-        if place > 0:
-            yield labels_of(np.delete(others, place - 1), n)
-        for there in _elsewhere(left, here, right):
-            yield labels_of(np.union1d(others, there), n)
-
-
-def _elsewhere(left: int, here: int, right: int) -> list[int]:
-    """Indices between two neighbours: in the middle of either side, and 1, 4, 16, ... cells away.
-
-    Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
-    """
-    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
-    while step < right - left:
-        found |= {here - step, here + step}
-        step *= 4
-    return sorted(place for place in found if left < place < right and place != here)
-
-
-def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
-    """Parts of the column, of so many, that can be joined."""
-    if not symbolic:
-        return [(a, a + 1) for a in range(n - 1)]
-    return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
-
-
-def _by_mean_rank(rows: Rows) -> Indices:
-    """Modalities in the order of their mean rank of the target."""
-    weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
-    before = np.cumsum(np.bincount(rows.target, weight, minlength=rows.n_targets))
-    ranks = np.bincount(rows.source, weight * before[rows.target], minlength=rows.n_sources)
-    return np.argsort(ranks / np.bincount(rows.source, weight, minlength=rows.n_sources), kind="stable")

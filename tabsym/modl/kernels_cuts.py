@@ -40,25 +40,27 @@ def _interval_cost(first, last, cumulative, table, shift):
 
 
 @kernel
-def best_cuts(cumulative, table, shift, price, least, start, stop, best, before, alive, n_alive):
+def best_cuts(sums, sizes, table, shift, price, least, start, stop, best, before, alive, own, n_alive):
     """Least of cost of parts + price * parts, over partitions into intervals of at least `least` rows.
 
+    sums (B + 1, J), whole numbers where the counts are, and sizes (B + 1,), their totals: the transpose of `cumulative`,
+    as the counts of a boundary are read together.
     Fills best (B + 1,) and before (B + 1,) for the ends start .. stop - 1, given those before (so that a caller can look
     at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
-    in an optimum; the new number of them is returned. A start is given up when, even without the cost of coding its
-    shares, its interval up to here is no better than cutting here: ln multinomials are superadditive,
-    so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
+    in an optimum; the new number of them is returned. own (B + 1,) is room to work in. A start is given up when, even
+    without the cost of coding its shares, its interval up to here is no better than cutting here: ln multinomials are
+    superadditive, so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
     """
-    n_classes = cumulative.shape[0]
+    n_classes = sums.shape[1]
     for last in range(start, stop):
         low, arg = np.inf, 0
         for a in range(n_alive):
             first = alive[a]
-            total, cost = 0.0, best[first]
+            cost = best[first]
             for j in range(n_classes):
-                count = cumulative[j, last] - cumulative[j, first]
-                total += count
-                cost -= ln_factorial(count, table)
+                cost -= ln_factorial(sums[last, j] - sums[first, j], table)
+            own[a] = cost
+            total = sizes[last] - sizes[first]
             if total < least:
                 continue
             cost += ln_factorial(total + shift, table)
@@ -66,21 +68,13 @@ def best_cuts(cumulative, table, shift, price, least, start, stop, best, before,
                 low, arg = cost, first
         best[last] = low + price
         before[last] = arg
-        kept = 0
-        for a in range(n_alive):
-            first = alive[a]
-            keep = least > 1.0 or last % PRUNE_EVERY != 0
-            if not keep:
-                total, cost = 0.0, best[first]
-                for j in range(n_classes):
-                    count = cumulative[j, last] - cumulative[j, first]
-                    total += count
-                    cost -= ln_factorial(count, table)
-                keep = cost + ln_factorial(total, table) < best[last]
-            if keep:
-                alive[kept] = first
-                kept += 1
-        n_alive = kept
+        if least <= 1.0:
+            kept = 0
+            for a in range(n_alive):
+                if own[a] + ln_factorial(sizes[last] - sizes[alive[a]], table) < best[last]:
+                    alive[kept] = alive[a]
+                    kept += 1
+            n_alive = kept
         if best[last] < np.inf:
             alive[n_alive] = last
             n_alive += 1
@@ -113,6 +107,81 @@ def best_cuts_two(zeros, ones, table, price, start, stop, best, before, alive, n
         alive[n_alive] = last
         n_alive += 1
     return n_alive
+
+
+@inlined
+def _is_cheaper(cost, than):
+    return cost < than - 1e-11 * abs(than) if than < np.inf else cost < than
+
+
+@kernel
+def cut_grids(
+    sums, table, shift, ln_classes, least, boundaries, n_ends, descends, priors, room, sizes, floats, places, ends
+):
+    """A good partition into two parts or more at the boundaries of one of several grids: cost, grid, number of parts.
+
+    sums (B + 1, J) as for `best_cuts`; boundaries (G, B), of which grid g has n_ends[g]; priors (G, P) of 1, 2, ...
+    parts. At each grid the best single cut, which prices may miss; where it `descends`, parts are priced by the prior's
+    slope where the best partition lies, until nothing changes. `ends` (B,) is where the parts end. room (B + 1, J),
+    sizes (B + 1,), floats (3, B + 1) and places (2, B + 1) are room to work in.
+    """
+    n_classes = sums.shape[1]
+    low, grid, n_parts = np.inf, 0, 0
+    best, own, tried = floats[0], floats[1], floats[2]
+    before, alive = places[0], places[1]
+    for g in range(len(n_ends)):
+        n = n_ends[g]
+        last_prior = min(n, priors.shape[1])
+        if last_prior < 2:
+            continue
+        for b in range(n + 1):
+            end = boundaries[g, b - 1] if b else 0
+            sizes[b] = 0
+            for j in range(n_classes):
+                room[b, j] = sums[end, j]
+                sizes[b] += sums[end, j]
+        for b in range(1, n):
+            left, right = sizes[b], sizes[n] - sizes[b]
+            if left >= least and right >= least:
+                cost = priors[g, 1] - 2.0 * ln_classes
+                for side in range(2):
+                    cost += ln_factorial((left if side == 0 else right) + shift, table)
+                    for j in range(n_classes):
+                        cost -= ln_factorial(room[b, j] if side == 0 else room[n, j] - room[b, j], table)
+                if _is_cheaper(cost, low):
+                    low, grid, n_parts = cost, g, 2
+                    ends[0], ends[1] = boundaries[g, b - 1], boundaries[g, n - 1]
+        if not descends[g]:
+            continue
+        place, n_tried = min(max(8, n_parts - 1), last_prior - 1), 0
+        while n_tried < n:
+            up = min(place + 1, last_prior - 1)
+            price = priors[g, up] - priors[g, up - 1]
+            if not np.isfinite(price):
+                price = 0.0
+            known = False
+            for t in range(n_tried):
+                known = known or tried[t] == price
+            if known:
+                break
+            tried[n_tried] = price
+            n_tried += 1
+            best[0], alive[0], one = 0.0, 0, min(1, n)  # a constant would be a type of its own
+            best_cuts(room, sizes, table, shift, price - ln_classes, least, one, n + 1, best, before, alive, own, one)
+            number, b = 0, n
+            while b > 0:
+                number += 1
+                b = before[b]
+            if number <= last_prior:
+                cost = best[n] - price * number + priors[g, number - 1]
+                if _is_cheaper(cost, low):
+                    low, grid, n_parts = cost, g, number
+                    b = n
+                    for i in range(number - 1, -1, -1):
+                        ends[i] = boundaries[g, b - 1]
+                        b = before[b]
+            place = max(min(number, last_prior) - 1, 1)
+    return low, grid, n_parts
 
 
 @kernel
@@ -165,6 +234,19 @@ def best_cuts_by_number(cumulative, table, shift, least, best, before):
 
 
 @kernel
+def _place_among(values, value):
+    """Where a number lies among others, ascending, or would lie: NumPy's search takes two seconds to compile."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
     """Move each cut to its best place between its neighbours, at most `reach` places a sweep, until none moves.
 
@@ -179,27 +261,24 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
         for i in range(len(ends) - 1):
             left = 0 if i == 0 else ends[i - 1]
             right = ends[i + 1]
-            low = _interval_cost(left, ends[i], cumulative, table, shift) + _interval_cost(
-                ends[i], right, cumulative, table, shift
-            )
-            low -= 1e-9
-            place = ends[i]
-            here = np.searchsorted(allowed, ends[i])
-            start = max(np.searchsorted(allowed, left) + 1, here - reach)
-            for a in range(start, min(np.searchsorted(allowed, right), here + reach + 1)):
-                cut = allowed[a]
-                if least > 1.0:
+            low, place = np.inf, ends[i]
+            here = _place_among(allowed, ends[i])
+            start = max(_place_among(allowed, left) + 1, here - reach)
+            for a in range(start - 1, min(_place_among(allowed, right), here + reach + 1)):
+                cut = allowed[a] if a >= start else ends[i]  # first where it is now
+                if least > 1.0 and a >= start:
                     before, after = 0.0, 0.0
                     for j in range(n_classes):
                         before += cumulative[j, cut] - cumulative[j, left]
                         after += cumulative[j, right] - cumulative[j, cut]
                     if before < least or after < least:
                         continue
-                cost = _interval_cost(left, cut, cumulative, table, shift) + _interval_cost(
-                    cut, right, cumulative, table, shift
-                )
+                cost = 0.0
+                for side in range(2):
+                    first, last = (left, cut) if side == 0 else (cut, right)
+                    cost += _interval_cost(first, last, cumulative, table, shift)
                 if cost < low:
-                    low, place = cost, cut
+                    low, place = cost if a >= start else cost - 1e-9, cut
             if place != ends[i]:
                 ends[i] = place
                 moved = True

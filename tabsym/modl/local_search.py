@@ -10,7 +10,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels_groups as kernels
+from tabsym.modl import kernels_polish as kernels
 from tabsym.modl.cuts import is_cheaper
 from tabsym.modl.grouping import (
     Grouping,
@@ -19,22 +19,27 @@ from tabsym.modl.grouping import (
     Units,
     by_main_axis,
     by_share,
+    costs_of_groups,
     sum_by,
     without_gaps,
 )
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+State = tuple[Floats, Indices, Floats, Floats]  # of groups: class counts, units, modalities, costs
 
 _MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
+_MORE_GROUPS = 4  # that moves may make in a round
+_MAX_WORK = 10**8  # counts that are looked at between looks at the clock
 # all of these trade time for cost; benchmarks/modl/exact.py shows both, of up to 20 categories
-_SEARCHED = 3  # granularities that are searched thoroughly, those whose quick starts are best
+_SEARCHED, _SEARCHED_IN_TURNS = 3, 1  # granularities that are searched thoroughly: those whose quick starts are best
 _EQUAL_CELLS = 32
 _MAX_JOINED = 300  # units, or cells that starts cut together, from which greedy joins begin
 _MAX_ORDERS = 12  # classes along whose shares the units are cut
 _MANY_UNITS = 2000  # of more than these a single start has to do
 _MANY_ORDERS, _MANY_POLISHED = 3, 2  # of many units: classes, and starts that are polished
-_RESTARTS, _RESTARTS_OF_FEW, _FEW_UNITS = 8, 40, 32  # of up to 32 units a restart takes less than a millisecond
+_RESTARTS, _RESTARTS_IN_TURNS = 16, 8
+_RESTARTS_OF_FEW, _FEW_UNITS = 40, 32  # of up to 32 units a restart takes less than a millisecond
 _MAX_RESTARTS = 1000  # within a time limit
 
 
@@ -48,94 +53,50 @@ def cheapest(*groupings: Grouping) -> Grouping:
 
 def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grouping:
     """Moves and joins until neither helps; never worse than the start."""
-    best = start
+    labels, cost, order = start.labels.astype(np.int64), start.cost, rng.permutation(len(task.units))
     for _ in range(_MAX_POLISHES):
         if time.monotonic() > task.deadline:
             break
-        moved = _move(task, best, rng)
-        joined = _join(task, moved)
-        if joined.cost >= best.cost - 1e-9:
-            return cheapest(best, moved, joined)
-        best = joined
-    return best
-
-
-def _move(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grouping:
-    """Sweeps of single moves, as long as the cost falls."""
-    best, units = start, task.units
-    for _ in range(_MAX_SWEEPS):
-        if time.monotonic() > task.deadline:
+        after, labels, state = move(task, labels, order)
+        if len(state[0]) > 2:
+            joined, groups = join(task, state)
+            if joined < after:
+                after, labels = joined, groups[labels]
+        if not after < cost - 1e-9:
             break
-        n = int(best.labels.max()) + 1
-        labels = best.labels.astype(np.int64)
-        groups = sum_by(labels, units.counts, n + 2)
-        sizes = np.bincount(labels, minlength=n + 2).astype(np.int64)
-        costs = np.zeros(n + 2)
-        kernels.group_costs(groups, task.table, costs)
-        costs[sizes == 0] = 0.0
-        prices, garbage_price = _prices(task, best, n)
-        order = rng.permutation(len(units))
-        moves = kernels.move_units(
-            units.counts, units.weights, order, prices, -1 if best.garbage is None else best.garbage, garbage_price,
-            task.min_rows, task.table, labels, groups, sizes, costs,
-        )  # fmt: skip
-        if moves == 0:
-            return best
-        after = task.price(labels)
-        if after.cost >= best.cost - 1e-9:
-            return best
-        best = after
-    return best
+        cost = after
+    return cheapest(start, task.price(labels))
 
 
-def _prices(task: GroupTask, grouping: Grouping, n: int) -> tuple[Floats, float]:
-    """What the prior asks for each further group, and for each modality that leaves the garbage."""
-    n_known = min(len(task.prior), n + 2)
-    prices = np.full(n + 3, np.inf)
-    if grouping.garbage is None:
-        prices[2 : n_known + 1] = np.diff(task.prior[:n_known]) - task.ln_classes
-        return prices[: n_known + 1], 0.0
-    size = int(task.units.weights[grouping.labels == grouping.garbage].sum())
-    priors = task.garbage_priors(n + 2, size)[1:]
-    with np.errstate(invalid="ignore"):
-        prices[3:] = np.where(np.isfinite(priors[1:]), np.diff(priors) - task.ln_classes, np.inf)
-    prices[3] = 0.0 if not np.isfinite(prices[3]) else prices[3]
-    less = task.garbage_prior(n, size - 1)
-    return prices, less - task.garbage_prior(n, size) if np.isfinite(less) else 0.0
+def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indices, State]:
+    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and what the groups hold."""
+    counts, n = task.units.counts, int(labels.max()) + 1 + _MORE_GROUPS
+    labels = labels.copy()
+    groups, sizes, holds, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    cost = kernels.settle_units(
+        counts, task.units.weights, order, task.min_rows, task.ln_classes, task.prior, *task.prices,
+        max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
+        groups, sizes, holds, costs,
+    )  # fmt: skip
+    kept = sizes > 0
+    return cost, without_gaps(labels), (groups[kept], sizes[kept], holds[kept], costs[kept])
 
 
-def _join(task: GroupTask, start: Grouping) -> Grouping:
-    """Joins of groups, cheapest first; the best number of groups on the way."""
-    n = int(start.labels.max()) + 1
-    if n < 3:
-        return start
-    merged, totals = _join_path(sum_by(start.labels, task.units.counts, n), task.table)
-    if start.garbage is None:
-        step = _cheapest_step(task, totals)
-        steps = range(step, step + 1) if step else range(0)
-    else:  # each step is priced in full, as the garbage changes with it
-        steps = range(1, min(len(merged), 8) + 1)
-    return cheapest(start, *(task.price(_follow(merged[:step], n)[start.labels]) for step in steps))
+def state_of(task: GroupTask, labels: Indices) -> State:
+    """What these groups hold."""
+    n = int(labels.max()) + 1
+    groups, holds = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
+    return groups, np.bincount(labels, minlength=n), holds.astype(np.float64), costs_of_groups(groups)
 
 
-def _join_path(groups: Floats, table: Floats) -> tuple[Indices, Floats]:
-    """Greedy joins down to one group: the pairs (K - 1, 2), and the cost of the parts (without constants) at K .. 1."""
-    n = len(groups)
-    costs = np.empty(n)
-    kernels.group_costs(groups, table, costs)
-    merged, totals = np.zeros((n - 1, 2), dtype=np.int64), np.empty(n)
-    kernels.merge_groups(
-        groups.copy(), table, costs, np.full((n, n), np.inf), np.zeros(n, dtype=np.bool_), merged, totals
+def join(task: GroupTask, state: State) -> tuple[float, Indices]:
+    """Greedy joins down to one group: the least cost on the way, and what each group becomes there."""
+    n = len(state[0])
+    merged = np.zeros((n - 1, 2), dtype=np.int64)
+    cost, joins = kernels.join_groups(
+        task.ln_classes, task.prior, *task.prices, task.table, *state, np.full((n, n), np.inf), merged
     )
-    return merged, totals
-
-
-def _cheapest_step(task: GroupTask, totals: Floats) -> int:
-    """How many joins make the cheapest grouping on the way from K groups to one, garbage groups left aside."""
-    numbers = np.arange(len(totals), 0, -1)
-    cost = totals - numbers * task.ln_classes + task.prior[np.minimum(numbers, len(task.prior)) - 1]
-    cost[numbers > len(task.prior)] = np.inf
-    return int(np.argmin(cost))
+    return cost, _follow(merged[:joins], n)
 
 
 def _follow(merged: Indices, n: int) -> Indices:
@@ -159,7 +120,7 @@ def search_many_classes(search: GroupSearch, families: list[Units], start: Group
             break
     quick.sort(key=lambda one: one[0].cost)
     best = start
-    for first, task in quick[:_SEARCHED]:
+    for first, task in quick[: _SEARCHED if search.is_thorough else _SEARCHED_IN_TURNS]:
         better = _searched_thoroughly(task, first, search.rng, insists=search.insists)
         if is_cheaper(better.cost, best.cost):
             best = better.of_modalities(task.units)
@@ -168,39 +129,42 @@ def search_many_classes(search: GroupSearch, families: list[Units], start: Group
 
 def _quick_start(task: GroupTask, rng: np.random.RandomState) -> Grouping:
     """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
-    best = cheapest(task.cut_along(by_main_axis(task.units.counts)), polish(task, equal_cells(task), rng))
-    if len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
+    order = by_main_axis(task.units.counts)
+    best = cheapest(task.cut_along(order), polish(task, equal_cells(task, order), rng))
+    if task.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
         joins = polish(task, _by_joins(task, [best]), rng)
-        best = cheapest(polish(task, best, rng), joins)
+        return cheapest(polish(task, best, rng), joins)
     return best
 
 
 def _searched_thoroughly(task: GroupTask, first: Grouping, rng: np.random.RandomState, *, insists: bool) -> Grouping:
     """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
     counts, n_units = task.units.counts, len(task.units)
-    many = n_units > _MANY_UNITS
+    many, few = n_units > _MANY_UNITS, n_units <= _FEW_UNITS
+    orders = _MAX_ORDERS if task.is_thorough and not many else _MANY_ORDERS
     starts = [first]
-    for j in np.argsort(-counts.sum(axis=0))[: _MANY_ORDERS if many else _MAX_ORDERS]:
+    for j in np.argsort(-counts.sum(axis=0))[:orders]:
         if time.monotonic() < task.deadline:
             starts.append(task.cut_along(by_share(counts, j)))
     if time.monotonic() < task.deadline:
         starts.append(_by_joins(task, starts))
     starts.sort(key=lambda one: one.cost)
     best = cheapest(*[polish(task, one, rng) for one in starts[: _MANY_POLISHED if many else None]])
-    restarts = _RESTARTS_OF_FEW if n_units <= _FEW_UNITS else 0 if many else _RESTARTS
-    for _ in range(_MAX_RESTARTS if insists else restarts):
+    restarts = _RESTARTS_IN_TURNS
+    if task.is_thorough:
+        restarts = _RESTARTS_OF_FEW if few else _RESTARTS
+    for _ in range(_MAX_RESTARTS if insists else 0 if many else restarts):
         if time.monotonic() >= task.deadline:
             break
         best = cheapest(best, polish(task, _perturbed(task, best, rng), rng))
     return best
 
 
-def equal_cells(task: GroupTask) -> Grouping:
-    """Cells of equal size along the main axis: more than there will be groups, for moves and joins to sort out.
+def equal_cells(task: GroupTask, order: Indices) -> Grouping:
+    """Cells of equal size along the main axis `order`: more than there will be groups, for moves and joins to sort out.
 
     Where the prior of a second group alone outweighs what any two groups save, cuts find nothing.
     """
-    order = by_main_axis(task.units.counts)
     sizes = np.cumsum(task.units.counts[order].sum(axis=1))
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = np.minimum(_EQUAL_CELLS * sizes / (sizes[-1] + 1.0), len(task.prior) - 1)
@@ -221,8 +185,7 @@ def _by_joins(task: GroupTask, starts: list[Grouping]) -> Grouping:
     n = int(cells.max()) + 1
     if n < 2:
         return task.price(cells)
-    merged, totals = _join_path(sum_by(cells, counts, n), task.table)
-    return task.price(_follow(merged[: _cheapest_step(task, totals)], n)[cells])
+    return task.price(join(task, state_of(task, cells))[1][cells])
 
 
 def _perturbed(task: GroupTask, best: Grouping, rng: np.random.RandomState) -> Grouping:

@@ -173,6 +173,23 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Indices | None =
     return np.asarray(boundaries[nearest[np.append(nearest[1:] != nearest[:-1], True)]])
 
 
+class Quantiles:
+    """The quantile grids of blocks, each made when it is first asked for: searches by other classes ask again.
+
+    `sizes` (B + 1,): rows before each boundary.
+    """
+
+    def __init__(self, sizes: Floats) -> None:
+        self.sizes = sizes
+        self._found: dict[int, Indices] = {}
+
+    def boundaries(self, granularity: int) -> Indices:
+        """Those nearest to the 2**granularity quantiles; the last is always one."""
+        if granularity not in self._found:
+            self._found[granularity] = quantile_boundaries(self.sizes, granularity)
+        return self._found[granularity]
+
+
 def ends_of_equal_parts(sizes: NDArray[np.number], n: int) -> Indices:
     """The boundaries at or above n - 1 equally spaced quantiles, and the last, of blocks of these sizes (B,)."""
     before = np.cumsum(sizes)

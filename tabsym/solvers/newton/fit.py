@@ -309,7 +309,6 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     solver, components = optimum.solver, optimum.components
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
     root = np.sqrt(components.pearson)
-    edf = components.edf.tolist()  # posteriors count each unpenalized term by itself
     flat = components.posteriors.flat
     together = components.posteriors.of_flat() if flat and samples is None else None
     sd = []
@@ -323,10 +322,11 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
         else:
             variances = components.posterior(index).variances
         sd.append(root * np.sqrt(variances))
+    components.count_unpenalized()  # whose posteriors count each by itself
     found = None if samples is None else [root * one for one in samples.found]
     variance = [components.variance(index) for index in range(len(solver.terms))]
     return Solved(
-        solver.theta, sd, variance, edf, components.pearson, components.dispersion, found, flat,
+        solver.theta, sd, variance, components.edf.tolist(), components.pearson, components.dispersion, found, flat,
         None if together is None else components.pearson * together, solver.mean_loss(), optimum.n_sweeps,
         optimum.converged, samples is None or samples.converged, optimum.interrupted,
     )  # fmt: skip
