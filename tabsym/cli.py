@@ -65,7 +65,7 @@ def _compare(args: dict[str, Any]) -> bool:
     tables, targets = args["tables"], args["target"] or []
     if len(tables) < 2:
         result = compare(*tables or [None], *_one(targets, "one table"), **options)
-        return _all_ran(result, args["contenders"])
+        return _all_ran(result, args["contenders"]) and (args["save_best"] is None or result.best_file is not None)
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):

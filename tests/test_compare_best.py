@@ -1,5 +1,8 @@
 """The winner: trained on all rows, used on new tables, written to a file without code and read back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -170,6 +173,31 @@ def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path,
     with pytest.warns(UserWarning, match=r"could not be written to .*full\.skops \(No space left on device\)"):
         done = compare(SALES, "sales", save_best=tmp_path / "full.skops", resume=True, **options)
     assert len(done.ranking) == 1
+    assert done.best_file is None
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@pytest.mark.parametrize("factory", ["wide", "unsaved"])
+def test_ones_own_best_is_saved_from_the_shell_or_the_status_says_not(tmp_path, factory):
+    """As the installed command runs, without the current folder on the path."""
+    (tmp_path / "shop.py").write_text(
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import FunctionTransformer\n"
+        "from tabsym import WideRegressor\n"
+        "def wide():\n"
+        "    return WideRegressor(loss='squared_error', interactions=None)\n"
+        "def unsaved():\n"
+        "    return make_pipeline(FunctionTransformer(lambda X: X), wide())\n"
+    )
+    SALES.to_csv(tmp_path / "sales.csv", index=False)
+    code = "import sys; sys.path.remove(''); from tabsym.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["compare", "sales.csv", "--target", "sales", "--contenders", "constant", "--folds", "2", "--quiet"]
+    arguments += ["--contender", f"mine=shop:{factory}", "--save-best", "best.skops", "--out", "o"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert (tmp_path / "best.skops").exists() == (factory == "wide"), done.stderr
+    assert done.returncode == (0 if factory == "wide" else 1), done.stderr
+    assert (b"The best contender was not saved: " in done.stderr) == (factory == "unsaved"), done.stderr
 
 
 def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from category_encoders import JamesSteinEncoder
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, TargetEncoder
 
 from tabsym import (
@@ -153,6 +154,11 @@ def test_what_cannot_be_written_is_a_sentence_and_no_file(tmp_path):
     for nothing in (1, {"a": 1}, WideRegressor):
         with pytest.raises(ValueError, match="is no estimator; save takes one"):
             save(nothing, path)
+    search = GridSearchCV(WideRegressor(interactions=None), {"loss": ["squared_error"]}, cv=2)
+    search.fit(pd.DataFrame({"a": list("uv") * 10}), np.arange(20.0))
+    with pytest.raises(ValueError, match="holds the results of a search, which files without code do not"):
+        save(search, path)
+    assert load(save(search.best_estimator_, path)).loss == "squared_error"
 
 
 def test_views_wide_integers_and_dates_in_what_a_booster_gets():

@@ -187,3 +187,17 @@ def test_what_has_no_effect_is_a_sentence(options, message):
     X, eta, rng = table()
     with pytest.raises(ValueError, match=message):
         WideRegressor(**{"loss": "squared_error"} | options).fit(X, target(WideRegressor, "", eta, rng))
+
+
+def test_categories_without_a_value_are_told(recwarn):
+    X = pd.DataFrame({"region": ["north", "south", None] * 20})
+    y = np.arange(60.0)
+    options = {"loss": "squared_error"} | PLAIN
+    WideRegressor(fixed={"region": {"north": 1.0, "south": 0.0, None: 0.5}}, **options).fit(X, y)
+    assert not recwarn.list
+    with pytest.warns(
+        UserWarning, match=r"no value for 20 rows, such as of 'south', and adds 0 there; it has values f"
+    ):
+        WideRegressor(fixed={"region": {"north": 1.0, "suoth": 0.2, None: 0.5}}, **options).fit(X, y)
+    with pytest.warns(UserWarning, match=r"no value for 40 rows, such as of 'south', and adds 0 there\.$"):
+        WideRegressor(fixed={"region": {"north": 1.0}}, **options).fit(X, y)

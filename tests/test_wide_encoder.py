@@ -94,6 +94,8 @@ def test_regression_weights_and_the_users_own_model():
     assert encoder.transform(X)["a"][X["a"] == "u"].eq(0).all()  # rows of weight 0 count as absent
     with pytest.raises(ValueError, match="model has a formula"):
         WideEncoder(model=WideSGDClassifier("w[a]")).fit(X, Y)
+    with pytest.raises(ValueError, match="handle_unknown='error', and the encoder treats unknown categories itself"):
+        WideEncoder(model=WideSGDClassifier(handle_unknown="error")).fit(X, Y)
     with pytest.raises(ValueError, match="requires y to be passed"):
         WideEncoder().fit(X)
 

@@ -189,6 +189,8 @@ class Comparison:
         Whether a larger value of the ranking metric is better.
     best : Winner
         The best contender, trained on all rows at the first access.
+    best_file : Path or None
+        The file that ``save_best`` wrote; None where there is none.
     """
 
     ranking: pd.DataFrame
@@ -198,6 +200,7 @@ class Comparison:
     larger_is_better: bool
     _run_config: RunConfig = field(repr=False)
     _contenders: dict[str, Contender] = field(repr=False)
+    best_file: Path | None = None
 
     @property
     def not_installed(self) -> list[str]:

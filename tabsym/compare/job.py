@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -163,11 +162,8 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
     if job.own:
         model, space = _load(folder / OWN)
         return model, space, True
-    if job.address is not None:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
-        contender = from_address(job.contender, job.address)
-    else:
-        contender = all_contenders()[job.contender]
+    is_built_in = job.address is None
+    contender = all_contenders()[job.contender] if is_built_in else from_address(job.contender, job.address or "")
     unseen = Plan(**job.plan).unseen
     return (
         contender.estimator(job.task, job.seed, job.threads, unseen, job.metric),

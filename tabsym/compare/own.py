@@ -127,6 +127,9 @@ def from_address(name: str, address: str) -> Contender:
 
 def _load(address: str) -> Any:
     module, _, attribute = address.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does
     found: Any = import_module(module)
     for part in attribute.split("."):
         found = getattr(found, part)

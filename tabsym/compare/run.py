@@ -204,7 +204,7 @@ def compare(
     if not quiet:
         live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
-        _save_best(comparison, best_file, quiet)
+        vars(comparison)["best_file"] = _save_best(comparison, best_file, quiet)  # which has kept `best`, trained
     return comparison
 
 
@@ -278,20 +278,22 @@ def _failed(results: Results) -> list[tuple[str, str]]:
     return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
 
 
-def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
+def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:
+    """The file with the best contender; where it cannot be trained or written, None and a warning."""
     try:
         comparison.best.save(path)
     except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
-        warn_user(str(error))
-        return
+        warn_user(f"The best contender was not saved: {error}")
+        return None
     except OSError as error:
         warn_user(
             f"The best contender could not be written to {path} ({error}); call best.save(path) on the comparison to "
             "write it."
         )
-        return
+        return None
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")
+    return path
 
 
 def _run_config(

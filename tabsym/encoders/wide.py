@@ -26,6 +26,7 @@ from tabsym.frame import (
     read_table,
 )
 from tabsym.models import WideClassifier, WideRegressor
+from tabsym.models.config import defaults_of
 from tabsym.models.refitting import with_loss_of
 from tabsym.models.tables import split_frame
 
@@ -193,6 +194,11 @@ class WideEncoder(OutOfFoldEncoder):
         if self.model.formula is not None:
             raise ValueError(
                 "model has a formula, and the encoder needs one term per column; give a model without a formula."
+            )
+        if self.model.handle_unknown != defaults_of(type(self.model))["handle_unknown"]:
+            raise ValueError(
+                f"model has handle_unknown={self.model.handle_unknown!r}, and the encoder treats unknown categories "
+                "itself; leave it out there, and give WideEncoder its own handle_unknown."
             )
         return clone(self.model)
 

@@ -52,6 +52,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
 
     if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
         raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")
+    if hasattr(estimator, "best_estimator_"):
+        raise ValueError(
+            f"{_kind(estimator)} holds the results of a search, which files without code do not; save its "
+            "best_estimator_."
+        )
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'model.skops'}.")
