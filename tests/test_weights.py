@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import log_loss
 
 from tabsym import (
     WideBoostClassifier,
@@ -17,6 +18,7 @@ from tabsym import (
 )
 from tabsym.compare.fitting import Data, train
 from tabsym.frame.target import relative_weights
+from tabsym.losses.weights import design_effect, weights_within_classes
 from tests.options import ADDITIVE
 
 UNITS = 1e-3, 1_700.0
@@ -141,3 +143,35 @@ def test_weights_in_another_unit_are_the_same_numbers(name, unit):
 
     np.testing.assert_array_equal(answers(unit * weight), answers(weight))
     np.testing.assert_array_equal(answers(np.full(150, unit)), answers(None))
+
+
+# -- weights of classes --------------------------------------------------------------------------------------
+
+
+def test_weights_of_classes_choose_no_other_bins_and_interactions_and_fit_no_noise():
+    """They change the intercept only; taken for repeated rows, each of a rare class had a bin of its own."""
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame({"g": draw.zipf(1.3, 3000).clip(max=80).astype(str), "h": draw.choice(list("abcdef"), 3000)})
+    X["x"], X["z"] = draw.normal(size=3000), draw.gamma(2.0, size=3000)
+    y = (draw.random(3000) < 0.05).astype(int)  # whatever the columns say
+    rows, new = slice(0, 1500), slice(1500, 3000)
+    plain = WideClassifier().fit(X[rows], y[rows])
+    balanced = WideClassifier(class_weight="balanced").fit(X[rows], y[rows])
+    pd.testing.assert_frame_equal(balanced.interactions_, plain.interactions_)
+    for name in ("x", "z"):
+        found, wanted = (model.coefs_.get(name) for model in (balanced, plain))
+        assert (found is None) == (wanted is None)
+        assert found is None or len(found) == len(wanted)
+    weight = np.where(y[rows] == 1, 0.5 / y[rows].mean(), 0.5 / (1.0 - y[rows].mean()))
+    same = WideClassifier().fit(X[rows], y[rows], sample_weight=weight)
+    np.testing.assert_allclose(same.predict_proba(X[new]), balanced.predict_proba(X[new]), atol=1e-9)
+    p = balanced.predict_proba(X[new])[:, 1]
+    assert log_loss(y[new], p, sample_weight=np.where(y[new] == 1, 0.5 / 0.05, 0.5 / 0.95)) < 0.72  # log(2) is .693
+    assert np.average(balanced.predict_proba(X[rows])[:, 1], weights=weight) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_what_weights_are_worth_by_hand():
+    y, weight = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 10.0, 30.0])
+    np.testing.assert_allclose(weights_within_classes(y, weight), [0.5, 1.5, 0.5, 1.5])
+    assert design_effect(np.array([1.0, 1.0, 4.0])) == pytest.approx(3 * 18 / 36)
+    assert design_effect(np.full(7, 3.0)) == design_effect(np.empty(0)) == 1.0

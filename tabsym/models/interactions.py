@@ -19,6 +19,7 @@ from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import LOSSES, Loss
+from tabsym.losses.weights import weights_within_classes
 from tabsym.solvers.sgd.kernels import first_rows
 from tabsym.solvers.sgd.state import take_rows
 
@@ -63,6 +64,8 @@ def find_crosses(
     rows = take_rows(rows, order, n_outputs)
     rows = TargetUnits.of(rows, loss).rows(rows)
     x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
+    if loss.for_classes and len(weight):
+        weight = weights_within_classes(y, weight)
     loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)

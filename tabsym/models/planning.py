@@ -17,6 +17,7 @@ from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.losses.loss import Loss
+from tabsym.losses.weights import design_effect, weights_within_classes
 from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
@@ -141,14 +142,19 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
 def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
     """The bins of columns for one value of `numeric`."""
     y, weight = training.y, training.weight
+    counted = weight
+    if loss.for_classes and weight is not None:
+        counted = weights_within_classes(y, weight)
+        counted = counted / design_effect(counted)
     if how == "smooth" and not loss.for_classes:
         pairs = [cut_twice(column, weight) for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     if how == "smooth":
-        coarse = cut_numbers(columns, "modl", y, weight, classes=True, n_jobs=n_jobs)
+        coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs)
         found = {one.column: one for one in coarse}
         return Cuts(coarse, [cut_finely(column, weight, found.get(column.name)) for column in columns])
-    return Cuts(cut_numbers(columns, how, y, weight, classes=loss.for_classes, n_jobs=n_jobs))
+    own = counted if how == "modl" else weight
+    return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs))
 
 
 def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:

@@ -154,7 +154,7 @@ def find_optimum(
             show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
         n_sweeps, converged = n_sweeps + more, converged and stood
-        dispersion = components.dispersion
+        dispersion = components.dispersion if components.has_dispersion else 1.0
         if components.has_dispersion and not estimates:
             dispersion = max(solver.dispersion(), 1e-12 * solver.target_scale)
         if solver.loss.code != MULTINOMIAL:

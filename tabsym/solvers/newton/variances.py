@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
+from tabsym.losses.weights import design_effect
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import rank_of
 from tabsym.solvers.newton.joint import rank_of_terms
@@ -89,6 +90,8 @@ class VarianceComponents:
         self.solver = solver
         self.has_dispersion = solver.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = self.pearson = 1.0
+        if not self.has_dispersion:  # weights of classes are no repeated rows, of which there would be more
+            self.dispersion = design_effect(solver.weight)
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
         if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= rank_of(solver.flat_columns) / len(solver.together)
