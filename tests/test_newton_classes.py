@@ -220,7 +220,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     model = WideClassifier(" + ".join(names), tol=1e-7, max_iter=5000, alpha=alpha, count_effect=False)
     inner(model, standardize=False)
     p = model.fit(X, y, sample_weight=weight, offset=offset).predict_proba(X, offset=offset)
-    k = p.shape[1]
+    k, design_effect = p.shape[1], np.square(weight).mean()  # Kish's: weights are no repeated rows
     hessians = weight[:, None, None] * (np.einsum("ij,jk->ijk", p, np.eye(k)) - p[:, :, None] * p[:, None, :])
     slopes = weight[:, None] * (p - np.eye(k)[y])
     values, deviations = [str(c) for c in range(k)], [f"sd {c}" for c in range(k)]
@@ -238,7 +238,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
         variance = model.variances_.loc[block, "variance"] if alpha == "auto" and symbols else 1 / (0.05 * len(X))
         if symbols is None or variance == 0:
             continue
-        frame, held = model.coefs_[block], 1.0 / variance
+        frame, held = model.coefs_[block], (design_effect if alpha == "auto" else 1.0) / variance
         own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
         Z = np.column_stack([[value == key for value in own] for key in frame.index])
         Z = Z * np.broadcast_to(by(X), len(X))[:, None]

@@ -174,6 +174,12 @@ def rank_of_terms(terms: Sequence[SolverTerm], weight: Floats) -> int | None:
     return int(told.sum()) + int(np.count_nonzero(np.linalg.eigvalsh(left / np.outer(root, root)) > SINGULAR))
 
 
+def informed(term: SolverTerm, weight: Floats) -> int:
+    """How many coefficients of a term occur in rows of positive weight, with a number that is not 0."""
+    size = weight * np.square(term.x) if len(term.x) else weight
+    return int(np.count_nonzero(np.bincount(term.codes + 1, size, minlength=term.size + 1)[1:]))
+
+
 def penalty_of(term: SolverTerm, precision: float) -> Floats:
     """The penalty matrix (q, q) of a term."""
     if term.prior is Prior.FLAT:

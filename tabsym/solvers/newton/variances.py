@@ -24,7 +24,7 @@ from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
 from tabsym.losses.weights import design_effect
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import rank_of
-from tabsym.solvers.newton.joint import rank_of_terms
+from tabsym.solvers.newton.joint import informed, rank_of_terms
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -177,7 +177,8 @@ class VarianceComponents:
         rank = sum(alone) if found is None else found
         classes = solver.n_outputs - (solver.loss.code == MULTINOMIAL)
         self.edf[free] = np.array(alone) * (classes * rank / sum(alone))
-        return free if rank < sum(alone) else []
+        told = sum(informed(solver.terms[i], weight) for i in free)
+        return free if rank < min(told, sum(alone)) else []
 
     def variance(self, index: int) -> float:
         """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""
