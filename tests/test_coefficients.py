@@ -519,7 +519,7 @@ def dummies(column, keys):
 def test_deviations_beside_one_large_column_are_exact(alpha):
     """More coefficients than one matrix is made of: the large column is eliminated."""
     rng = np.random.default_rng(0)
-    n, q = 8000, 900
+    n, q = 8000, 1300
     big = np.r_[np.arange(q), rng.integers(0, q, n - q)]
     X = pd.DataFrame({"big": [f"{one:04}" for one in big], "c": rng.choice(list("pqr"), n), "x": rng.normal(3, 1, n)})
     y = rng.normal(size=q)[big] + (X["c"] == "p") + 0.5 * X["x"] + rng.normal(size=n)
@@ -552,7 +552,7 @@ def test_deviations_beside_one_large_column_are_exact(alpha):
 def test_deviations_of_two_large_columns_are_given_the_other(monkeypatch):
     """Each about its mean, jointly with the intercept and the small column."""
     rng = np.random.default_rng(1)
-    n, q = 6000, 500
+    n, q = 6000, 700
     X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
     X["c"] = rng.choice(list("pqr"), n)
     X["a"] = X["a"].to_numpy()[rng.permutation(n)]

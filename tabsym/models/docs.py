@@ -21,11 +21,12 @@ categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
     positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
-    What becomes of numeric columns. "smooth": a coefficient for each of up to 64 bins of equal frequency (for classes
-    also of MODL's), whose neighbours are held together by a random walk, so that fine bins cost little and a jump stays
-    where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not informative on its own keeps
-    its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not name are smooth. Bins are
-    categories for `interactions`, which take coarser ones of smooth columns. Missing values have a bin of their own.
+    What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
+    (64 to 1,024; for classes also MODL's), whose neighbours are held together by a random walk, so that fine bins cost
+    little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
+    informative on its own keeps its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not
+    name are smooth. Bins are categories for `interactions`, which take coarser ones of smooth columns. Missing values
+    have a bin of their own.
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"

@@ -31,8 +31,9 @@ Floats = NDArray[np.float64]
 QUANTILES = 32
 """Maximum number of bins for numeric="quantile"."""
 
-FINE = 64
-"""Maximum number of equal-frequency bins for numeric="smooth"; MODL's bin edges are added."""
+FEWEST, MOST, A_ROOT = 64, 1024, 1.5
+"""Maximum number of equal-frequency bins for numeric="smooth": 1.5 times the root of the rows, within these limits;
+MODL's bin edges are added (benchmarks/bins.md)."""
 
 
 def cut_numbers(
@@ -66,16 +67,23 @@ def cut_numbers(
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
 
+def n_fine(column: Column) -> int:
+    """How many fine bins a column has at most, by its rows with a value; a multiple of `QUANTILES`."""
+    wanted = int(A_ROOT * np.sqrt(np.count_nonzero(~np.isnan(column.values))))
+    return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
+
+
 def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
     """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-    cuts = _distinct(_quantiles(column, weight, FINE))
+    cuts = _distinct(_quantiles(column, weight, n_fine(column)))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
 def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
     """Equal-frequency bins, and fine bins as of `cut_finely`, which include their edges."""
-    quantiles = _quantiles(column, weight, FINE)
-    every = FINE // QUANTILES
+    n_parts = n_fine(column)
+    quantiles = _quantiles(column, weight, n_parts)
+    every = n_parts // QUANTILES
     return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 

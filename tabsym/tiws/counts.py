@@ -108,12 +108,13 @@ class Bins:
 Words = Symbols | Bins
 
 
-def deciles(values: Floats) -> Floats:
-    """The distinct inner deciles of numbers (n,): nine edges at most."""
-    values = values[~np.isnan(values)]
+def deciles(values: Floats, weight: Floats | None = None) -> Floats:
+    """The distinct inner deciles of numbers (n,) that are not missing, with weights (n,): nine edges at most."""
+    present = ~np.isnan(values)
+    values, weight = values[present], None if weight is None else weight[present]
     if not len(values):
         return np.empty(0)
-    return np.unique(np.quantile(values, np.arange(1, 10) / 10))
+    return np.unique(np.quantile(values, np.arange(1, 10) / 10, weights=weight, method="inverted_cdf"))
 
 
 def as_numbers(column: Column) -> Column:
@@ -259,7 +260,8 @@ class Counting:
             return bins.seen_in(column, keep)
 
         if any(column.name not in raws and self._how(column.name) == "modl" for column in table.columns):
-            cut_by = _cells(target[0] if keep is None else target[0][keep], target[1])
+            rows = slice(None) if keep is None else keep
+            cut_by = _cells(target[0][rows], target[1], None if weight is None else weight[rows])
         return tuple(in_threads(words_of, table.columns, self.n_jobs))
 
     def _how(self, name: str) -> Any:
@@ -271,7 +273,7 @@ class Counting:
         if not isinstance(how, str):
             return np.asarray(how, dtype=np.float64)
         if how == "quantile":
-            return deciles(values)
+            return deciles(values, weight)
         table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
         intervals = fit_column(table, Settings(prove=False), classes=True)
         assert isinstance(intervals, Intervals)
@@ -288,11 +290,8 @@ def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) 
     return list(in_threads(code, list(zip(table.columns, words, strict=True)), n_jobs if len(table) > 100_000 else 1))
 
 
-def _cells(y: Floats, is_classes: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+def _cells(y: Floats, is_classes: bool, weight: Floats | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Classes, or the decile of a number, by which bins are cut: codes (n,) and their numbers."""
-    if is_classes:
-        codes = y.argmax(axis=1)
-    else:
-        codes = np.searchsorted(np.unique(np.quantile(y[:, 0], np.arange(1, 10) / 10)), y[:, 0], side="left")
+    codes = y.argmax(axis=1) if is_classes else np.searchsorted(deciles(y[:, 0], weight), y[:, 0], side="left")
     codes = pd.factorize(codes, sort=True)[0]
     return codes, np.arange(codes.max() + 1)
