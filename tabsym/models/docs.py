@@ -167,7 +167,8 @@ standardize : bool, default True
     Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
     one (and centred where the intercept can take that up), in `partial_fit` by all rows so far; behind a log link the
     target is divided by its mean, if there is an intercept. The model is the formula's, and `coefs_` are in your units,
-    either way.
+    either way. False suits numbers of about size one: gradient steps do not reach the slope of a much larger or smaller
+    one, of which a ``ConvergenceWarning`` tells.
 coef_init : float or mapping of term -> float, Series or DataFrame, default None
     Where terms start, in your units; ``coef_init=other.coefs_`` starts where another fit ended. Default:
     1 in units of training for factors of products, the loss's best constant for a scalar that stands
