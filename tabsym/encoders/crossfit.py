@@ -23,6 +23,7 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
+from tabsym.encoders.foreign import restored, stored
 from tabsym.frame import (
     Table,
     check_length,
@@ -123,6 +124,12 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: stored(value) for name, value in super().__getstate__().items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: restored(value) for name, value in state.items()})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Fit a clone of the encoder on all rows.

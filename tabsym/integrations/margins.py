@@ -83,8 +83,11 @@ class MarginAdapter(ABC):
         """Raw scores after every few rounds, and after the last."""
 
     def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
-        """What each column adds to the raw scores, a constant last: (n, F + 1), for several classes (n, K, F + 1)."""
-        raise NotImplementedError
+        """What each column adds to the raw scores, a constant last: (n, F + 1), for several classes (n, K, F + 1).
+
+        None where the adapter cannot tell.
+        """
+        return None
 
     @abstractmethod
     def objective_of(self, booster: Any) -> str | None:
@@ -192,12 +195,13 @@ class MarginAdapter(ABC):
         """
         frame = ready(frame, self)
         try:
-            found = np.asarray(self._contributions(booster, frame, on_margin), dtype=np.float64)
-        except NotImplementedError:
-            raise ValueError(f"The adapter of {type(booster).__name__} has no contributions of columns.") from None
+            made = self._contributions(booster, frame, on_margin)
         except Exception as error:  # of the libraries' own kinds, for kinds of trees that they do not explain
             words = " ".join(str(error).split()).rstrip(".")
             raise ValueError(f"{type(booster).__name__} gives no contributions of its columns ({words}).") from error
+        if made is None:
+            raise ValueError(f"The adapter {self.name!r} has no contributions of columns; give it `_contributions`.")
+        found = np.asarray(made, dtype=np.float64)
         return found[:, None, :] if found.ndim == 2 else found
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
