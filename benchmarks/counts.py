@@ -49,7 +49,7 @@ def main() -> None:
             X, y, mean = table_of(kind, seed)
             train, test = X.iloc[:N_TRAIN], X.iloc[N_TRAIN:]
             chosen = WideRegressor(exposure_column="exposure").fit(train, y[:N_TRAIN])
-            line = {"kind": kind, "table": seed, "chosen": chosen.loss_, "best score": next(iter(chosen.losses_))}
+            line = {"kind": kind, "table": seed, "chosen": chosen.loss_, "best score": chosen.losses_["loss"].iloc[0]}
             for loss in ("poisson", "tweedie"):
                 model = WideRegressor(loss=loss, exposure_column="exposure").fit(train, y[:N_TRAIN])
                 predicted = model.predict(test)

@@ -1,5 +1,6 @@
 """What stacks say of themselves: contributions against the libraries' own, importances, weights of classes."""
 
+import copy
 import re
 
 import numpy as np
@@ -122,14 +123,31 @@ def test_importances_are_mean_absolute_contributions(beside):
     np.testing.assert_allclose(beside.feature_importances_, sizes / sizes.sum(), rtol=1e-9)
 
 
+def test_shares_of_components_weigh_their_contributions(beside):
+    on_top = clone(beside).set_params(mode="margin").fit(X, TWO)
+    blend = copy.copy(on_top)
+    blend._layers = [(0.7, on_top._layers[0][1]), (0.2, beside._layers[0][1]), (0.1, None)]
+    made = blend.explain(X)
+    np.testing.assert_allclose(made.sum(axis=1), blend.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(made["wide"], 0.8 * blend.wide_.explain(X), atol=1e-12)
+    with pytest.raises(ValueError, match=r"There are boosters 'margin', 'feature'; name one by mode"):
+        blend.booster_frame(X)
+
+
+def test_a_wide_model_alone_explains_itself():
+    rng = np.random.default_rng(0)
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=3)
+    model = stack.fit(X.assign(price=0.0, age=0.0), rng.random(len(X)) < 0.5)
+    assert not model.boosters_ and list(model.explain(X)["wide"]) == list(model.wide_.explain(X))
+    with pytest.raises(ValueError, match="No booster helped on held-out rows"):
+        model.booster_frame(X)
+
+
 def test_importances_find_the_columns_and_are_saved(tmp_path):
     model = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), cv=3).fit(X.to_numpy(), TWO)
     assert set(np.argsort(model.feature_importances_)[1:]) == {0, 2, 3}  # kind has no effect
     made = model.explain(X.to_numpy())
     np.testing.assert_allclose(made.sum(axis=1), model.decision_function(X.to_numpy()), atol=1e-9)
-    assert len(model.boosters_) == 2  # a blend
-    with pytest.raises(ValueError, match=r"There are boosters .*; name one by mode"):
-        model.booster_frame(X.to_numpy())
     again = load(save(model, tmp_path / "stack.skops"))
     np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
     np.testing.assert_array_equal(again.explain(X.to_numpy()), made)

@@ -344,4 +344,11 @@ def _fullest(data: Any) -> int:
 
 
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
-    return encoder.fit(data, target) if weight is None else encoder.fit(data, target, sample_weight=weight)
+    weights = {} if weight is None else {"sample_weight": weight}
+    fitted = encoder.fit(data, target, **weights)
+    if fitted is None:  # PolynomialWrapper of category_encoders, whose columns also change their order with the rows
+        raise TypeError(
+            f"fit of {type(encoder).__name__} returns nothing where scikit-learn's return the encoder; for several "
+            "classes use sklearn.preprocessing.TargetEncoder, TIWSEncoder or WideEncoder."
+        )
+    return fitted

@@ -17,6 +17,7 @@ from tabsym.frame.dtypes import read_categories, read_type, written_categories, 
 
 MODULES = {
     "CatBoostEncoder": "cat_boost",
+    "CountTargetEncoder": "count_target",
     "GLMMEncoder": "glmm",
     "JamesSteinEncoder": "james_stein",
     "LeaveOneOutEncoder": "leave_one_out",

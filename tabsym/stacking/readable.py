@@ -103,7 +103,7 @@ class ReadableStack:
             raise ValueError("No booster helped on held-out rows, so that boosters_ is empty; explain(X) says it all.")
         if mode is None and len(layers) > 1:
             raise ValueError(f"There are boosters {', '.join(map(repr, layers))}; name one by mode.")
-        chosen = next(iter(layers)) if mode is None else check_option("mode", mode, tuple(layers))
+        chosen: Any = next(iter(layers)) if mode is None else check_option("mode", mode, tuple(layers))
         return layers[chosen].frame(table.native, margins_of(self.wide_, table.native, self._classes()))
 
     @property
