@@ -22,7 +22,7 @@ Layers = list[tuple[float, Layer | None]]
 """Weights of components, and what they lay over the wide model."""
 CONSTANT, WIDE = "(intercept)", "(wide)"
 
-MAX_ROWS = 1_000
+MAX_ROWS = 500
 """`feature_importances_` are of this many training rows at most: the shares of ten columns then differ by less than
 .01 from those of all rows (benchmarks/stacking)."""
 
@@ -110,7 +110,7 @@ class ReadableStack:
     def feature_importances_(self) -> Floats:
         """The share of each column in the scores (n_features_in_,).
 
-        The mean absolute contribution to the scores of the training rows (of a sample of 1,000), as in `explain`: per
+        The mean absolute contribution to the scores of the training rows (of a sample of 500), as in `explain`: per
         row a column's terms and its contribution to the boosters are added up, interactions being divided equally among
         their columns. The shares add up to 1. An `AttributeError` where the booster has no contributions of columns.
         """
