@@ -23,8 +23,8 @@ Layers = list[tuple[float, Layer | None]]
 CONSTANT, WIDE = "(intercept)", "(wide)"
 
 MAX_ROWS = 500
-"""`feature_importances_` are of this many training rows at most: the shares of ten columns then differ by less than
-.01 from those of all rows (benchmarks/stacking)."""
+"""`feature_importances_` are of this many training rows at most. Of ten samples the shares were .013 off those of all
+rows of amazon at most, .029 of adult, where all rows would take as long as the fit."""
 
 
 class ReadableStack:
