@@ -326,10 +326,10 @@ class _Trial:
             one, two = (self.scoring.score(self.predicted[name][rows], y, own) for name in (better, other))
             return one - two
 
-        places = np.arange(len(self.held_out.y))
-        blocks = min(BLOCKS, len(places))
-        parts = np.array([difference(places[places % blocks != block]) for block in range(blocks)])
-        return difference(places), float(np.sqrt((blocks - 1) * parts.var()))
+        indices = np.arange(len(self.held_out.y))
+        blocks = min(BLOCKS, len(indices))
+        parts = np.array([difference(indices[indices % blocks != block]) for block in range(blocks)])
+        return difference(indices), float(np.sqrt((blocks - 1) * parts.var()))
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""
