@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor, load, save
+from tabsym.stacking import readable
 from tests.options import ADDITIVE
 from tests.test_stacking import FOLDS, SMALL, THREE, TWO, VALUES, X, crossed, ranked
 
@@ -85,8 +86,15 @@ def test_the_frame_is_that_of_training():
         model.booster_frame(X, "alone")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def importances_of_all_rows():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readable, "MAX_ROWS", len(X))
+        yield
+
+
 @pytest.fixture(scope="module")
-def beside():
+def beside(importances_of_all_rows):
     wide = WideClassifier(interactions=[("shop", "kind")], alpha=1e-3)
     return WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="feature", **ALL_ROUNDS).fit(X, TWO)
 
@@ -95,6 +103,7 @@ def test_scores_of_the_wide_model_beside_the_columns(beside):
     made = beside.explain(X)
     assert list(made.columns) == [("booster", name) for name in [*X.columns, "(wide)", "(intercept)"]]
     np.testing.assert_allclose(made.sum(axis=1), beside.decision_function(X), atol=1e-9)
+    assert beside.explain(X.head(0)).columns.equals(made.columns)
     frame = beside.booster_frame(X)
     np.testing.assert_array_equal(frame["wide"], beside.wide_.decision_function(X))
 
@@ -116,6 +125,10 @@ def test_importances_are_mean_absolute_contributions(beside):
     wide_own = by_column(made["wide"], TERMS)
     sizes = np.array([np.average(np.abs(wide_own[name] + made["booster"][name]), weights=weight) for name in X])
     np.testing.assert_allclose(model.feature_importances_, sizes / sizes.sum(), rtol=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readable, "MAX_ROWS", 300)
+        sampled = clone(model).fit(X, TWO, sample_weight=weight).feature_importances_
+    assert 0.0 < np.abs(sampled - sizes / sizes.sum()).max() < 0.05
 
     made, wide_own = beside.explain(X)["booster"], by_column(beside.wide_.explain(X), TERMS)
     alone = np.array([np.abs(wide_own[name]).mean() for name in X])

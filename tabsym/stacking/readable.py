@@ -193,7 +193,8 @@ def _contributions(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | No
         frame = layer.frame(X, margins)
         n_own = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
         names = [*map(str, frame.columns[:n_own]), *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
-        made = share * layer.contributions(frame)
+        empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
+        made = share * layer.contributions(frame) if len(frame) else empty
         for place, name in enumerate(names):
             before = found.get(("booster", name))
             found["booster", name] = made[:, :, place] if before is None else before + made[:, :, place]
