@@ -782,3 +782,15 @@ def test_nested_fits_are_tested_as_statsmodels_does(loss):
         estimator(loss, **ADDITIVE).fit(X, y).likelihood_ratio_test(smaller)
     with pytest.raises(ValueError, match="are to 1,200 and 1,199 rows; fit both to the same rows"):
         larger.likelihood_ratio_test(estimator(loss, **GLM).fit(X[1:], y[1:]))
+
+
+def test_the_share_of_unknown_categories_is_read_off_the_coefficients():
+    """As docs/unknown_categories.md has it: also of columns that are dropped, of missing values and of categories."""
+    X = pd.DataFrame({"a": list("pqrs") * 50, "b": ["u", None] * 100, "c": pd.Categorical(list("mmnn") * 50)})
+    X["x"] = np.random.default_rng(0).normal(size=200)
+    model = WideRegressor(loss="squared_error").fit(X, np.arange(200) % 4)
+    new = X.head(10).assign(a=["new", None, *"pqrspqrs"], c=pd.Categorical(["m"] * 9 + ["o"]))
+    known = {name: frame.index for name, frame in model.coefs_.items() if name in new and "low" not in frame}
+    unknown = pd.DataFrame({name: ~new[name].isin(index) for name, index in known.items()})
+    assert unknown.mean().to_dict() == {"a": 0.2, "b": 0.0, "c": 0.1}
+    assert unknown.any(axis=1).tolist() == [True, True, *[False] * 7, True]

@@ -91,15 +91,15 @@ class Winner:
         """
         return save(self, path)
 
-    def export_terms(self) -> ModelTerms:
-        """The terms for `tabsym.export`, in columns of the table as the comparison took it.
+    def export_terms(self, base: Any = None) -> ModelTerms:
+        """The terms for `tabsym.export`, in columns of the table as the comparison took it; `base` as in `coef_table`.
 
         Raises
         ------
         ValueError, TypeError
             The winner is no wide model, or reads its columns in a way that exports do not hold.
         """
-        return terms_of_winner(self)
+        return terms_of_winner(self, base)
 
     def _values(self, table: Any) -> NDArray[np.float64]:
         frame = self.retyping.read(table).reset_index(drop=True)

@@ -14,7 +14,7 @@ from tabsym.models.data import OffsetColumn
 from tabsym.models.records import Derived, ModelTerms
 
 
-def terms_of_winner(winner: Any) -> ModelTerms:
+def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
     """The terms of a winner's model, in columns of the table as the comparison took it.
 
     Raises
@@ -24,7 +24,7 @@ def terms_of_winner(winner: Any) -> ModelTerms:
     ValueError
         Columns were read from text in a way that exports do not hold, in a sentence that names one.
     """
-    terms = terms_of(winner.estimator)
+    terms = terms_of(winner.estimator, base)
     if winner.features is not None:
         terms = _before_features(terms, winner.features)
     _refuse_reading(winner.retyping, {terms.source(name) for name in terms.columns})

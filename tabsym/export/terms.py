@@ -13,8 +13,8 @@ from tabsym.models.records import Derived, ModelTerms
 from tabsym.models.terms import to_terms
 
 
-def terms_of(model: Any) -> ModelTerms:
-    """The terms of a fitted model; columns that steps before it make are `derived`.
+def terms_of(model: Any, base: Any = None) -> ModelTerms:
+    """The terms of a fitted model; columns that steps before it make are `derived`; `base` as in `coef_table`.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def terms_of(model: Any) -> ModelTerms:
         It is, or holds, an estimator whose terms are not known, in a sentence that names it.
     """
     if hasattr(model, "export_terms"):  # a winner, of a layer above
-        terms: ModelTerms = model.export_terms()
+        terms: ModelTerms = model.export_terms(base)
         return terms
     if hasattr(model, "boosters_"):
         raise TypeError(
@@ -30,10 +30,10 @@ def terms_of(model: Any) -> ModelTerms:
             "`wide_`, and write each of `boosters_` to a file of its own by its library."
         )
     if not isinstance(model, Pipeline):
-        return to_terms(model)
+        return to_terms(model, base)
     check_is_fitted(model)
     *steps, (_, last) = [(name, step) for name, step in model.steps if step is not None and step != "passthrough"]
-    terms = to_terms(last)
+    terms = to_terms(last, base)
     for name, step in reversed(steps):
         if not isinstance(step, DateParts):
             raise TypeError(

@@ -11,7 +11,8 @@ Documented = TypeVar("Documented", bound=type)
 _TEXTS = """\
 formula : str, default None
     A sum of products, such as ``"price ~ gamma[maker] * mu[region] * year + b[1]"``:
-    subscripted names are coefficients, one per category; bare names are numeric columns.
+    subscripted names are coefficients, one per category; bare names are numeric columns,
+    which alone in a term have the coefficient 1.
     ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
