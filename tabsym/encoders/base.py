@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.categories.lazy import lazy_rows
 from tabsym.frame import (
     Kind,
     Table,
@@ -31,7 +32,7 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     symbolic_columns,
 )
 from tabsym.validation import check_declared_options
@@ -71,6 +72,9 @@ class ColumnEncoder(TableTransformer):
         "handle_unknown": ("value", "return_nan", "error"),
     }
 
+    _counts_only = False
+    """Whether fit needs nothing but how often each category occurs, so that an engine can count."""
+
     # -- for the encoders to fill in -------------------------------------------
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
@@ -96,9 +100,10 @@ class ColumnEncoder(TableTransformer):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-            Only for encoders that use the target; others ignore it.
-        sample_weight : array-like of shape (n_rows,), optional
+            Lazy frames (DuckDB, polars, ...) are counted by their engine, if the encoder needs counts only.
+        y : array-like of shape (n_rows,), or the name of a column of X
+            Only for encoders that use the target; others ignore it, and a column that is named is no feature.
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             Rows of weight 0 count as absent.
 
         Returns
@@ -111,25 +116,32 @@ class ColumnEncoder(TableTransformer):
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         check_declared_options(self)
-        X, y = split_target(X, y, type(self).__name__)
-        check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, caller=type(self).__name__)
-        weight = check_weights(sample_weight, len(table))
-        columns = symbolic_columns(table, self.cols, booleans=False)
-        self._prepare(table, [column.name for column in columns], y, weight)
-        column_codes = encode_columns(columns)
+        caller = type(self).__name__
+        rows = lazy_rows(X, y, sample_weight, caller, supervised=False) if self._counts_only else None
+        if rows is not None:
+            table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
+            self._prepare(table, [column.name for column in columns], None, None)
+            counted = [rows.counted(column.name) for column in columns]
+        else:
+            X, y, sample_weight = split_columns(X, y, sample_weight, caller)
+            check_same_rows(X, y=y, sample_weight=sample_weight)
+            table = read_table(X, caller=caller)
+            weight = check_weights(sample_weight, len(table))
+            columns = symbolic_columns(table, self.cols, booleans=False)
+            self._prepare(table, [column.name for column in columns], y, weight)
+            counted = [(raw, weight) for raw in encode_columns(columns)]
         states = {}
-        for column, raw in zip(columns, column_codes, strict=True):
+        for column, (raw, each) in zip(columns, counted, strict=True):
             if self.handle_missing == "error":
-                refuse_missing(column.name, raw.codes < 0)
-            kept = raw if weight is None else _of_rows(raw, weight > 0)
-            states[column.name] = self._learn_column(column.name, kept, None if weight is None else weight[weight > 0])
+                rows.refuse_missing(column.name) if rows else refuse_missing(column.name, raw.codes < 0)
+            kept = raw if each is None else _of_rows(raw, each > 0)
+            states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
         remember_features(self, table)
         self.columns_ = self._settle(states)
         self._names_in = table.names
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
-            self.invariant_cols_ = self._find_invariant(column_codes)
+            self.invariant_cols_ = self._find_invariant([raw for raw, _ in counted])
         return self
 
     def transform(self, X: Any) -> Any:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.lazy import MAX_TARGETS, LazyRows, LazyTarget, sizes_of
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.column import as_numbers
@@ -130,6 +132,43 @@ class Counting:
                 f"({target.values.tolist()[0]!r}); choose other weights or more rows."
             )
         return self._count(columns, target, weight, rows)
+
+    def lazily(self, rows: LazyRows) -> Counted:
+        """Of a whole lazy frame, counted by its engine."""
+        rows, target, classes = self._lazy_target(rows)
+        tables = {}
+        for column in self._chosen(rows.table):
+            if self.handle_missing == "error":
+                rows.refuse_missing(column.name)
+            numeric = self.numeric == "discretize" and column.kind is Kind.NUMERIC and not column.is_empty
+            table = rows.numbers_by_target(column.name, target) if numeric else None
+            if table is None:
+                groups = rows.groups([nw.col(column.name), target.key])
+                coded = self.coded(rows.read(groups, "k0", column.name))
+                table = coded.count(target.codes(rows, groups, "k1"), target.values, sizes_of(groups))
+            tables[column.name] = table
+        return Counted(tables, classes)
+
+    def _lazy_target(self, rows: LazyRows) -> tuple[LazyRows, LazyTarget, bool]:
+        """The target as a key of groups, a continuous one of many values in cells; whether it holds classes."""
+        name = rows.target
+        assert name is not None
+        if self.target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGETS:
+            rows, cell = rows.in_cells(name, MAX_TARGETS)
+            groups = rows.groups([nw.col(cell)], y=nw.col(name).cast(nw.Float64))
+            means = check_regression_target(groups["y"].to_numpy() / sizes_of(groups), len(groups), caller=self.caller)
+            order = np.argsort(means)
+            codes = np.argsort(order)
+            return rows, LazyTarget.of(nw.col(cell), means[order], rows.read(groups, "k0", cell), codes), False
+        groups = rows.groups([nw.col(name)])
+        column = rows.read(groups, "k0", name)
+        series, n = column.series.to_native(), len(groups)
+        values = check_target(series, n, self.caller)
+        classes = holds_classes(
+            values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes, rows=sizes_of(groups)
+        )
+        target = code_target(series, n, classes=classes, caller=self.caller)
+        return rows, LazyTarget.of(nw.col(name), target.values, column, target.codes), classes
 
     def further_piece(
         self, table: Table, y: Any, weight: Floats | None, before: Counted, classes: NDArray[Any] | None

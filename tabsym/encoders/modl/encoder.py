@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories.contingency import Contingency
+from tabsym.categories.lazy import lazy_rows
 from tabsym.encoders.modl.column import (
     Handling,
     Output,
@@ -43,7 +44,7 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     type_of,
 )
 from tabsym.modl import CRITERIA, Intervals, Settings
@@ -264,10 +265,15 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
-        X, y = split_target(X, y, type(self).__name__)
-        check_same_rows(X, groups=groups)
-        table, weight = self._read(X, y, sample_weight, first=True)
-        self._learn(_counting_of(self).first_piece(table, y, weight), table)
+        rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
+        if rows is not None:
+            self._check_all_options()
+            self._learn(_counting_of(self).lazily(rows), rows.table)
+        else:
+            X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
+            check_same_rows(X, groups=groups)
+            table, weight = self._read(X, y, sample_weight, first=True)
+            self._learn(_counting_of(self).first_piece(table, y, weight), table)
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
         )
@@ -375,8 +381,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
-        check_declared_options(self)
-        _check_options(self)
+        self._check_all_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         if not first:
@@ -384,6 +389,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         weight = check_weights(sample_weight, len(table))
         warn_of_light_weights(weight)
         return table, weight
+
+    def _check_all_options(self) -> None:
+        check_declared_options(self)
+        _check_options(self)
 
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""

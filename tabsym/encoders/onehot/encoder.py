@@ -130,6 +130,7 @@ class OneHotEncoder(ColumnEncoder):
     1           0            1    2.0
     """
 
+    _counts_only = True
     _allowed_options = {
         "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
         "handle_unknown": tuple(UNKNOWN_VALUES),
