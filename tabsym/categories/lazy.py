@@ -11,6 +11,8 @@ the engine finds by ranking them.
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,16 +24,17 @@ from numpy.typing import NDArray
 from tabsym.categories.categories import Categories
 from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.categories.contingency import Contingency
-from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
+from tabsym.frame import Column, Table, as_lazy, check_named, check_weights, read_table
 from tabsym.frame.storage import object_array
 
 Floats = NDArray[np.float64]
 
 MAX_VALUES = 10_000
 """Numeric columns of more distinct values are counted in so many cells of neighbouring values."""
-MAX_TARGETS = 1_000
+MAX_TARGET_CELLS = 1_000
 """Continuous targets of more distinct values are taken in so many cells, each at its mean."""
 _CELL = "tabsym_cell"
+_MICROSECONDS = 86_400 * 10**6
 
 
 class UnreadColumn(Column):
@@ -77,9 +80,7 @@ class LazyRows:
     weight: str | None
     caller: str
 
-    def groups(
-        self, keys: Sequence[nw.Expr], *, spread: str | None = None, **sums: nw.Expr
-    ) -> nw.DataFrame[Any]:
+    def groups(self, keys: Sequence[nw.Expr], *, spread: str | None = None, **sums: nw.Expr) -> nw.DataFrame[Any]:
         """Collected groups: their keys `k0`, `k1`, ...; `n` rows, or weight; sums by name, times weights.
 
         `spread`: a column whose least and greatest values, `low` and `high`, are wanted.
@@ -163,6 +164,15 @@ class LazyRows:
         below = np.floor(place).astype(np.int64)
         ends = self.at_ranks(name, np.concatenate([below, np.minimum(below + 1, n_rows - 1)])).reshape(2, -1).T
         return np.array([np.quantile(pair, part) for pair, part in zip(ends, place - below, strict=True)])
+
+    def mean(self, name: str) -> float:
+        """Of a column of numbers, by the weights."""
+        value, weight = nw.col(name).cast(nw.Float64), nw.lit(1.0) if self.weight is None else nw.col(self.weight)
+        found = self.total(sum=(value * weight).sum(), n=nw.len() if self.weight is None else weight.sum())
+        return found["sum"] / found["n"]
+
+    def has_missing(self, name: str) -> bool:
+        return bool(self.absent(name).total(n=nw.len())["n"])
 
     def numbers_by_target(self, name: str, target: LazyTarget) -> Contingency | None:
         """A numeric column of too many values in cells, by the target; None where each value can be counted."""
@@ -259,6 +269,41 @@ def is_missing(frame: nw.LazyFrame[Any], name: str) -> nw.Expr:
     """Whether the values of a column are null or NaN, which are one here."""
     column = nw.col(name)
     return column.is_null() | column.is_nan() if frame.collect_schema()[name].is_float() else column.is_null()
+
+
+def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Expr:
+    """How many of the ascending bounds lie below the values of a column; dates and durations count days.
+
+    Missing values are to be told apart before.
+    """
+    dtype = frame.collect_schema()[name]
+    column = nw.col(name).cast(nw.Float64) if dtype.is_numeric() else nw.col(name)
+    return pick_bin(column, [literal_of(bound, dtype) for bound in bounds.tolist()], list(range(len(bounds) + 1)))
+
+
+def pick_bin(column: nw.Expr, bounds: list[Any], values: list[Any]) -> nw.Expr:
+    """One of the values (I,) by the bin of a column, whose upper bounds (I - 1,) are of its type: by bisection."""
+    if all(value == values[0] for value in values):
+        return nw.lit(values[0])
+    middle = len(bounds) // 2
+    low, high = (
+        pick_bin(column, bounds[:middle], values[: middle + 1]),
+        pick_bin(column, bounds[middle + 1 :], values[middle + 1 :]),
+    )
+    return nw.when(column <= nw.lit(bounds[middle])).then(low).otherwise(high)
+
+
+def literal_of(bound: float, dtype: Any) -> Any:
+    """A bound, in days where the type is of dates or durations, as a value of that type that parts them alike."""
+    if dtype.is_numeric():
+        return bound
+    if isinstance(dtype, nw.Date):
+        return datetime.date(1970, 1, 1) + datetime.timedelta(days=math.floor(bound))
+    whole = datetime.timedelta(microseconds=math.floor(round(bound * _MICROSECONDS, 3)))
+    if isinstance(dtype, nw.Duration):
+        return whole
+    zone = None if dtype.time_zone is None else datetime.UTC
+    return datetime.datetime(1970, 1, 1, tzinfo=zone) + whole
 
 
 def sizes_of(groups: nw.DataFrame[Any]) -> Floats:

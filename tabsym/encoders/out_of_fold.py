@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior
-from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_target
+from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_columns
 
 Floats = NDArray[np.float64]
 FittedRows = tuple[NDArray[Any], Any]
@@ -96,7 +96,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         UserWarning
             Where rows are held out in no fold, as the first of TimeSeriesSplit: they have the prior.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         if self._shows_target():
             refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)

@@ -1,7 +1,8 @@
 """Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
-lazy frames are collected (encoders that count only do not come here with them); a series, or a list of text, is a frame of one column;
+lazy frames are collected (encoders that only count have their engine count instead);
+a series, or a list of text, is a frame of one column;
 arrays and nested lists get pandas columns named ``x0, x1, ...``. Nothing is copied
 here but arrays.
 

@@ -14,9 +14,7 @@ MAX_CLASSES = 20
 _CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
 
 
-def kind_of_whole_numbers(
-    numbers: NDArray[np.float64], name: str = "", rows: NDArray[np.float64] | None = None
-) -> str:
+def kind_of_whole_numbers(numbers: NDArray[np.float64], name: str = "", rows: NDArray[np.float64] | None = None) -> str:
     """What whole numbers (n,) of a target are taken for: "classes", "counts", "ratings" or "amounts".
 
     Two values are classes, more than `MAX_CLASSES` amounts. Between these: counts where they start at 0 and become

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
-from tabsym.categories.lazy import MAX_TARGETS, LazyRows, LazyTarget, sizes_of
+from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.column import as_numbers
@@ -153,8 +153,8 @@ class Counting:
         """The target as a key of groups, a continuous one of many values in cells; whether it holds classes."""
         name = rows.target
         assert name is not None
-        if self.target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGETS:
-            rows, cell = rows.in_cells(name, MAX_TARGETS)
+        if self.target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGET_CELLS:
+            rows, cell = rows.in_cells(name, MAX_TARGET_CELLS)
             groups = rows.groups([nw.col(cell)], y=nw.col(name).cast(nw.Float64))
             means = check_regression_target(groups["y"].to_numpy() / sizes_of(groups), len(groups), caller=self.caller)
             order = np.argsort(means)

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
+from tabsym.categories.lazy import LazyRows, lazy_rows
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
@@ -24,6 +25,7 @@ from tabsym.encoders.tiws.checks import (
     check_same_classes,
     components,
     further,
+    lazy_target,
 )
 from tabsym.encoders.tiws.rows import (
     MIN_CATEGORIES,
@@ -46,12 +48,13 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     symbolic_columns,
 )
 from tabsym.frame.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts
+from tabsym.tiws.lazy import count_lazily
 from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
@@ -203,9 +206,23 @@ class TIWSEncoder(OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
+        if rows is not None:
+            return self._fit_lazily(rows)
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         check_same_rows(X, groups=groups)
         return self._fit(X, y, sample_weight, None, whole=True)
+
+    def _fit_lazily(self, rows: LazyRows) -> TIWSEncoder:
+        self._check_all_options()
+        target = lazy_target(rows, self.target_type, type(self).__name__)
+        encoded = [column.name for column in symbolic_columns(rows.table, self.cols, booleans=False)]
+        for name in encoded if self.handle_missing == "error" else []:
+            rows.refuse_missing(name)
+        counts = count_lazily(self._counting, rows, encoded, target)
+        self._learn(counts, encoded, None if target is None else target.values, rows.table)
+        self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
+        return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
@@ -320,7 +337,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         weight : ndarray of shape (2 * n_rows,)
             Half of each row's weight for each of its copies.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)
         table = read_table(X, caller=type(self).__name__)
@@ -441,9 +458,12 @@ class TIWSEncoder(OutOfFoldEncoder):
             self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
         )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+    def _check_all_options(self) -> None:
         check_declared_options(self)
         check_options(self)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+        self._check_all_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
