@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.categories.lazy import lazy_rows
+from tabsym.encoders.lookups import MISSING, ColumnLookup, stacked, with_missing
 from tabsym.frame import (
     Kind,
     Table,
@@ -240,6 +241,14 @@ class ColumnEncoder(TableTransformer):
             out[column.name] = codes.astype(np.int32)
         return out
 
+    def _lookup(self, name: str, state: Any) -> ColumnLookup:
+        """What each category of a column is encoded as, or a `ValueError` where that depends on the rest of the row."""
+        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        codes = np.append(codes, UNSEEN)
+        columns = self._kept_columns(state, self._encode_column(state, codes.astype(np.int32)))
+        values = stacked(list(columns.values()), len(codes))
+        return ColumnLookup(name, "category", list(columns), coding, values, self.handle_unknown == "error")
+
     def _kept_names(self, state: Any) -> list[str]:
         dropped = set(self.invariant_cols_)
         return [name for name in state.names if name not in dropped]
@@ -253,10 +262,6 @@ class ColumnEncoder(TableTransformer):
                 if (column == column[0]).all():
                     invariant.append(name)
         return invariant
-
-
-MISSING = -2
-"""In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
 
 
 def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:

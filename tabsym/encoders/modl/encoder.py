@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows
+from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl.column import (
     Handling,
+    MODLColumn,
     Output,
     encoded_column,
     fit_donors,
@@ -32,6 +34,7 @@ from tabsym.encoders.modl.counts import (
     code_target,
     warn_of_light_weights,
 )
+from tabsym.encoders.modl.lookups import lookup_of
 from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
@@ -434,6 +437,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             dropped = set(self.invariant_cols_)
             return _output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
         return super()._encode_table(table)
+
+    def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
+        return lookup_of(name, state, self._kept_names(state), _output_of(self))
 
     def _shows_target(self) -> bool:
         return self.output in ("probability", "logodds", "mean")

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
-from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
+from tabsym.encoders.base import ColumnEncoder, numeric_matrix
+from tabsym.encoders.lookups import MISSING, ColumnLookup, with_missing
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
@@ -287,6 +288,14 @@ class OneHotEncoder(ColumnEncoder):
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)
+
+    def _lookup(self, name: str, state: OneHotColumn) -> ColumnLookup:
+        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        names = self._kept_names(state)
+        new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
+        new[[state.names.index(one) for one in names]], new[-2] = np.arange(len(names)), -2
+        values = new[state.indices(np.append(codes, UNSEEN))]
+        return ColumnLookup(name, "category", names, coding, values, self.handle_unknown == "error")
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:

@@ -17,6 +17,7 @@ from tabsym.categories.lazy import LazyRows, lazy_rows
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
+from tabsym.encoders.lookups import ColumnLookup, stacked, with_missing
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
 from tabsym.encoders.tiws.checks import (
     carried_over,
@@ -516,6 +517,33 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         encoded = self._rows.encoded(table)
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
+
+    def _lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
+        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
+        by_row = [
+            f"handle_{what}='return_nan'"
+            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
+            if one not in ("return_nan", "error") and not (what == "missing" and None in categories)
+        ]
+        if by_row:
+            raise ValueError(
+                f"TIWSEncoder estimates unknown categories of column {name!r} from their whole rows, which is no "
+                f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
+            )
+        return self._known_lookup(name, state)
+
+    def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
+        """The lookup in which all that is unknown is NaN."""
+        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
+        codes, coding = with_missing(categories, self.handle_missing)
+        estimates = state.fitted.estimates
+        values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
+        values[: len(categories)] = estimates
+        if None in categories and self.handle_missing == "return_nan":
+            values[categories.index(None)] = np.nan
+        columns = self._kept_columns(state, state.outputs(values, np.append(codes < 0, True)))
+        stack = stacked(list(columns.values()), len(values))
+        return ColumnLookup(name, "category", list(columns), coding, stack, self.handle_unknown == "error")
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
         """A fold learns words, components, covariances and donors' rules from its training rows."""
