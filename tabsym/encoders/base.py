@@ -7,7 +7,8 @@ columns, and everything a user can get wrong, is here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,12 +21,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
-from tabsym.categories.lazy import lazy_rows
+from tabsym.categories.lazy import is_missing, lazy_rows
+from tabsym.encoders.lazy import check_types, encode_lazily, unknown_in
 from tabsym.encoders.lookups import MISSING, ColumnLookup, stacked, with_missing
 from tabsym.frame import (
     Kind,
     Table,
     as_array,
+    as_lazy,
     assemble_frame,
     check_length,
     check_same_rows,
@@ -73,6 +76,7 @@ class ColumnEncoder(TableTransformer):
         "handle_unknown": ("value", "return_nan", "error"),
     }
 
+    _named_in: Sequence[str] = ()  # columns of fit's table that were target and weights
     _counts_only = False
     """Whether fit needs nothing but how often each category occurs, so that an engine can count."""
 
@@ -117,7 +121,7 @@ class ColumnEncoder(TableTransformer):
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         check_declared_options(self)
-        caller = type(self).__name__
+        caller, named = type(self).__name__, named_columns(y, sample_weight)
         rows = lazy_rows(X, y, sample_weight, caller, supervised=False) if self._counts_only else None
         if rows is not None:
             table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
@@ -138,6 +142,7 @@ class ColumnEncoder(TableTransformer):
             kept = raw if each is None else _of_rows(raw, each > 0)
             states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
         remember_features(self, table)
+        self._named_in = named
         self.columns_ = self._settle(states)
         self._names_in = table.names
         self.invariant_cols_: list[str] = []
@@ -151,18 +156,22 @@ class ColumnEncoder(TableTransformer):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            With the columns of fit; 0 rows are allowed.
+            With the columns of fit; 0 rows are allowed. A lazy frame may have the columns, too, that fit took by name
+            for target and weights.
 
         Returns
         -------
         dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
+            A lazy frame of a lazy frame, unless an array or a sparse matrix is asked for: these are of the collected
+            one.
 
         Raises
         ------
         ValueError, TypeError
             With the name of the column.
         """
-        return self._encode_table(self._read_as_fitted(X))
+        lazy = self._as_lazy(X)
+        return self._encode_table(self._read_as_fitted(X)) if lazy is None else self._encode_lazily(lazy)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order."""
@@ -192,6 +201,53 @@ class ColumnEncoder(TableTransformer):
         table = read_table(X, caller=type(self).__name__, allow_empty=True)
         check_length(y, len(table))
         return match_features(self, table)
+
+    def _as_lazy(self, X: Any) -> nw.LazyFrame[Any] | None:
+        """The lazy frame X, if its encoding is to be one, too."""
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if not self.return_df or getattr(self, "sparse_output", False) or asked != "default":
+            return None
+        return as_lazy(X) if hasattr(self, "feature_names_in_") else None
+
+    def _encode_lazily(self, frame: nw.LazyFrame[Any]) -> Any:
+        """The encoding of a lazy frame, which its engine is to compute; only for errors and warnings are rows asked."""
+        check_is_fitted(self, "columns_")
+        kept = [name for name in frame.columns if name in self._named_in]
+        features = [name for name in frame.columns if name not in self._named_in]
+        empty = frame.select(features).head(0).collect().to_native()
+        encoded = nw.from_native(self._encode_table(self._read_as_fitted(empty)), eager_only=True)
+        lookups = self._lazy_lookups(frame)
+        check_types(frame, lookups)
+        out = encode_lazily(frame, lookups, [*self._names_in, *kept], encoded.schema)
+        return out.to_native()
+
+    def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
+        """What the values of each encoded column are encoded as, after the checks that 'error' asks for."""
+        if self.handle_missing == "error":
+            for name in self.columns_:
+                if len(frame.filter(is_missing(frame, name)).head(1).collect()):
+                    raise ValueError(
+                        f"Column {name!r} holds missing values; fill them in, or set handle_missing to something other "
+                        "than 'error'."
+                    )
+            made = copy(self)
+            made.handle_missing = "value"  # of which there are none
+            return made._lazy_lookups(frame)
+        lookups = {name: self._lazy_lookup(name, state, frame) for name, state in self.columns_.items()}
+        for name, lookup in lookups.items():
+            if lookup.checked and len(unknown := unknown_in(frame, lookup).select(name).head(1).collect()):
+                raise ValueError(
+                    f"Column {name!r} holds {unknown[name].to_list()[0]!r}, which is not in the training data; fit on "
+                    "rows that have it, or set handle_unknown to something other than 'error'."
+                )
+        return lookups
+
+    def _lazy_lookup(self, name: str, state: Any, frame: nw.LazyFrame[Any]) -> ColumnLookup:
+        return self._lookup(name, state)
+
+    def _fit_transform_lazily(self, frame: nw.LazyFrame[Any], y: Any, sample_weight: Any) -> Any:
+        self.fit(frame.to_native(), y, sample_weight)
+        return self.transform(frame.drop(self._named_in).to_native())
 
     def _encode_table(self, table: Table) -> Any:
         return self._assembled(table, self._encoded_columns(table))
@@ -268,6 +324,11 @@ def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
     """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
     codes = alphabet.transform(raw)
     return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)
+
+
+def named_columns(y: Any, sample_weight: Any) -> list[str]:
+    """Those of the two that are names of columns."""
+    return [one for one in (y, sample_weight) if isinstance(one, str)]
 
 
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,6 +42,17 @@ class ColumnLookup:
     coding: Coding
     values: NDArray[Any]
     checked: bool
+
+    def extended(self, categories: list[Any], values: NDArray[Any]) -> ColumnLookup:
+        """With values (m, outputs) of more categories; of missing in place of those it has."""
+        assert self.coding.categories is not None
+        known, rows = self.coding.categories.tolist(), self.values.copy()
+        if None in categories:
+            place = categories.index(None)
+            rows[known.index(None)] = values[place]
+            categories, values = [*categories[:place], *categories[place + 1 :]], np.delete(values, place, axis=0)
+        coding = Coding(object_array([*known, *categories]))
+        return replace(self, coding=coding, values=np.concatenate([rows[:-1], values, rows[-1:]]))
 
 
 def lookup_tables(encoder: Any) -> list[ColumnLookup]:

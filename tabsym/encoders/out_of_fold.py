@@ -96,6 +96,10 @@ class OutOfFoldEncoder(ColumnEncoder):
         UserWarning
             Where rows are held out in no fold, as the first of TimeSeriesSplit: they have the prior.
         """
+        if not self._shows_target() or self.cv is None:
+            lazy = self._as_lazy(X) if isinstance(y, str) else None
+            if lazy is not None:
+                return self._fit_transform_lazily(lazy, y, sample_weight)
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         if self._shows_target():
             refuse_lost_groups(self.cv, groups)
@@ -125,7 +129,8 @@ class OutOfFoldEncoder(ColumnEncoder):
         ValueError, TypeError
             In a sentence that names the column.
         """
-        return self._encode_table(self._read_as_fitted(X, y))
+        lazy = self._as_lazy(X)
+        return self._encode_table(self._read_as_fitted(X, y)) if lazy is None else self._encode_lazily(lazy)
 
     # -- pieces ---------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows
+from tabsym.encoders.base import named_columns
 from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl.column import (
     Handling,
@@ -268,6 +269,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
+        named = named_columns(y, sample_weight)
         rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             self._check_all_options()
@@ -280,6 +282,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
         )
+        self._named_in = named
         self.__dict__.pop("tables_", None)
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -11,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
 from tabsym.encoders.base import ColumnEncoder, numeric_matrix
+from tabsym.encoders.lazy import unknown_in
 from tabsym.encoders.lookups import MISSING, ColumnLookup, with_missing
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
-from tabsym.frame import Table, as_array, split_target, type_of
+from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
 
 
@@ -213,7 +215,11 @@ class OneHotEncoder(ColumnEncoder):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and encode the same table; see `fit` and `transform`. A target that is named is no feature."""
-        X, y = split_target(X, y, type(self).__name__)
+        if set(fit_params) <= {"sample_weight"} and (lazy := self._as_lazy(X)) is not None:
+            return self._fit_transform_lazily(lazy, y, fit_params.get("sample_weight"))
+        X, y, sample_weight = split_columns(X, y, fit_params.pop("sample_weight", None), type(self).__name__)
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
         return super().fit_transform(X, y, **fit_params)
 
     def transform_codes(self, X: Any) -> CodeMatrix:
@@ -285,6 +291,14 @@ class OneHotEncoder(ColumnEncoder):
         if self.handle_unknown == "warn" or self.drop is not None:
             _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
         return codes
+
+    def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
+        lookups = super()._lazy_lookups(frame)
+        if self.handle_unknown == "warn" or self.drop is not None:
+            unknown = {name: len(unknown_in(frame, one).head(1).collect()) for name, one in lookups.items()}
+            codes = {name: np.full(n, UNSEEN, dtype=np.int32) for name, n in unknown.items()}
+            _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
+        return lookups
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)

@@ -13,10 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
-from tabsym.categories.lazy import LazyRows, lazy_rows
+from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.categories.threads import in_threads
-from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
+from tabsym.encoders.lazy import unknown_in
 from tabsym.encoders.lookups import ColumnLookup, stacked, with_missing
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
 from tabsym.encoders.tiws.checks import (
@@ -210,6 +211,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             return self._fit_lazily(rows)
+        self._named_in = named_columns(y, sample_weight)
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         check_same_rows(X, groups=groups)
         return self._fit(X, y, sample_weight, None, whole=True)
@@ -222,6 +224,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             rows.refuse_missing(name)
         counts = count_lazily(self._counting, rows, encoded, target)
         self._learn(counts, encoded, None if target is None else target.values, rows.table)
+        self._named_in = named_columns(rows.target, rows.weight)
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
 
@@ -531,6 +534,29 @@ class TIWSEncoder(OutOfFoldEncoder):
                 f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
             )
         return self._known_lookup(name, state)
+
+    def _lazy_lookup(self, name: str, state: TIWSColumn, frame: nw.LazyFrame[Any]) -> ColumnLookup:
+        """With the estimates of unknown categories, for which the rows that hold one are collected."""
+        known = self._known_lookup(name, state)
+        pieces = []
+        if self.handle_unknown == "value":
+            pieces.append(unknown_in(frame, known))
+        if self.handle_missing == "value" and not alphabet_of(self.counts_, state.fitted.number).has_missing:
+            pieces.append(frame.filter(is_missing(frame, name)))
+        found = [one.select(self._names_in).collect() for one in pieces]
+        found = [one for one in found if len(one)]
+        if not found:
+            return known
+        if self.context == "row":
+            raise ValueError(
+                f"context='row' estimates the unknown categories of column {name!r} from single rows, which is not "
+                "done lazily; collect the frame, or set_params(context='batch')."
+            )
+        table = read_table(nw.concat(found).to_native(), caller=type(self).__name__)
+        unseen = self._rows.unseen(table, name).unseen
+        values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
+        columns = self._kept_columns(state, values)
+        return known.extended(unseen.symbols, stacked(list(columns.values()), len(unseen)))
 
     def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
         """The lookup in which all that is unknown is NaN."""
