@@ -126,7 +126,7 @@ class ColumnEncoder(TableTransformer):
         if rows is not None:
             table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
             self._prepare(table, [column.name for column in columns], None, None)
-            counted = [rows.counted(column.name) for column in columns]
+            counted: list[tuple[RawCodes, NDArray[np.float64] | None]] = [rows.counted(one.name) for one in columns]
         else:
             X, y, sample_weight = split_columns(X, y, sample_weight, caller)
             check_same_rows(X, y=y, sample_weight=sample_weight)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -26,8 +26,10 @@ def count_lazily(counting: Counting, rows: LazyRows, encoded: list[str], target:
     words = _words(counting, rows, encoded, target)
     places = {column.name: place for place, column in enumerate(rows.table.columns)}
     numbers = [places[name] for name in encoded]
-    of_sums = _sums_of_numbers if target is None else _sums_of_classes
-    sums = {j: of_sums(rows, words[j], target) for j in numbers}  # type: ignore[operator]
+    sums = {
+        j: _sums_of_numbers(rows, words[j]) if target is None else _sums_of_classes(rows, words[j], target)
+        for j in numbers
+    }
     chosen = set(numbers)
     blocks = {
         (left, right): _block(rows, words[left], words[right])
@@ -121,15 +123,15 @@ def _sums_of_classes(rows: LazyRows, word: Words, target: LazyTarget) -> Sums:
     return Sums.count(_codes(rows, groups, "k0", word), y, sizes_of(groups), len(word), np.zeros(y.shape[1]))
 
 
-def _sums_of_numbers(rows: LazyRows, word: Words, _: None) -> Sums:
+def _sums_of_numbers(rows: LazyRows, word: Words) -> Sums:
     assert rows.target is not None
     y = nw.col(rows.target).cast(nw.Float64)
     origin = rows.mean(rows.target)
     groups = rows.groups([_key(rows, word)], sum=y - origin, square=(y - origin) * (y - origin))
     codes = _codes(rows, groups, "k0", word)
 
-    def by_word(values: Sequence[float] | Floats) -> Floats:
-        return np.bincount(codes, np.asarray(values, dtype=np.float64), minlength=len(word))
+    def by_word(values: NDArray[Any]) -> Floats:
+        return np.bincount(codes, values, minlength=len(word)).astype(np.float64)
 
     sums, squares = (by_word(groups[name].to_numpy())[:, None] for name in ("sum", "square"))
     return Sums(by_word(sizes_of(groups)), sums, squares, np.array([origin]))

@@ -25,7 +25,7 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
     if handling.handle_unknown == "similar":
         raise ValueError(
             f"handle_unknown='similar' finds the group of an unknown category of column {name!r} from its whole row, "
-            "which is no lookup; set_params(handle_unknown='value') to export the encoder."
+            "which is no lookup; set_params(handle_unknown='value') to export the encoder, or to encode lazy frames."
         )
     assert state.alphabet is not None and state.part_of is not None
     categories = state.alphabet.symbols.tolist()

@@ -362,7 +362,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            With the columns of fit; 0 rows are allowed.
+            With the columns of fit; 0 rows are allowed. Of a lazy frame the rows that hold an unknown category are
+            collected, unless `handle_unknown` is "return_nan", and with `return_interval` all.
         y : ignored
             For compatibility with category_encoders' supervised encoders.
         return_interval : float, optional
@@ -372,6 +373,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Returns
         -------
         dataframe or ndarray of shape (n_rows, n_columns_out)
+            A lazy frame of a lazy frame.
         intervals : dataframe of shape (n_rows, 2 * n_encoded)
             With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN for known categories.
 
@@ -380,6 +382,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column.
         """
+        if return_interval is None and (lazy := self._as_lazy(X)) is not None:
+            return self._encode_lazily(lazy)
         table = self._read_as_fitted(X, y)
         if return_interval is None:
             return self._encode_table(table)
