@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tabsym.categories.categories import Categories
 from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.categories.contingency import Contingency
-from tabsym.frame import Column, Table, as_lazy, check_named, check_weights, read_table
+from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
 from tabsym.frame.storage import object_array
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ _MICROSECONDS = 86_400 * 10**6
 
 
 class UnreadColumn(Column):
-    """A column of a lazy frame: its type, and in how many of its rows a value is missing."""
+    """A column of a lazy frame: its type, and if that is not of categories in how many rows a value is missing."""
 
     n_missing: int
     n_rows: int
@@ -72,6 +72,8 @@ class LazyRows:
         Names of columns that are no features.
     caller : str
         Who asks, for messages.
+    cells : dict of str -> int
+        The columns that were counted in cells so far, and in how many at most.
     """
 
     frame: nw.LazyFrame[Any]
@@ -79,6 +81,7 @@ class LazyRows:
     target: str | None
     weight: str | None
     caller: str
+    cells: dict[str, int] = field(default_factory=dict)
 
     def groups(self, keys: Sequence[nw.Expr], *, spread: str | None = None, **sums: nw.Expr) -> nw.DataFrame[Any]:
         """Collected groups: their keys `k0`, `k1`, ...; `n` rows, or weight; sums by name, times weights.
@@ -95,11 +98,12 @@ class LazyRows:
         if spread is not None:
             columns += [nw.col(spread).alias("low"), nw.col(spread).alias("high")]
             wanted += [nw.col("low").min(), nw.col("high").max()]
-        return self.frame.select(*columns).group_by([f"k{place}" for place in range(len(keys))]).agg(*wanted).collect()
+        names = [f"k{place}" for place in range(len(keys))]
+        return collected(self.frame.select(*columns).group_by(names).agg(*wanted))
 
     def total(self, **sums: nw.Expr) -> dict[str, float]:
         """Numbers over all rows, as the engine aggregates them."""
-        found = self.frame.select(*(one.alias(name) for name, one in sums.items())).collect().rows(named=True)[0]
+        found = collected(self.frame.select(*(one.alias(name) for name, one in sums.items()))).rows(named=True)[0]
         return {name: float(value or 0) for name, value in found.items()}
 
     def read(self, groups: nw.DataFrame[Any], key: str, name: str) -> Column:
@@ -142,6 +146,7 @@ class LazyRows:
                 f"Column {name!r} holds more than {n_cells:,} distinct numbers, whose quantiles narwhals cannot ask of "
                 f"{self.frame.implementation.name.lower()}: round the column, or collect the frame. ({error})"
             ) from None
+        self.cells[name] = n_cells
         return replace(present, frame=frame), cell
 
     def at_ranks(self, name: str, ranks: NDArray[np.int64]) -> Floats:
@@ -149,7 +154,7 @@ class LazyRows:
         rows = self.present(name)
         place = nw.col(name).cum_count().over(order_by=name).cast(nw.Int64) - 1
         wanted = [int(rank) for rank in np.unique(ranks)]
-        picked = rows.frame.select(nw.col(name), place.alias(_CELL)).filter(nw.col(_CELL).is_in(wanted)).collect()
+        picked = collected(rows.frame.select(nw.col(name), place.alias(_CELL)).filter(nw.col(_CELL).is_in(wanted)))
         values = self.read(picked, name, name).values
         found = picked[_CELL].to_numpy().astype(np.int64)
         order = np.argsort(found)
@@ -196,7 +201,7 @@ class LazyRows:
 
     def refuse_missing(self, name: str) -> None:
         """A `ValueError` where the column has a missing value."""
-        if self.table[name].missing.any():
+        if self.has_missing(name):
             raise ValueError(
                 f"Column {name!r} holds missing values; fill them in, or set handle_missing to something other than "
                 "'error'."
@@ -251,18 +256,25 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
     for name, purpose in ((target, "to predict"), (sample_weight, "of weights")):
         if name is not None:
             check_named(name, names, purpose)
-    n_rows, n_missing = _missing_in(frame, names)
+    n_rows = int(collected(frame.select(nw.len().alias("n"))).rows()[0][0])
+    features = [name for name in names if name not in (target, sample_weight)]
+    empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
+    asked = [column.name for column in empty.columns if column.kind is not Kind.SYMBOLIC]
+    n_missing = _missing_in(frame, [*asked, *(name for name in (target, sample_weight) if name is not None)])
     if target is not None and n_missing[target]:
         raise ValueError(
             f"Input y contains NaN: the target is missing in {n_missing[target]} row(s); drop these rows or fill them "
             "in."
         )
-    features = [name for name in names if name not in (target, sample_weight)]
-    empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
-    columns = tuple(UnreadColumn.of(column, n_missing[column.name], n_rows) for column in empty.columns)
+    columns = tuple(UnreadColumn.of(column, n_missing.get(column.name, 0), n_rows) for column in empty.columns)
     if sample_weight is not None:
         frame = _weighted(frame, sample_weight, n_missing[sample_weight])
     return LazyRows(frame, replace(empty, columns=columns, n_rows=n_rows), target, sample_weight, caller)
+
+
+def collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """What an engine makes of a query; polars by batches of rows, as its other way reads all of them first."""
+    return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
 
 
 def is_missing(frame: nw.LazyFrame[Any], name: str) -> nw.Expr:
@@ -311,17 +323,19 @@ def sizes_of(groups: nw.DataFrame[Any]) -> Floats:
     return np.asarray(groups["n"].to_numpy()).astype(np.float64)
 
 
-def _missing_in(frame: nw.LazyFrame[Any], names: list[str]) -> tuple[int, dict[str, int]]:
-    """The number of rows, and of missing values in each column."""
+def _missing_in(frame: nw.LazyFrame[Any], names: list[str]) -> dict[str, int]:
+    """The number of missing values in each of these columns."""
+    if not names:
+        return {}
     counts = [is_missing(frame, name).cast(nw.Int64).sum().alias(f"m{place}") for place, name in enumerate(names)]
-    found = frame.select(nw.len().alias("n"), *counts).collect().rows()[0]
-    return int(found[0]), {name: int(number or 0) for name, number in zip(names, found[1:], strict=True)}
+    found = collected(frame.select(*counts)).rows()[0]
+    return {name: int(number or 0) for name, number in zip(names, found, strict=True)}
 
 
 def _weighted(frame: nw.LazyFrame[Any], name: str, n_missing: int) -> nw.LazyFrame[Any]:
     """The rows of weight above 0, or an error where weights are none."""
     weight = nw.col(name).cast(nw.Float64)
-    ends = frame.select(weight.min().alias("low"), weight.max().alias("high")).collect().rows()[0]
+    ends = collected(frame.select(weight.min().alias("low"), weight.max().alias("high"))).rows()[0]
     check_weights(np.array([np.nan] if n_missing else ends, dtype=np.float64), 1 if n_missing else 2)
     return frame.filter(weight > 0)
 

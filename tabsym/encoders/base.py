@@ -137,8 +137,10 @@ class ColumnEncoder(TableTransformer):
             counted = [(raw, weight) for raw in encode_columns(columns)]
         states = {}
         for column, (raw, each) in zip(columns, counted, strict=True):
-            if self.handle_missing == "error":
-                rows.refuse_missing(column.name) if rows else refuse_missing(column.name, raw.codes < 0)
+            if self.handle_missing == "error" and rows is not None:
+                rows.refuse_missing(column.name)
+            elif self.handle_missing == "error":
+                refuse_missing(column.name, raw.codes < 0)
             kept = raw if each is None else _of_rows(raw, each > 0)
             states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
         remember_features(self, table)

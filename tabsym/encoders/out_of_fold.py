@@ -77,8 +77,9 @@ class OutOfFoldEncoder(ColumnEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
+            A lazy frame is collected where folds are needed.
+        y : array-like of shape (n_rows,), or the name of a column of X
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
 

@@ -135,6 +135,9 @@ class Counting:
 
     def lazily(self, rows: LazyRows) -> Counted:
         """Of a whole lazy frame, counted by its engine."""
+        if rows.weight is not None:
+            found = rows.total(n=nw.len(), weight=nw.col(rows.weight).cast(nw.Float64).sum())
+            _warn_of_light_total(int(found["n"]), found["weight"])
         rows, target, classes = self._lazy_target(rows)
         tables = {}
         for column in self._chosen(rows.table):
@@ -228,9 +231,11 @@ def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarge
 
 def warn_of_light_weights(weight: Floats | None) -> None:
     """A `UserWarning` where weights add up to far fewer rows than there are: the criterion counts rows."""
-    if weight is None:
-        return
-    n_rows, total = int(np.count_nonzero(weight)), float(weight.sum())
+    if weight is not None:
+        _warn_of_light_total(int(np.count_nonzero(weight)), float(weight.sum()))
+
+
+def _warn_of_light_total(n_rows: int, total: float) -> None:
     if total < _LIGHT * n_rows:
         warn_user(
             f"The weights of {n_rows:,} rows add up to {total:.4g}, which MODL takes for the number of "

@@ -160,6 +160,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         For two classes the information value of each column, greatest first: see `parts`.
     classes_ : ndarray
         In classification.
+    n_cells_ : dict of str -> int
+        The numbers of a lazy frame that were counted in cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -252,9 +254,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+            Lazy frames (DuckDB, polars, ...) are counted by their engine if `y` names a column: their parts are those
+            of the collected table, but that numbers of more than 10,000 distinct values are first cut by the engine's
+            quantiles into as many cells, and continuous targets of more than 1,000 into 1,000 (`n_cells_`).
+        y : array-like of shape (n_rows,), or the name of a column of X
             Classes or numbers.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             A row of weight 2 counts as two rows; weights that sum to 1 hence count as one row in all, which gives no
             intervals and groups (with a UserWarning). Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
@@ -274,11 +279,13 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         if rows is not None:
             self._check_all_options()
             self._learn(_counting_of(self).lazily(rows), rows.table)
+            self.n_cells_ = rows.cells
         else:
             X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
             check_same_rows(X, groups=groups)
             table, weight = self._read(X, y, sample_weight, first=True)
             self._learn(_counting_of(self).first_piece(table, y, weight), table)
+            self.n_cells_ = {}
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
         )

@@ -121,6 +121,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     ----------
     classes_ : ndarray
         In classification. The output is the probability of the second of two classes, else a column for each class.
+    n_cells_ : dict of str -> int
+        The numbers of a lazy frame that were cut from cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -144,6 +146,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     """
 
     classes_: NDArray[Any]
+    n_cells_: dict[str, int]
 
     def __init__(
         self,
@@ -192,9 +195,12 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+            Lazy frames (DuckDB, polars, ...) are counted by their engine if `y` names a column: the counts, of every
+            pair of an encoded column and another, are those of the collected table. ``numeric="modl"`` first cuts
+            numbers of more than 10,000 distinct values by the engine's quantiles into as many cells (`n_cells_`).
+        y : array-like of shape (n_rows,), or the name of a column of X
             Classes or numbers.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             A row of weight 2 counts as two rows; rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
             Used by `fit_transform` only (``set_fit_request(groups=True)``).
@@ -211,7 +217,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             return self._fit_lazily(rows)
-        self._named_in = named_columns(y, sample_weight)
+        self._named_in, self.n_cells_ = named_columns(y, sample_weight), {}
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         check_same_rows(X, groups=groups)
         return self._fit(X, y, sample_weight, None, whole=True)
@@ -224,7 +230,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             rows.refuse_missing(name)
         counts = count_lazily(self._counting, rows, encoded, target)
         self._learn(counts, encoded, None if target is None else target.values, rows.table)
-        self._named_in = named_columns(rows.target, rows.weight)
+        self._named_in, self.n_cells_ = named_columns(rows.target, rows.weight), rows.cells
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
 
