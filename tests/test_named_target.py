@@ -32,7 +32,7 @@ ESTIMATORS = {
     "WideBoostRegressor": WideBoostRegressor(random_state=0),
     "AugmentedModel": AugmentedModel(WideSGDRegressor(random_state=0)),
 }
-ENCODERS = [OneHotEncoder(), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
+ENCODERS = [OneHotEncoder(use_cat_names=True), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
 ENCODERS += [CrossFit(TIWSEncoder())]
 
 
@@ -51,8 +51,8 @@ def test_encoders(encoder):
     for name, frame in FRAMES.items():
         got = encoder.fit_transform(frame, "sales")
         got = got if name == "pandas" else got.lazy().collect().to_pandas()
-        want = want if name != "lazy" or not isinstance(encoder, OneHotEncoder) else want[[*got.columns]]
-        pd.testing.assert_frame_equal(got.astype("str"), want.astype("str"))
+        assert sorted(got) == sorted(want)  # engines know no order of appearance: theirs is that of the categories
+        pd.testing.assert_frame_equal(got[want.columns].astype("str"), want.astype("str"))
         assert encoder.fit(frame, "sales").n_features_in_ == 3
 
 

@@ -25,7 +25,7 @@ from tabsym.categories.categories import Categories
 from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
-from tabsym.frame.storage import object_array
+from tabsym.frame.storage import PER_DAY, object_array
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,6 @@ MAX_VALUES = 10_000
 MAX_TARGET_CELLS = 1_000
 """Continuous targets of more distinct values are taken in so many cells, each at its mean."""
 _CELL = "tabsym_cell"
-_MICROSECONDS = 86_400 * 10**6
 
 
 class UnreadColumn(Column):
@@ -258,6 +257,10 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
             check_named(name, names, purpose)
     n_rows = int(collected(frame.select(nw.len().alias("n"))).rows()[0][0])
     features = [name for name in names if name not in (target, sample_weight)]
+    if not features:
+        raise ValueError(
+            f"{caller} needs at least one column besides those named for target and weights; there is none."
+        )
     empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
     asked = [column.name for column in empty.columns if column.kind is not Kind.SYMBOLIC]
     n_missing = _missing_in(frame, [*asked, *(name for name in (target, sample_weight) if name is not None)])
@@ -283,14 +286,40 @@ def is_missing(frame: nw.LazyFrame[Any], name: str) -> nw.Expr:
     return column.is_null() | column.is_nan() if frame.collect_schema()[name].is_float() else column.is_null()
 
 
-def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Expr:
-    """How many of the ascending bounds lie below the values of a column; dates and durations count days.
+def by_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats, values: list[list[Any]]) -> list[nw.Expr]:
+    """Of each list of values (I,) the one of the bin in which a column's value lies.
 
-    Missing values are to be told apart before.
+    `bounds` (I - 1,): the upper bounds of all bins but the last, ascending; dates and durations count days, as
+    `Column.values` does. Missing values are to be told apart before.
     """
-    dtype = frame.collect_schema()[name]
-    column = nw.col(name).cast(nw.Float64) if dtype.is_numeric() else nw.col(name)
-    return pick_bin(column, [literal_of(bound, dtype) for bound in bounds.tolist()], list(range(len(bounds) + 1)))
+    dtype, column = frame.collect_schema()[name], nw.col(name)
+    if isinstance(dtype, nw.Date):
+        first = datetime.date(1970, 1, 1)
+        days = [first + datetime.timedelta(days=math.floor(bound)) for bound in bounds.tolist()]
+        return [pick_bin(column, days, one) for one in values]
+    column = column.cast(nw.Float64) if dtype.is_numeric() else _days(column, dtype, frame.implementation.is_polars())
+    return [pick_bin(column, bounds.tolist(), one) for one in values]
+
+
+def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Expr:
+    """How many of the ascending bounds lie below the values of a column; see `by_bin`."""
+    return by_bin(frame, name, bounds, [list(range(len(bounds) + 1))])[0]
+
+
+def _days(column: nw.Expr, dtype: Any, in_polars: bool) -> nw.Expr:
+    """Moments and durations in days, to the last bit as those of a collected column."""
+    fine = in_polars and dtype.time_unit == "ns"  # other engines have no finer than microseconds in narwhals
+    unit = "ns" if fine else "us"
+    if isinstance(dtype, nw.Datetime) and in_polars:
+        parts = column.dt.timestamp(unit)  # type: ignore[arg-type]
+    else:
+        zone = datetime.UTC if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None else None
+        if isinstance(dtype, nw.Datetime):
+            column = column - nw.lit(datetime.datetime(1970, 1, 1, tzinfo=zone))
+        parts = column.dt.total_nanoseconds() if fine else column.dt.total_microseconds()
+    per_day = PER_DAY[unit]
+    rest = (parts % per_day + per_day) % per_day  # whatever the engine makes of negative ones
+    return ((parts - rest) / per_day).cast(nw.Float64) + rest.cast(nw.Float64) / float(per_day)
 
 
 def pick_bin(column: nw.Expr, bounds: list[Any], values: list[Any]) -> nw.Expr:
@@ -303,19 +332,6 @@ def pick_bin(column: nw.Expr, bounds: list[Any], values: list[Any]) -> nw.Expr:
         pick_bin(column, bounds[middle + 1 :], values[middle + 1 :]),
     )
     return nw.when(column <= nw.lit(bounds[middle])).then(low).otherwise(high)
-
-
-def literal_of(bound: float, dtype: Any) -> Any:
-    """A bound, in days where the type is of dates or durations, as a value of that type that parts them alike."""
-    if dtype.is_numeric():
-        return bound
-    if isinstance(dtype, nw.Date):
-        return datetime.date(1970, 1, 1) + datetime.timedelta(days=math.floor(bound))
-    whole = datetime.timedelta(microseconds=math.floor(round(bound * _MICROSECONDS, 3)))
-    if isinstance(dtype, nw.Duration):
-        return whole
-    zone = None if dtype.time_zone is None else datetime.UTC
-    return datetime.datetime(1970, 1, 1, tzinfo=zone) + whole
 
 
 def sizes_of(groups: nw.DataFrame[Any]) -> Floats:

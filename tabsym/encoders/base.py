@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.categories.lazy import is_missing, lazy_rows
-from tabsym.encoders.lazy import check_types, encode_lazily, unknown_in
+from tabsym.encoders.lazy import encode_lazily, unknown_in
 from tabsym.encoders.lookups import MISSING, ColumnLookup, stacked, with_missing
 from tabsym.frame import (
     Kind,
@@ -204,12 +204,12 @@ class ColumnEncoder(TableTransformer):
         check_length(y, len(table))
         return match_features(self, table)
 
-    def _as_lazy(self, X: Any) -> nw.LazyFrame[Any] | None:
-        """The lazy frame X, if its encoding is to be one, too."""
+    def _as_lazy(self, X: Any, *, refit: bool = False) -> nw.LazyFrame[Any] | None:
+        """The lazy frame X, if its encoding is to be one, too; not if fit saw columns without names."""
         asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         if not self.return_df or getattr(self, "sparse_output", False) or asked != "default":
             return None
-        return as_lazy(X) if hasattr(self, "feature_names_in_") else None
+        return as_lazy(X) if refit or hasattr(self, "feature_names_in_") else None
 
     def _encode_lazily(self, frame: nw.LazyFrame[Any]) -> Any:
         """The encoding of a lazy frame, which its engine is to compute; only for errors and warnings are rows asked."""
@@ -218,9 +218,7 @@ class ColumnEncoder(TableTransformer):
         features = [name for name in frame.columns if name not in self._named_in]
         empty = frame.select(features).head(0).collect().to_native()
         encoded = nw.from_native(self._encode_table(self._read_as_fitted(empty)), eager_only=True)
-        lookups = self._lazy_lookups(frame)
-        check_types(frame, lookups)
-        out = encode_lazily(frame, lookups, [*self._names_in, *kept], encoded.schema)
+        out = encode_lazily(frame, self._lazy_lookups(frame), [*self._names_in, *kept], encoded.schema)
         return out.to_native()
 
     def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:

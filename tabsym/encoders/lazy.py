@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories.coding import FEW
-from tabsym.categories.lazy import is_missing, literal_of, pick_bin
+from tabsym.categories.lazy import by_bin, is_missing
 from tabsym.encoders.lookups import ColumnLookup
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
@@ -39,38 +39,36 @@ def encode_lazily(
 
 def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[Any]:
     """The rows that hold a category without a code, missing left out; with all columns of the frame."""
+    _check_type(frame, lookup)
     names = list(frame.columns)
     frame, place = _placed(frame.filter(~is_missing(frame, lookup.column)), lookup)
     return frame.filter(place.is_null()).select(names)
 
 
-def check_types(frame: nw.LazyFrame[Any], lookups: Mapping[str, ColumnLookup]) -> None:
+def _check_type(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> None:
     """A `TypeError` where a column cannot be compared with what fit saw: text with numbers, dates with either."""
-    for name, lookup in lookups.items():
-        dtype = frame.collect_schema()[name]
-        if lookup.kind == "category":
-            known = [one for one in lookup.coding.categories.tolist() if one is not None]  # type: ignore[union-attr]
-            fits = not known or isinstance(known[0], str) is isinstance(dtype, _TEXT)
-        elif lookup.kind == "number":
-            fits = dtype.is_numeric()
-        else:
-            fits = isinstance(dtype, nw.Duration if lookup.kind == "duration" else (nw.Date, nw.Datetime))
-        if not fits:
-            raise TypeError(
-                f"Column {name!r} is of type {dtype} now, and held values of another kind in fit; convert it to the "
-                "type it had."
-            )
+    dtype = frame.collect_schema()[lookup.column]
+    if lookup.kind == "category":
+        known, _ = _keys(lookup)
+        fits = not known or isinstance(known[0], str) is isinstance(dtype, _TEXT)
+    elif lookup.kind == "number":
+        fits = dtype.is_numeric()
+    else:
+        fits = isinstance(dtype, nw.Duration if lookup.kind == "duration" else (nw.Date, nw.Datetime))
+    if not fits:
+        raise TypeError(
+            f"Column {lookup.column!r} is of type {dtype} now, and held values of another kind in fit; convert it to "
+            "the type it had."
+        )
 
 
 def _encoded(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
     """The frame, with columns that the output columns need, and these."""
+    _check_type(frame, lookup)
     values = lookup.values if lookup.values.ndim > 1 else _ones(lookup)
     missing = is_missing(frame, lookup.column)
     if lookup.coding.bounds is not None:
-        dtype = frame.collect_schema()[lookup.column]
-        column = nw.col(lookup.column).cast(nw.Float64) if dtype.is_numeric() else nw.col(lookup.column)
-        bounds = [literal_of(bound, dtype) for bound in lookup.coding.bounds.tolist()]
-        found = [pick_bin(column, bounds, one[1:-1]) for one in _plain(values)]
+        found = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in _plain(values)])
         at_missing = [one[0] for one in _plain(values)]
     else:
         frame, found = _looked_up(frame, lookup, values)
@@ -139,12 +137,8 @@ def _beside(frame: nw.LazyFrame[Any], table: nw.DataFrame[Any]) -> nw.LazyFrame[
     """A small table as a lazy frame of the same engine, and of the same connection to it."""
     native, engine = frame.to_native(), frame.implementation
     if engine.is_duckdb():
-        tabsym_lookup = table.to_native()  # found by its name, in the query
-        return (
-            nw.from_native(native.query("tabsym_rows", "SELECT * FROM tabsym_lookup"))
-            if len(tabsym_lookup)
-            else (nw.from_native(native.query("tabsym_rows", "SELECT * FROM tabsym_lookup LIMIT 0")))
-        )
+        tabsym_lookup = table.to_native()  # noqa: F841 (the query finds it by its name)
+        return nw.from_native(native.query("tabsym_rows", "SELECT * FROM tabsym_lookup"))
     session = getattr(native, "sparkSession", None)
     return table.lazy(backend=engine, session=session) if session is not None else table.lazy(backend=engine)
 

@@ -98,7 +98,7 @@ class OutOfFoldEncoder(ColumnEncoder):
             Where rows are held out in no fold, as the first of TimeSeriesSplit: they have the prior.
         """
         if not self._shows_target() or self.cv is None:
-            lazy = self._as_lazy(X) if isinstance(y, str) else None
+            lazy = self._as_lazy(X, refit=True) if isinstance(y, str) else None
             if lazy is not None:
                 return self._fit_transform_lazily(lazy, y, sample_weight)
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)

@@ -117,8 +117,9 @@ class OneHotEncoder(ColumnEncoder):
     - In addition, from category_encoders: `drop_invariant`, `min_group_size`, `min_group_name`,
       `combine_min_nan_groups`, `verbose`; and ``fit(..., sample_weight)``.
 
-    Categories are in order of first appearance, those of category columns in category order. Frequencies are sums of
-    `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
+    Categories are in order of first appearance, those of category columns in category order; of lazy frames, whose rows
+    have no order, they are sorted, and of equally frequent ones `max_categories` keeps the first sorted. Frequencies
+    are sums of `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
     a row of NaN has an entry for each output column of its category: beyond 4,194,304 such entries (50 MB)
     and 16 for each row and encoded column, `transform` refuses; "value" and "indicator" take one a row.
 
@@ -215,7 +216,7 @@ class OneHotEncoder(ColumnEncoder):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and encode the same table; see `fit` and `transform`. A target that is named is no feature."""
-        if set(fit_params) <= {"sample_weight"} and (lazy := self._as_lazy(X)) is not None:
+        if set(fit_params) <= {"sample_weight"} and (lazy := self._as_lazy(X, refit=True)) is not None:
             return self._fit_transform_lazily(lazy, y, fit_params.get("sample_weight"))
         X, y, sample_weight = split_columns(X, y, fit_params.pop("sample_weight", None), type(self).__name__)
         if sample_weight is not None:
