@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories.coding import FEW
-from tabsym.categories.lazy import by_bin, is_missing
+from tabsym.categories.expressions import by_bin, is_missing
 from tabsym.encoders.lookups import ColumnLookup
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)

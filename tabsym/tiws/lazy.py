@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.categories import Contingency, PairCounts, code_numbers, encode_column
-from tabsym.categories.lazy import LazyRows, LazyTarget, is_missing, number_of_bin, sizes_of
+from tabsym.categories.expressions import is_missing, number_of_bin
+from tabsym.categories.lazy import LazyRows, LazyTarget, sizes_of
 from tabsym.frame import Column, Kind
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.tiws.counts import DECILES, Bins, Counting, Symbols, TableCounts, Words, refuse_strange

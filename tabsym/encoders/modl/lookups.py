@@ -44,8 +44,8 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
 def _of_intervals(name: str, state: MODLColumn, fitted: Intervals, kept: list[str], how: Output) -> ColumnLookup:
     if fitted.bound_rests is not None:
         raise ValueError(
-            f"The intervals of column {name!r} have bounds that 64-bit floats round, which an export does not hold; "
-            "make its values text, or subtract the smallest one, before fit."
+            f"The intervals of column {name!r} have bounds that 64-bit floats round, which an export and the encoding "
+            "of a lazy frame do not hold; make its values text, or subtract the smallest one, before fit."
         )
     if how.handling.handle_missing == "error":
         refuse_checks(name)

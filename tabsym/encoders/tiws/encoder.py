@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
-from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
+from tabsym.categories.expressions import is_missing
+from tabsym.categories.lazy import LazyRows, lazy_rows
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
