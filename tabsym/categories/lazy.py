@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -140,19 +140,26 @@ class LazyRows:
         try:
             frame = present.frame.with_columns((rank * n_cells // n_rows).alias(cell))
         except NotImplementedError as error:
-            raise TypeError(
-                f"Column {name!r} holds more than {n_cells:,} distinct numbers, whose quantiles narwhals cannot ask of "
-                f"{self.frame.implementation.name.lower()}: round the column, or collect the frame. ({error})"
-            ) from None
+            self._refuse_quantiles(name, error)
         self.cells[name] = n_cells
         return replace(present, frame=frame), cell
+
+    def _refuse_quantiles(self, name: str, error: NotImplementedError) -> NoReturn:
+        raise TypeError(
+            f"The quantiles of column {name!r} are needed, which narwhals cannot ask of "
+            f"{self.frame.implementation.name.lower()}: round the column to fewer values, give edges of your own, or "
+            f"collect the frame. ({error})"
+        ) from None
 
     def at_ranks(self, name: str, ranks: NDArray[np.int64]) -> Floats:
         """The values of a numeric column with these places, from 0, in ascending order; missing ones left out."""
         rows = self.present(name)
         place = nw.col(name).cum_count().over(order_by=name).cast(nw.Int64) - 1
         wanted = [int(rank) for rank in np.unique(ranks)]
-        picked = collected(rows.frame.select(nw.col(name), place.alias(_CELL)).filter(nw.col(_CELL).is_in(wanted)))
+        try:
+            picked = collected(rows.frame.select(nw.col(name), place.alias(_CELL)).filter(nw.col(_CELL).is_in(wanted)))
+        except NotImplementedError as error:
+            self._refuse_quantiles(name, error)
         values = self.read(picked, name, name).values
         found = picked[_CELL].to_numpy().astype(np.int64)
         order = np.argsort(found)
@@ -170,7 +177,8 @@ class LazyRows:
 
     def mean(self, name: str) -> float:
         """Of a column of numbers, by the weights."""
-        value, weight = nw.col(name).cast(nw.Float64), nw.lit(1.0) if self.weight is None else nw.col(self.weight)
+        value = nw.col(name).cast(nw.Float64)
+        weight = nw.lit(1.0) if self.weight is None else nw.col(self.weight).cast(nw.Float64)
         found = self.total(sum=(value * weight).sum(), n=nw.len() if self.weight is None else weight.sum())
         return found["sum"] / found["n"]
 
@@ -263,7 +271,7 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
     empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
     asked = [column.name for column in empty.columns if column.kind is not Kind.SYMBOLIC]
     n_missing = _missing_in(frame, [*asked, *(name for name in (target, sample_weight) if name is not None)])
-    if target is not None and n_missing[target]:
+    if supervised and target is not None and n_missing[target]:
         raise ValueError(
             f"Input y contains NaN: the target is missing in {n_missing[target]} row(s); drop these rows or fill them "
             "in."
