@@ -12,7 +12,7 @@ import pytest
 from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.categories import lazy
 
-N = 900
+N = 400
 FEATURES = ["word", "many", "flag", "price", "day", "cost", "moment"]
 ENGINES = {"polars": lambda frame: frame.lazy(), "duckdb": lambda frame: duckdb.from_arrow(frame.to_arrow())}
 
@@ -94,17 +94,15 @@ def test_declared_categories_keep_their_order(table):
 
 @pytest.mark.parametrize("target", ["kind", "amount"])
 def test_parts_are_those_of_the_collected_table(engine, table, target):
-    for weight in (None, "weight"):
-        frame = table.select(*FEATURES, target, *([weight] if weight else []))
-        want = MODLEncoder(prove=False).fit(
-            frame.select(FEATURES), frame[target], None if not weight else frame[weight]
-        )
-        got = MODLEncoder(prove=False).fit(engine(frame), target, weight)
-        assert got.costs_ == want.costs_
-        for name, one in want.partitions_.items():
-            assert got.partitions_[name].labels == one.labels
-            np.testing.assert_array_equal(got.partitions_[name].target.counts, one.target.counts)
-        assert got.feature_names_in_.tolist() == FEATURES and got.n_cells_ == {}
+    weight = "weight" if target == "kind" else None
+    frame = table.select(*FEATURES, target, *([weight] if weight else []))
+    want = MODLEncoder(prove=False).fit(frame.select(FEATURES), frame[target], frame[weight] if weight else None)
+    got = MODLEncoder(prove=False).fit(engine(frame), target, weight)
+    assert got.costs_ == want.costs_
+    for name, one in want.partitions_.items():
+        assert got.partitions_[name].labels == one.labels
+        np.testing.assert_array_equal(got.partitions_[name].target.counts, one.target.counts)
+    assert got.feature_names_in_.tolist() == FEATURES and got.n_cells_ == {}
 
 
 @pytest.mark.parametrize("target", ["kind", "amount"])
