@@ -151,29 +151,27 @@ class LazyRows:
             f"collect the frame. ({error})"
         ) from None
 
-    def at_ranks(self, name: str, ranks: NDArray[np.int64]) -> Floats:
-        """The values of a numeric column with these places, from 0, in ascending order; missing ones left out."""
-        rows = self.present(name)
-        place = nw.col(name).cum_count().over(order_by=name).cast(nw.Int64) - 1
-        wanted = [int(rank) for rank in np.unique(ranks)]
-        try:
-            picked = collected(rows.frame.select(nw.col(name), place.alias(_CELL)).filter(nw.col(_CELL).is_in(wanted)))
-        except NotImplementedError as error:
-            self._refuse_quantiles(name, error)
-        values = self.read(picked, name, name).values
-        found = picked[_CELL].to_numpy().astype(np.int64)
-        order = np.argsort(found)
-        return np.asarray(values[order][np.searchsorted(found[order], ranks)])
-
     def quantiles(self, name: str, shares: Floats) -> Floats:
-        """As `numpy.quantile` of the values of a numeric column; none where it has none."""
-        n_rows = int(self.present(name).total(n=nw.len())["n"])
+        """As `numpy.quantile` of a numeric column, by the weights, with method "inverted_cdf": values that occur."""
+        rows, number = self.present(name), nw.col(name)
+        if self.weight is None:
+            n_rows = rows.total(n=nw.len())["n"]
+            reached, wanted = number.cum_count().over(order_by=name), np.maximum(np.ceil(n_rows * shares - 1) + 1, 1)
+        else:
+            weight = nw.col(self.weight).cast(nw.Float64)
+            n_rows = rows.total(n=weight.sum())["n"]
+            reached, wanted = weight.cum_sum().over(order_by=name) / n_rows, shares
         if not n_rows:
             return np.empty(0)
-        place = shares * (n_rows - 1)
-        below = np.floor(place).astype(np.int64)
-        ends = self.at_ranks(name, np.concatenate([below, np.minimum(below + 1, n_rows - 1)])).reshape(2, -1).T
-        return np.array([np.quantile(pair, part) for pair, part in zip(ends, place - below, strict=True)])
+        asked = [
+            nw.when(nw.col(_CELL) >= float(least)).then(number).min().alias(f"q{place}")
+            for place, least in enumerate(wanted)
+        ]
+        try:
+            found = collected(rows.frame.select(number, reached.alias(_CELL)).select(*asked))
+        except NotImplementedError as error:
+            self._refuse_quantiles(name, error)
+        return np.array([self.read(found, one, name).values[0] for one in found.columns])
 
     def mean(self, name: str) -> float:
         """Of a column of numbers, by the weights."""
