@@ -130,10 +130,8 @@ def test_copies_share_a_weight():
 
 def test_nothing_informative_predicts_the_frequencies():
     X, y = make_table(200, classes="abc")
-    for model in (
-        SelectiveNaiveBayesClassifier().fit(X[["noise"]], y),
-        SelectiveNaiveBayesClassifier(prior_weight=1e4).fit(X, y),
-    ):
+    for names, prior_weight in ((["noise"], 0.1), (list(X), 1e4)):
+        model = SelectiveNaiveBayesClassifier(prior_weight=prior_weight).fit(X[names], y)
         assert set(model.weights_.values()) == {0.0} and not model.feature_importances_.any()
         frequencies = pd.Series(y).value_counts(normalize=True)[model.classes_].to_numpy()
         found = model.predict_proba(X[names])
@@ -160,9 +158,8 @@ def test_missing_and_unknown_values_are_as_the_encoder_says():
     rarest = X["a"].value_counts(dropna=False).index[-1]
     same = new.assign(a=[None, rarest, "u"], b=[1.5, 1.5, -1e9])  # missing numbers lie below all
     assert (plain.predict_proba(new) == plain.predict_proba(same)).all()
-    left_out = SelectiveNaiveBayesClassifier(
-        encoder=MODLEncoder(handle_missing="return_nan", handle_unknown="return_nan")
-    )
+    nan = MODLEncoder(handle_missing="return_nan", handle_unknown="return_nan")
+    left_out = SelectiveNaiveBayesClassifier(encoder=nan)
     found = left_out.fit(X, y).predict_proba(new)
     b_alone = left_out.model_.likelihoods[1][left_out.encoder_.partitions_["b"].parts(np.array([1.5]))[0]]
     scores = np.log(left_out.model_.class_counts / len(X)) + left_out.weights_["b"] * b_alone
