@@ -130,7 +130,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
         target = check_classes(y, len(table), caller=type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         encoder = MODLEncoder() if self.encoder is None else clone(self.encoder)
-        encoder.set_params(output="group", target_type="classes")
+        encoder.set_params(output="group", sparse_output=False, target_type="classes")
         encoder.fit(table.native, target.classes[target.codes], weight)
         columns = {name: one for name, one in encoder.partitions_.items() if one.partition.n_parts > 1}
         counts = [fitted.partition.counts for fitted in columns.values()]
