@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from tabsym import MODLEncoder, SelectiveNaiveBayesClassifier, load, save
+from tabsym.modl.naive_bayes import fit_naive_bayes
 from tests import naive_modl
 from tests.conftest import as_frame
 
@@ -126,6 +127,18 @@ def test_copies_share_a_weight():
     assert two.weights_["a"] == pytest.approx(two.weights_["again"], abs=1e-6)
     assert two.weights_["a"] + two.weights_["again"] == pytest.approx(one.weights_["a"], abs=1e-4)
     assert two.predict_proba(X.assign(again=X["a"])) == pytest.approx(one.predict_proba(X), abs=1e-4)
+
+
+def test_of_two_copies_the_cheaper_has_the_weight():
+    """The problem is then as good as singular."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2, 3000)
+    parts = [np.where(rng.random(3000) < 0.7, codes, rng.integers(0, 2, 3000)) for _ in range(3)]
+    counts = [np.histogram2d(part, codes, 2)[0] for part in parts]
+    alone = fit_naive_bayes(parts, codes, counts, np.array([8.0, 20.0, 9.0]))
+    both = fit_naive_bayes([parts[0], *parts], codes, [counts[0], *counts], np.array([8.5, 8.0, 20.0, 9.0]))
+    assert both.weights == pytest.approx([0, *alone.weights], abs=1e-5)
+    assert alone.weights.min() > 0.5
 
 
 def test_nothing_informative_predicts_the_frequencies():

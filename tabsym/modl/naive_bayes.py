@@ -165,11 +165,14 @@ def _minimum(objective: _Objective, weights: Floats) -> tuple[Floats, int]:
 
 def _newton_step(weights: Floats, gradient: Floats, hessian: Floats) -> tuple[Floats, float]:
     """The step to the minimum of the quadratic model within the bounds, and by how much that lowers the objective."""
-    little = _RIDGE * float(np.trace(hessian)) + np.finfo(float).tiny  # copies of a column: a step for both
-    root = cholesky(hessian + little * np.eye(len(weights)))
-    goal = root @ weights - solve_triangular(root, gradient, trans="T")
-    step = lsq_linear(root, goal, bounds=(0.0, 1.0), method="bvls").x - weights
-    return step, -float(gradient @ step + step @ hessian @ step / 2)
+    bent = hessian + _RIDGE * (1.0 + float(np.trace(hessian))) * np.eye(len(weights))  # copies of a column: a step each
+    root = cholesky(bent)
+    goal = -solve_triangular(root, gradient, trans="T")
+    found = lsq_linear(root, goal, (-weights, 1.0 - weights), method="bvls", tol=1e-14, max_iter=10 * len(weights))
+    there = np.clip(weights + found.x, 0.0, 1.0)
+    there[found.active_mask < 0], there[found.active_mask > 0] = 0.0, 1.0
+    step = there - weights
+    return step, -float(gradient @ step + step @ bent @ step / 2)
 
 
 class _Objective:
@@ -205,12 +208,14 @@ class _Objective:
             flat = features.reshape(n_columns, -1)
             losses, probabilities = _losses(self.prior[:, None] + (weights @ flat).reshape(n_scores, -1), codes)
             value += float(losses @ row_weight)
-            weighted = probabilities * row_weight
+            weighted, others = probabilities * row_weight, np.flatnonzero(codes > 0)
+            residuals = weighted.copy()
+            residuals[codes[others] - 1, others] -= row_weight[others]
+            gradient += flat @ residuals.ravel()
             means = np.einsum("kjn,jn->kn", features, probabilities)
-            hessian += (flat * weighted.ravel()) @ flat.T - (means * row_weight) @ means.T
-            others = np.flatnonzero(codes > 0)
-            weighted[codes[others] - 1, others] -= row_weight[others]
-            gradient += flat @ weighted.ravel()
+            features -= means[:, None, :]  # a sum of squares has no rounding errors below 0
+            of_first = np.maximum(1.0 - probabilities.sum(axis=0), 0.0) * row_weight
+            hessian += (flat * weighted.ravel()) @ flat.T + (means * of_first) @ means.T
         return value, gradient, hessian
 
 
