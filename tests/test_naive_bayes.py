@@ -85,6 +85,10 @@ def test_no_weights_on_a_grid_cost_less(classes, prior_weight):
     assert naive_objective(columns, model.weights_, y, model.classes_, prior_weight) <= grid[best] + 1e-9
     assert abs(np.array(best) - [model.weights_["a"], model.weights_["b"]]).max() < 0.1
     assert min(best) > 0 or prior_weight == 1.0
+    at_optimum = naive_objective(columns, model.weights_, y, model.classes_, prior_weight)
+    for name, step in product("ab", (-2e-4, 2e-4)):  # so near that a tenth of a nat in the costs would show
+        there = model.weights_ | {name: np.clip(model.weights_[name] + step, 0, 1)}
+        assert naive_objective(columns, there, y, model.classes_, prior_weight) >= at_optimum - 1e-8
 
 
 def test_probabilities_are_those_of_the_definition():
