@@ -18,6 +18,7 @@ _HOMES = {
     "JitterTreeRegressor": "tabsym.jitter",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
+    "SelectiveNaiveBayesClassifier": "tabsym.naive_bayes",
     "TIWSEncoder": "tabsym.encoders",
     "WideBoostClassifier": "tabsym.stacking",
     "WideBoostRegressor": "tabsym.stacking",
@@ -42,6 +43,7 @@ __all__ = [
     "JitterTreeRegressor",
     "MODLEncoder",
     "OneHotEncoder",
+    "SelectiveNaiveBayesClassifier",
     "TIWSEncoder",
     "WideBoostClassifier",
     "WideBoostRegressor",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from tabsym.export import load, save, trusted_types
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym.models import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+    from tabsym.naive_bayes import SelectiveNaiveBayesClassifier
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
 
 

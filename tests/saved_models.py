@@ -62,6 +62,7 @@ def _models():
         JitterTreeClassifier,
         JitterTreeRegressor,
         OneHotEncoder,
+        SelectiveNaiveBayesClassifier,
         TIWSEncoder,
         WideBoostClassifier,
         WideBoostRegressor,
@@ -124,6 +125,7 @@ def _models():
         "jitter-tree": (JitterTreeClassifier(random_state=0), B),
         "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
         "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
+        "naive-bayes": (SelectiveNaiveBayesClassifier(), M),
         "boost-lightgbm": (WideBoostClassifier(mode="margin", early_stopping=False, random_state=0), B),
         "boost-xgboost-b": (
             WideBoostClassifier(booster=XGBClassifier(**trees), mode="margin", early_stopping=False, random_state=0),

@@ -24,6 +24,7 @@ LAYERS = [
     ["optimizers"],
     ["models"],
     ["encoders"],
+    ["naive_bayes"],
     ["integrations"],
     ["stacking"],
     ["jitter"],

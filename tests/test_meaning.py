@@ -14,6 +14,7 @@ from tabsym import (
     JitterTreeClassifier,
     MODLEncoder,
     OneHotEncoder,
+    SelectiveNaiveBayesClassifier,
     TIWSEncoder,
     WideBoostClassifier,
     WideClassifier,
@@ -136,6 +137,7 @@ MODELS = {
     "intervals": WideClassifier(**GLM | {"numeric": "modl"}),
     "stack": WideBoostClassifier(cv=3, early_stopping=False, mode="margin", random_state=0),
     "tree": JitterTreeClassifier(random_state=0),
+    "naive bayes": SelectiveNaiveBayesClassifier(),
     "lightgbm": load_adapter("lightgbm").native("binary", **SMALL).set_params(booster__n_estimators=3),
 }
 

@@ -249,6 +249,18 @@ def tree(rng: Any, classes: bool) -> Case:
                 draw_target(rng, task, signal), task, draw_weight(rng, len(X)), alone=alone, beats=True)  # fmt: skip
 
 
+def naive_bayes(rng: Any) -> Case:
+    task = str(rng.choice(CLASSES))
+    X, signal = draw_table(rng)
+    encoder = _modl(rng, task).set_params(**pick(rng, handle_missing=["return_nan", "error"]))
+    options = pick(rng, encoder=[encoder], prior_weight=[0, 1.0])
+    similar = "encoder" in options and encoder.handle_unknown == "similar"
+    refuses = "encoder" in options and "error" in (encoder.handle_unknown, encoder.handle_missing)
+    return Case(tabsym.SelectiveNaiveBayesClassifier(**options), X, draw_target(rng, task, signal), task,
+                draw_weight(rng, len(X), whole=True), columns=1e-5, rows=1e-5, repeats=True, alone=not similar,
+                beats=True, refuses=refuses)  # fmt: skip
+
+
 KINDS: dict[str, tuple[int, Callable[[Any], Case]]] = {
     "WideClassifier": (3, lambda rng: solved(rng, True)),
     "WideRegressor": (4, lambda rng: solved(rng, False)),
@@ -265,5 +277,6 @@ KINDS: dict[str, tuple[int, Callable[[Any], Case]]] = {
     "JitterPredictor": (1, jitter),
     "JitterTreeClassifier": (1, lambda rng: tree(rng, True)),
     "JitterTreeRegressor": (1, lambda rng: tree(rng, False)),
+    "SelectiveNaiveBayesClassifier": (1, naive_bayes),
 }
 """Name -> its share of the seeds, and what draws a case."""

@@ -17,8 +17,10 @@ import pandas as pd
 from measure import timed
 from tables import is_numeric
 
-# the package runs the command khiops_env, which pip puts beside the interpreter
-os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# the package runs the command khiops_env, which pip puts beside the interpreter; KHIOPS_ENV: of another environment
+_ENV = Path(os.environ.get("KHIOPS_ENV", Path(sys.executable).parent.parent))
+os.environ["PATH"] = f"{_ENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
+sys.path += [str(folder) for folder in _ENV.glob("lib/python*/site-packages") if str(folder) not in sys.path]
 
 
 _OPTIONS: dict[str, Any] = {
@@ -129,6 +131,44 @@ def deploy_seconds(X: pd.DataFrame, y: np.ndarray, rows: pd.DataFrame) -> float:
         domain = core.read_dictionary_file(recoding)
         name = domain.dictionaries[0].name
         return timed(lambda: core.deploy_model(domain, name, new, out, field_separator="\t"))[1]
+
+
+@dataclass
+class Classified:
+    """What a selective naive Bayes of Khiops predicts, its weights by column, and the seconds of its training."""
+
+    probabilities: np.ndarray
+    weights: dict[str, float]
+    wall_s: float
+    cpu_s: float
+
+
+def classify(X: pd.DataFrame, y: np.ndarray, rows: pd.DataFrame, *, max_trees: int = 0) -> Classified:
+    """Train a selective naive Bayes on X, its target coded 0, 1, ..., and apply it to `rows`."""
+    core, n_classes = _core(), int(y.max()) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        table, new, report, out = (
+            str(Path(folder) / name) for name in ("table.txt", "new.txt", "report.khj", "out.txt")
+        )
+        write(X, y, Path(table))
+        write(rows, np.zeros(len(rows), dtype=int), Path(new))
+        options = _OPTIONS | {"max_trees": max_trees}
+        (_, model), wall_s, cpu_s = timed(
+            lambda: core.train_predictor(_domain(X), "table", table, "target", report, **options)
+        )
+        domain = core.read_dictionary_file(model)
+        name = next(one.name for one in domain.dictionaries if one.name.startswith("SNB_"))
+        core.deploy_model(domain, name, new, out, field_separator="\t")
+        found = pd.read_csv(out, sep="\t")
+        trained = json.loads(Path(report).read_text())["modelingReport"]["trainedPredictorsDetails"]
+    selected = next(iter(trained.values()))["selectedVariables"]
+    names = {f"v{place}": name for place, name in enumerate(X.columns)}
+    return Classified(
+        found[[f"Probtargetc{code}" for code in range(n_classes)]].to_numpy(dtype=float),
+        {names.get(one["name"], one["name"]): one["weight"] for one in selected},
+        wall_s,
+        cpu_s,
+    )
 
 
 def write(X: pd.DataFrame, y: np.ndarray, path: Path, *, numeric_target: bool = False) -> None:

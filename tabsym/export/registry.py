@@ -59,6 +59,8 @@ CLASSES: dict[str, str] = {
     "MODLIntervals": "tabsym.modl.columns:Intervals",
     "MODLTarget": "tabsym.modl.columns:Target",
     "MODLPartition": "tabsym.modl.partition:Partition",
+    "NaiveBayes": "tabsym.modl.naive_bayes:NaiveBayes",
+    "SelectiveNaiveBayesClassifier": "tabsym.naive_bayes:SelectiveNaiveBayesClassifier",
     "WideBoostClassifier": "tabsym.stacking.boost:WideBoostClassifier",
     "WideBoostRegressor": "tabsym.stacking.boost:WideBoostRegressor",
     "Layer": "tabsym.stacking.layer:Layer",
@@ -110,9 +112,9 @@ ROOTS = frozenset(
     """
     AugmentedModel CrossFit DateParts FilledEncoder HistClassifier JitterPredictor JitterTreeClassifier
     JitterTreeRegressor Jittered MODLEncoder NativeCatBoostClassifier NativeCatBoostRegressor NativeCategories
-    NativePipeline OneHotEncoder PlainPolynomialWrapper PlainTargetEncoder TIWSEncoder WideBoostClassifier
-    WideBoostRegressor WideClassifier WideEncoder WideRegressor WideSGDClassifier WideSGDRegressor Winner
-    XGBLabelClassifier
+    NativePipeline OneHotEncoder PlainPolynomialWrapper PlainTargetEncoder SelectiveNaiveBayesClassifier TIWSEncoder
+    WideBoostClassifier WideBoostRegressor WideClassifier WideEncoder WideRegressor WideSGDClassifier WideSGDRegressor
+    Winner XGBLabelClassifier
     """.split()
 )
 """Those that are models by themselves; the others are parts of one."""

@@ -1,4 +1,4 @@
-"""The baselines: a constant prediction, and one-hot encoding with a linear model."""
+"""The baselines: a constant prediction, one-hot encoding with a linear model, and Khiops' naive Bayes."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def _linear(task: str, random_state: int, n_jobs: int) -> Any:
     )
 
 
+def _naive_bayes(task: str, random_state: int, n_jobs: int) -> Any:
+    from tabsym.naive_bayes import SelectiveNaiveBayesClassifier
+
+    return SelectiveNaiveBayesClassifier()
+
+
 def _space(task: str) -> dict[str, Any]:
     if task in CLASSES:
         return {"model__C": loguniform(1e-3, 1e2)}
@@ -47,4 +53,13 @@ def _space(task: str) -> dict[str, Any]:
 CONTENDERS = [
     Contender("constant", "Baseline (constant)", _constant, order=0),
     Contender("onehot-linear", "One-hot + linear model", _linear, _space, order=20),
+    Contender(
+        "naive-bayes",
+        "Selective naive Bayes (MODL)",
+        _naive_bayes,
+        lambda task: {"prior_weight": loguniform(1e-3, 10)},
+        order=21,
+        tasks=CLASSES,
+        by_name=True,
+    ),
 ]
