@@ -22,7 +22,7 @@ from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding
 from tabsym.modl import Intervals
 
-_KINDS = {"numbers": "number", "dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
+KINDS = {"numbers": "number", "dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ def _of_intervals(encoder: MODLEncoder, name: str, state: MODLColumn, fitted: In
     parts = np.concatenate([[missing], fitted.parts(np.append(finite, last)), [missing]])
     values = _values_of_parts(encoder, state, parts)
     coding = Coding(bounds=finite, missing=True)
-    return ColumnLookup(name, _KINDS[str(fitted.measure)], encoder._kept_names(state), coding, values, False)
+    return ColumnLookup(name, KINDS[str(fitted.measure)], encoder._kept_names(state), coding, values, False)
 
 
 def _values_of_parts(encoder: MODLEncoder, state: MODLColumn, parts: NDArray[Any]) -> NDArray[Any]:

@@ -132,11 +132,8 @@ class Scorer:
 
     def transform(self, rows: Any) -> dict[str, Any]:
         """The columns (n,) of an encoder by name."""
-        table, out = _Table(self, rows), dict[str, Any]()
-        for one in self.spec["outputs"]:
-            found = table.look_up(one).T if "table" in one else [np.array(table.values(one["columns"][0], raw=True))]
-            out |= dict(zip(one["names"], found, strict=True))
-        return out
+        table, outputs = _Table(self, rows), self.spec["outputs"]
+        return {name: own for one in outputs for name, own in zip(one["names"], table.encoded(one), strict=True)}
 
 
 class _Table:
@@ -191,6 +188,14 @@ class _Table:
         if "ones" in table:  # where the one is in a row of zeros; -2 for a row of NaN
             return np.where(values[row, None] == -2, np.nan, values[row, None] == np.arange(table["width"]))
         return values[row, own]
+
+    def encoded(self, one: Any) -> Any:
+        """The columns (n,) of an output of an encoder."""
+        if "table" in one:
+            return self.look_up(one).T
+        return [
+            self.numbers(one["columns"][0]) if "number" in one else np.array(self.values(one["columns"][0], raw=True))
+        ]
 
     def number(self, written: Any) -> Any:
         if "column" in written:
