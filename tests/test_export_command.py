@@ -151,10 +151,6 @@ def test_winners_as_onnx_take_categories_as_text(task, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (
-            "wide-hist-gradient-boosting",
-            "adds boosters to a wide model, which is no sum of terms; tabsym.export.to_stack writes",
-        ),
         ("hist-gradient-boosting", "is no wide model"),
         ("onehot-linear", "is no wide model"),
     ],

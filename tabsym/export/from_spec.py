@@ -169,11 +169,10 @@ class _Table:
         if (index, name) not in self.made:
             coding, known = self.spec["codings"][index], self.scorer._codes[index]
             if "categories" in coding:
-                made = np.array([known.get(one, -1) for one in self.values(name)], dtype=int)
+                self.made[index, name] = np.array([known.get(one, -1) for one in self.values(name)], dtype=int)
             else:
                 x, first = self.numbers(name), int(coding["missing"])
-                made = np.where(np.isnan(x), first - 1, np.searchsorted(coding["bounds"], x) + first)
-            self.made[index, name] = made
+                self.made[index, name] = np.where(np.isnan(x), first - 1, np.searchsorted(coding["bounds"], x) + first)
         return self.made[index, name]
 
     def look_up(self, lookup: Any) -> Any:
