@@ -210,10 +210,9 @@ class _Table:
         out = np.zeros((self.n, self.spec["n_outputs"]))
         for term in self.spec["terms"]:
             value = np.full((self.n, 1), term["constant"])
-            for number in term["numbers"]:
-                value = value * self.number(number)[:, None]
-            for lookup in term["lookups"]:
-                value = value * self.look_up(lookup)
+            numbers = (self.number(one)[:, None] for one in term["numbers"])
+            for factor in (*numbers, *map(self.look_up, term["lookups"])):
+                value = value * factor
             out += value
         if not np.isfinite(out).all():
             raise ValueError(f"Row {np.argmin(np.isfinite(out).all(axis=1))} has no finite score; fill in its numbers.")
