@@ -86,3 +86,11 @@ def columns_of_dates(
         names = [name, *names_of_parts(name, parts[name], taken)]
         found |= {column: Derived(name, part, style) for column, part in zip(names, ["day", *parts[name]], strict=True)}
     return found
+
+
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def number_of_part(text: str) -> int:
+    """A part of a date as a number; 1 is Monday."""
+    return _WEEKDAYS.index(text) + 1 if text in _WEEKDAYS else int(text)
