@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from tabsym.compare.number_format import is_plain
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.task import CLASSES
@@ -12,6 +14,7 @@ from tabsym.export.stack import Stack, stack_of
 from tabsym.export.terms import columns_of_dates, terms_of
 from tabsym.models.data import OffsetColumn
 from tabsym.models.records import Derived, ModelTerms
+from tabsym.warn import warn_user
 
 
 def terms_of_winner(winner: Any) -> ModelTerms:
@@ -27,7 +30,7 @@ def terms_of_winner(winner: Any) -> ModelTerms:
     terms = terms_of(winner.estimator)
     if winner.features is not None:
         terms = _before_features(terms, winner.features)
-    _refuse_reading(winner.retyping, {terms.source(name) for name in terms.columns})
+    _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})
     if winner.task in CLASSES:
         terms = replace(terms, classes=winner.classes_[winner.seen])
     return replace(terms, offset=_offset(winner, terms))
@@ -54,7 +57,7 @@ def stack_of_winner(winner: Any) -> Stack:
     derived, features = dict(stack.derived), stack.features
     if winner.features is not None:
         derived, features = derived | _made_columns(winner.features), tuple(winner.features.kinds)
-    _refuse_reading(winner.retyping, set(features))
+    _check_reading(winner.retyping, set(features))
     classes = winner.classes_[winner.seen] if winner.task in CLASSES else None
     return replace(stack, derived=derived, features=features, classes=classes)
 
@@ -76,12 +79,13 @@ def _made_columns(features: Any) -> dict[str, Derived]:
     return texts | columns_of_dates(dates, features.parts, features.kinds)
 
 
-def _refuse_reading(retyping: Retyping, used: set[str]) -> None:
+def _check_reading(retyping: Retyping, used: set[str]) -> None:
     for name, one in retyping.formats.items():
         if name in used and not is_plain(one.example):
-            raise ValueError(
-                f"Column {name!r} was read from text such as {one.example!r}, which an export does not hold; make it "
-                "a number in the table, and compare again."
+            value = float(one.parse(pd.Series([one.example]))[0][0])
+            warn_user(
+                f"Column {name!r} was read from text such as {one.example!r}, and the export takes numbers; make that "
+                f"{value!r} where its rows come from."
             )
     for name, words in retyping.na_values.items():
         if words and (not name or name in used):
