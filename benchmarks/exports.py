@@ -93,14 +93,14 @@ def of_options(rng: np.random.Generator, seed: int) -> tuple[Any, pd.DataFrame]:
     options: dict[str, Any] = {
         "numeric": pick("linear", "quantile") if online else pick("linear", "quantile", "smooth", "modl"),
         "interactions": pick(None, None, "pairwise", "auto"),
-        "categorical_features": [one for one in kept if one in CATEGORIES and rng.random() < 0.6],
+        "categorical_features": [one for one in kept if one == "text" or (one in CATEGORIES and rng.random() < 0.6)],
         "handle_unknown": pick(*["neutral"] * 8, "error", "similar"),
     }
     options |= {"random_state": 0, "max_iter": 3} if online else {"count_effect": pick(True, False)}
     if is_class:
         options |= {"loss": pick("log_loss", "hinge")} if online else {}
         kind: Any = WideSGDClassifier if online else WideClassifier
-        labels: Any = np.digitize(y, pick([1], [1, 3]))
+        labels: Any = np.digitize(y, [1] if options.get("loss") == "hinge" else pick([1], [1, 3]))
         y = pick(labels, labels > 0, np.array(["a", "b'", "c"])[labels])
         options |= {beside: "exposure"} if beside == "offset_column" and len(set(y)) == 2 else {}
     else:

@@ -99,6 +99,7 @@ def answers(model, X):
     return said.hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* whole numbers of the target")
 def test_another_process_answers_bit_for_bit(tmp_path):
     own = {}
