@@ -81,8 +81,9 @@ def to_stack(model: Any, folder: str | os.PathLike[str]) -> Path:
     >>> from tabsym.export import to_stack
     >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "weight": range(200)})
     >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
+    >>> model = WideBoostRegressor(mode="margin", early_stopping=False).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sorted(path.name for path in to_stack(WideBoostRegressor().fit(X, y), folder).iterdir())
+    ...     sorted(path.name for path in to_stack(model, folder).iterdir())
     ['margin.txt', 'stack.json']
     """
     stack = stack_of(model)
