@@ -85,6 +85,8 @@ def _export(args: dict[str, Any]) -> bool:
 
     model, path, to = export.load(args["model"]), Path(args["model"]), args["to"]
     out = path.with_suffix(f".{to}") if args["out"] is None else Path(args["out"])
+    if args["base"] is not None and to not in ("xlsx", "csv"):
+        raise ValueError("--base is for --to xlsx and --to csv; leave it out.")
     for option in ("table", "dialect"):
         if args[option] is not None and to != "sql":
             raise ValueError(f"--{option} is for --to sql; leave it out.")
@@ -94,10 +96,10 @@ def _export(args: dict[str, Any]) -> bool:
     elif to == "json":
         out.write_text(json.dumps(export.to_spec(model), allow_nan=False), encoding="utf-8")
     elif to == "xlsx":
-        export.to_excel(model, out)
+        export.to_excel(model, out, base=args["base"])
     elif to == "csv":
         out = path.with_name(f"{path.stem}-rates") if args["out"] is None else out
-        export.to_csv(model, out)
+        export.to_csv(model, out, base=args["base"])
     elif to == "stack":
         out = path.with_name(f"{path.stem}-stack") if args["out"] is None else out
         export.to_stack(model, out)
@@ -254,6 +256,9 @@ def _add_export(commands: Any) -> None:
     e.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
     e.add_argument(
         "--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark"
+    )
+    e.add_argument(
+        "--base", choices=["largest"], help="of Excel and CSV: relativities to the category of each term with most rows"
     )
     p = commands.add_parser(
         "predict",

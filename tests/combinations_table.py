@@ -53,6 +53,9 @@ TAIL = """\
 - **`early_stopping`** restores the best epoch with its optimizer state; the initial model counts as an epoch. Automatic
   learning rates are chosen by the held-out rows, and do not decay at the end.
 - **`average=True`** keeps an automatic learning rate constant to the end.
+- **`gradient="gse"`** changes the way to the optimum, not the optimum: a category's mean gradient is zero where the sum
+  is. The paper says that with several columns GSE minimizes a loss in which every category weighs the same; trained by
+  all rows at once it ends at the ordinary optimum (`tests/test_formula_models.py`).
 - **`gradient="mean"`** with Adam or RMSprop in small batches loses the gradients of an infrequent category between two
   of its rows (they remember 1,000 and 100 updates); such fits end with a `ConvergenceWarning`.
 - **`alpha` and `l1_ratio`** penalize coefficients of categories, not slopes and intercepts, on the scaled columns.

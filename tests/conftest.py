@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # several tests at a time: boosters' threads would spin for cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # likewise: a thread per core and test fights the next test's
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["SCIPY_ARRAY_API"] = "1"  # before scipy is imported: scikit-learn skips checks without it
 
 from pathlib import Path

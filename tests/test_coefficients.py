@@ -519,7 +519,7 @@ def dummies(column, keys):
 def test_deviations_beside_one_large_column_are_exact(alpha):
     """More coefficients than one matrix is made of: the large column is eliminated."""
     rng = np.random.default_rng(0)
-    n, q = 8000, 900
+    n, q = 8000, 1300
     big = np.r_[np.arange(q), rng.integers(0, q, n - q)]
     X = pd.DataFrame({"big": [f"{one:04}" for one in big], "c": rng.choice(list("pqr"), n), "x": rng.normal(3, 1, n)})
     y = rng.normal(size=q)[big] + (X["c"] == "p") + 0.5 * X["x"] + rng.normal(size=n)
@@ -552,7 +552,7 @@ def test_deviations_beside_one_large_column_are_exact(alpha):
 def test_deviations_of_two_large_columns_are_given_the_other(monkeypatch):
     """Each about its mean, jointly with the intercept and the small column."""
     rng = np.random.default_rng(1)
-    n, q = 6000, 500
+    n, q = 6000, 700
     X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
     X["c"] = rng.choice(list("pqr"), n)
     X["a"] = X["a"].to_numpy()[rng.permutation(n)]
@@ -782,3 +782,15 @@ def test_nested_fits_are_tested_as_statsmodels_does(loss):
         estimator(loss, **ADDITIVE).fit(X, y).likelihood_ratio_test(smaller)
     with pytest.raises(ValueError, match="are to 1,200 and 1,199 rows; fit both to the same rows"):
         larger.likelihood_ratio_test(estimator(loss, **GLM).fit(X[1:], y[1:]))
+
+
+def test_the_share_of_unknown_categories_is_read_off_the_coefficients():
+    """As docs/unknown_categories.md has it: also of columns that are dropped, of missing values and of categories."""
+    X = pd.DataFrame({"a": list("pqrs") * 50, "b": ["u", None] * 100, "c": pd.Categorical(list("mmnn") * 50)})
+    X["x"] = np.random.default_rng(0).normal(size=200)
+    model = WideRegressor(loss="squared_error").fit(X, np.arange(200) % 4)
+    new = X.head(10).assign(a=["new", None, *"pqrspqrs"], c=pd.Categorical(["m"] * 9 + ["o"]))
+    known = {name: frame.index for name, frame in model.coefs_.items() if name in new and "low" not in frame}
+    unknown = pd.DataFrame({name: ~new[name].isin(index) for name, index in known.items()})
+    assert unknown.mean().to_dict() == {"a": 0.2, "b": 0.0, "c": 0.1}
+    assert unknown.any(axis=1).tolist() == [True, True, *[False] * 7, True]

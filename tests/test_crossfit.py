@@ -1,5 +1,6 @@
 """CrossFit: it does not leak, whatever the encoder, the frame and the folds."""
 
+import copy
 import pickle
 import warnings
 
@@ -9,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from category_encoders.utils import SupervisedTransformerMixin
+from category_encoders.wrapper import PolynomialWrapper
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -25,8 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabsym import CrossFit, TIWSEncoder, WideEncoder
+from tabsym import CrossFit, TIWSEncoder, WideEncoder, load, save
 from tabsym import OneHotEncoder as TabsymOneHotEncoder
+from tabsym.encoders.foreign import StoredEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")  # category_encoders'
 
@@ -98,6 +101,41 @@ def test_every_supervised_encoder_of_category_encoders(encoder, options):
         pd.testing.assert_frame_equal(out, expected)
         assert list(out.columns) == list(ours.get_feature_names_out())
     assert len(SUPERVISED) >= 9
+
+
+WRITTEN = [(encoder(), Y) for encoder in SUPERVISED]
+WRITTEN += [(CE.TargetEncoder(hierarchy={"a": {"early": ("u", "v"), "late": tuple("wxyz")}}, cols=["a"]), Y)]
+
+
+@pytest.mark.parametrize(("encoder", "y"), WRITTEN, ids=lambda value: type(value).__name__)
+def test_encoders_of_category_encoders_are_saved(encoder, y, tmp_path):
+    rows = X.assign(a=X["a"].where(X["n"] < 1.5), c=pd.Series(X["a"].map(ord), dtype=object))
+    crossed = CrossFit(encoder, cv=3)
+    crossed.fit_transform(rows, y)
+    path = save(crossed, tmp_path / "encoder.skops")
+    new = rows.assign(a=["never", None, *rows["a"].iloc[2:]])
+    for again in (load(path), copy.deepcopy(crossed)):
+        pd.testing.assert_frame_equal(again.transform(new), crossed.transform(new), check_exact=True)
+        assert type(again.encoder_) is type(again.encoder) is type(encoder)
+        assert clone(again).get_params()["encoder"].get_params().keys() == encoder.get_params().keys()
+    assert save(load(path), tmp_path / "again.skops").read_bytes() == path.read_bytes()
+
+
+def test_encoders_that_cannot_be_saved_are_named(tmp_path):
+    crossed = CrossFit(make_pipeline(CE.TargetEncoder())).fit(X, Y)
+    with pytest.raises(ValueError, match=r"CrossFit cannot .* category_encoders' TargetEncoder by itself.*CrossFit\("):
+        save(crossed, tmp_path / "encoder.skops")
+    with pytest.raises(TypeError, match=r"fit of PolynomialWrapper returns nothing .* use sklearn"):
+        CrossFit(PolynomialWrapper(CE.TargetEncoder())).fit(X, Y)
+
+
+def test_files_hold_listed_encoders_only():
+    crossed = CrossFit(CE.TargetEncoder()).fit(X, Y)
+    state = crossed.__getstate__()
+    assert isinstance(state["encoder_"], StoredEncoder)
+    for wrong in (StoredEncoder("HashingEncoder", {}), StoredEncoder("TargetEncoder", {"__class__": ["value", 1]})):
+        with pytest.raises(ValueError, match=r"no encoder that files may hold|names of attributes"):
+            crossed.__setstate__({**state, "encoder_": wrong})
 
 
 def test_groups_are_honoured():

@@ -32,7 +32,7 @@ def test_readme_python_runs():
     assert "model" in namespace
 
 
-@pytest.mark.parametrize("name", ["onnx", "rates", "serving", "sql"])
+@pytest.mark.parametrize("name", ["onnx", "rates", "serving", "sql", "larger_than_memory"])
 def test_guides_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{name}.md").read_text()
@@ -41,7 +41,7 @@ def test_guides_run(name, tmp_path, monkeypatch):
     namespace: dict = {}
     for block in blocks:
         exec(compile(block, f"docs/{name}.md", "exec"), namespace)
-    assert "model" in namespace
+    assert {"model", "encoder"} & set(namespace)
 
 
 @pytest.mark.slow

@@ -63,6 +63,12 @@ def test_export_writes_each_kind(saved, tmp_path, capsys):
     book.type_in({"store": 3, "colour": "red", "price": 10.0})
     row = pd.DataFrame({"store": [3], "colour": ["red"], "price": [10.0]})
     assert book.result("linear predictor") == pytest.approx(model.decision_function(row)[0])
+    assert main(["export", str(path), "--to", "json", "--base", "largest"]) == 2
+    assert "--base is for --to xlsx and --to csv" in capsys.readouterr().err
+    assert main(["export", str(path), "--to", "csv", "--base", "largest", "--out", str(tmp_path / "to base")]) == 0
+    based = pd.read_csv(tmp_path / "to base" / "1 store.csv")
+    assert based["coefficient"][based["rows"].idxmax()] == 0.0 and (based["coefficient"] != 0.0).sum() > 1
+    assert capsys.readouterr().out == f"{tmp_path / 'to base'}\n"
     assert main(["export", str(path), "--to", "csv"]) == 0
     folder = tmp_path / "best-rates"
     assert capsys.readouterr().out == f"{folder}\n" and (folder / "1 store.csv").exists()

@@ -147,6 +147,88 @@ def test_files_have_what_the_sheets_have(name, tmp_path, monkeypatch):
                     assert text == ("" if value is None else str(value))
 
 
+def of_bases(model, folder, base):
+    """The CSV files by term, and the same lines of `coef_table`."""
+    files = {file.stem.split(" ", 1)[1]: pd.read_csv(file) for file in to_csv(model, folder, base=base)}
+    tables = dict(iter(model.coef_table(base=base).groupby("term", sort=False)))
+    return files, tables
+
+
+@pytest.fixture(scope="module")
+def rates():
+    rng = np.random.default_rng(0)
+    make, use = rng.choice(4, 400, p=[0.4, 0.3, 0.2, 0.1]), rng.choice(2, 400)
+    X = pd.DataFrame({"make": np.array(list("uvwx"))[make], "use": np.array(["p", "q"])[use]})
+    X["age"] = rng.uniform(18, 70, 400).round(1)
+    mean = np.exp(np.array([0.0, 0.4, -0.4, 0.8])[make] + use + X["age"] / 70)
+    model = WideRegressor(loss="poisson", interactions=[("make", "use")], count_effect=False)
+    return X, model.fit(X, rng.poisson(mean))
+
+
+@pytest.mark.parametrize("base", [{"make": "x", "age": 30.0, "make:use": ("u", "q")}, "largest"], ids=str)
+def test_bases_are_those_of_the_table_of_coefficients(rates, base, tmp_path):
+    X, model = rates
+    files, tables = of_bases(model, tmp_path, base)
+    for name, lines in tables.items():
+        if name not in files:  # dropped
+            assert (lines["value"] == 0.0).all()
+            continue
+        heads = ["coefficient", "relativity", "coefficient lower", "coefficient upper"]
+        heads += ["rows"] if lines["rows"].notna().all() else []  # not of the intercept
+        found = files[name][heads].to_numpy(dtype=float)
+        wanted = lines.rename(columns={"value": heads[0], "lower": heads[2], "upper": heads[3]})[heads]
+        np.testing.assert_allclose(found, wanted.to_numpy(dtype=float), rtol=1e-9, atol=1e-12)
+    make = files["make"].set_index("make")
+    key = "x" if base != "largest" else X["make"].mode()[0]
+    assert make.loc[key, "relativity"] == 1.0
+    assert make.loc[key, "coefficient lower"] == make.loc[key, "coefficient upper"] == 0.0
+
+
+def test_products_of_relativities_are_ratios_of_predictions(rates, tmp_path):
+    X, model = rates
+    files, _ = of_bases(model, tmp_path, "largest")
+    made = model.predict(X)
+    factor = np.full(len(X), float(files.pop("(intercept)")["relativity"].iloc[0]))
+    for name, frame in files.items():
+        if "bin 1 above" in frame:
+            bins = np.searchsorted(frame["bin 1 up to"].iloc[:-1].to_numpy(), X[name].to_numpy())
+            factor *= frame["relativity"].to_numpy()[bins]
+        else:
+            keys = list(frame.columns[: len(name.split(":"))])
+            own = dict(zip(frame[keys].itertuples(index=False, name=None), frame["relativity"], strict=True))
+            factor *= np.array([own[row] for row in X[keys].itertuples(index=False, name=None)])
+    np.testing.assert_allclose(factor, made, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["slopes", "three classes"])
+def test_scores_stay_the_same_with_bases(name, tmp_path):
+    new = new_rows()
+    new = new[(new["text"] != "") & new["text"].notna()].reset_index(drop=True)
+    model = fitted(name)
+    book, expected = Book(to_excel(model, tmp_path / "rates.xlsx", base="largest")), scores(model, new)
+    for row in (0, 8, 26):
+        book.type_in(cells(new.iloc[row]))
+        own = np.atleast_1d(expected[row])
+        found = [book.result("linear predictor", 2 + output) for output in range(len(own))]
+        np.testing.assert_allclose(found, own, rtol=0, atol=1e-9 * (np.std(expected) + 1.0))
+
+
+def test_bases_that_cannot_be_are_refused(rates, tmp_path):
+    X, model = rates
+    for base, message in (
+        ({"make": "never"}, "has no category 'never'"),
+        ({"colour": "red"}, "colour"),
+        ("smallest", "base='smallest' is not possible; use {term: category}, 'largest' or None"),
+    ):
+        with pytest.raises((ValueError, KeyError), match=message):
+            to_csv(model, tmp_path, base=base)
+    product = WideRegressor("f[make] * g[use] * s + b[1]", loss="squared_error").fit(X.assign(s=1.0), X["age"])
+    with pytest.raises(
+        ValueError, match=r"base names 'f', whose coefficients are factors of a product .* leave it out"
+    ):
+        to_excel(product, tmp_path / "rates.xlsx", base={"f": "u"})
+
+
 def test_edits_change_the_score(tmp_path):
     X = pd.DataFrame({"c": ["a", "b"] * 20})
     path = to_excel(WideRegressor(loss="squared_error").fit(X, [1.0, 3.0] * 20), tmp_path / "rates.xlsx")

@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 
+import category_encoders
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +39,7 @@ OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
     CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyz") * 9),
     CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyy") * 9),
+    CrossFit(category_encoders.TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), [0, 1, 1] * 9),
     WideSGDRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),
     *(
         make_pipeline(OneHotEncoder(), HistGradientBoostingRegressor(max_iter=2, **options)).fit(

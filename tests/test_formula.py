@@ -84,6 +84,8 @@ def test_target_and_columns():
         ("w[a] + w[1]", "read with 1 column(s) before", 7),
         ("dot(w[a], v[b], rank=2) + w[a]", "of rank 2 and of rank 1", 26),
         ("w[a] ? 3", "'?' is not understood", 5),
+        ("y ~ x + (1 | g)", "lme4's (1 | g) is w[g] here", 11),
+        ("y ~ a:b", "R's a:b is w[a, b] here", 5),
         ("w[2]", "A scalar is written name[1]", 2),
         ("`abc * w[a]", "close the backquote", 0),
         ("y ~ w[a] ~ b", "one '~'", 9),

@@ -526,3 +526,20 @@ def test_a_column_is_a_number_and_categories_in_one_formula(formula, kind):
     assert model.score(X, y) > 0.99
     with pytest.raises(ValueError, match=r"Column 'x' is categorical; write w\[x\]"):
         kind(formula, **options).fit(X.astype(str), y)
+
+
+def test_gse_ends_at_the_ordinary_optimum_also_with_several_columns():
+    """Not where every category weighs the same, as the paper on GSE has it: an estimate is 0 where the gradient is."""
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame({"a": draw.choice(list("uvw"), 300, p=[0.9, 0.05, 0.05]), "b": draw.choice(list("pq"), 300)})
+    X.loc[X["a"] == "u", "b"] = draw.choice(list("pq"), (X["a"] == "u").sum(), p=[0.8, 0.2])
+    y = ((X["a"] == "v") * 2.0 + (X["b"] == "p") * (1.0 + (X["a"] == "w"))).to_numpy() + draw.normal(size=300)
+    design = pd.get_dummies(X, dtype=float).to_numpy()
+    own = sum(1.0 / X[name].map(X[name].value_counts()).to_numpy() for name in "ab")  # a row's, by its categories
+    ordinary, alike = (
+        design @ np.linalg.lstsq(np.sqrt(w)[:, None] * design, np.sqrt(w) * y)[0] for w in (np.ones(300), own)
+    )
+    options = {"optimizer": "sgd", "learning_rate": 0.3, "batch_size": "full", "max_iter": 3000, "tol": None}
+    found = WideSGDRegressor("w[a] + v[b]", gradient="gse", standardize=False, **options).fit(X, y).predict(X)
+    np.testing.assert_allclose(found, ordinary, atol=1e-6)
+    assert np.abs(found - alike).max() > 0.05

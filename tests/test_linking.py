@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -89,6 +90,37 @@ def test_with_zeros_tweedie_is_tried_however_variances_go():
     y[::500] = 0.0
     found = WideRegressor(**OPTIONS).fit(table, y).losses_
     assert set(found["loss"]) == {"squared_error", "poisson", "tweedie"}
+
+
+def test_counts_get_poisson_unless_tweedie_is_certainly_better(monkeypatch):
+    table, y = products(800, lambda rng, mean: rng.poisson(mean / 10.0).astype(float))
+    options = OPTIONS | {"exposure_column": "time"}
+    table["time"] = 1.0
+    model = WideRegressor(**options).fit(table, y)
+    assert (model.loss_, model.losses_["loss"].iloc[0]) == ("poisson", "tweedie")
+    monkeypatch.setattr(linking, "ERRORS", -np.inf)
+    assert WideRegressor(**options).fit(table, y).loss_ == "tweedie"
+    monkeypatch.setattr(linking, "ERRORS", np.inf)
+    rates = WideRegressor(**options).fit(table, y / 2.0)  # no whole numbers
+    assert rates.loss_ == rates.losses_["loss"].iloc[0] == "tweedie"
+
+
+@pytest.mark.parametrize("scoring", ["neg_root_mean_squared_error", "neg_mean_poisson_deviance"])
+def test_the_error_of_a_gain_is_that_of_the_jackknife(scoring):
+    rng = np.random.default_rng(0)
+    y, weight = rng.poisson(2.0, 210).astype(float), rng.uniform(1.0, 2.0, 210)
+    said = {"poisson": rng.uniform(1.0, 3.0, 210), "tweedie": rng.uniform(1.0, 3.0, 210)}
+    trial = SimpleNamespace(held_out=SimpleNamespace(y=y, weight=weight), predicted=said, scoring=Scoring(scoring))
+    gain, error = linking._Trial.gain(trial, "tweedie", "poisson")
+
+    def difference(rows):
+        lost = root_mean_squared_error if "root" in scoring else mean_poisson_deviance
+        of = {name: lost(y[rows], own[rows], sample_weight=weight[rows]) for name, own in said.items()}
+        return of["poisson"] - of["tweedie"]
+
+    left_out = [difference(np.arange(210) % 20 != block) for block in range(20)]
+    assert gain == pytest.approx(difference(np.full(210, True)))
+    assert error == pytest.approx(np.sqrt(19 / 20 * np.sum((left_out - np.mean(left_out)) ** 2)))
 
 
 def test_tweedies_own_power_decides_which_is_nearest(monkeypatch):

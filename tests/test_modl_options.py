@@ -12,6 +12,16 @@ from tabsym.datasets import make_retail
 from tests.modl_data import AMOUNT, NUMBER, TARGETS, THREE, N, X, Y, same_parts
 
 
+def test_amounts_that_are_mostly_zero_are_cut_without_a_proof_as_with_one():
+    """Coarse quantiles have no place for cuts among the few others: the search ended before it came to them."""
+    draw = np.random.default_rng(0)
+    x = np.where(draw.random(20_000) < 0.95, 0.0, draw.gamma(20.0, 100.0, 20_000).round())
+    y = draw.random(20_000) < np.where((x > 1_500) & (x < 1_700) | (x > 2_300), 0.9, 0.2)
+    quick, proved = (MODLEncoder(prove=prove).fit(pd.DataFrame({"x": x}), y) for prove in (False, True))
+    assert len(proved.partitions_["x"].labels) > 3
+    assert quick.costs_["x"] == pytest.approx(proved.costs_["x"], rel=1e-9)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.slow
 def test_limits_on_parts_hold(target):

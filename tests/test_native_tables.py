@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from tests.native_tables import QUERIES, TARGETS, TRAIN, N, carriers_of, native, plain
 
 LIBRARIES = ["lightgbm", "xgboost", "catboost", "hist"]
-pytestmark = pytest.mark.xdist_group("native tables")  # one process, which finds out once for each library
 CASES = [f"{task}: {carrier}" for task in TARGETS for carrier in carriers_of(task)]
 
 

@@ -89,6 +89,22 @@ def test_silence_means_near_an_optimum(table, formula):
     assert all(told or loss < least + 0.05 * (np.var(y) - least) for loss, told, *_ in fits), fits
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("kind", [WideSGDRegressor, WideSGDClassifier])
+def test_numbers_that_are_not_standardized_are_fitted_or_told_of(kind, scale):
+    """The default optimizer ended at half of R² without a word: its loss did not fall any more."""
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame({"g": draw.choice(list("abcd"), 1000), "x": scale * draw.normal(size=1000)})
+    y = X["x"] / scale + X["g"].map(dict(zip("abcd", range(4), strict=True))) + 0.1 * draw.normal(size=1000)
+    y = y if kind is WideSGDRegressor else y + draw.logistic(size=1000) > 1.5
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        score = kind(standardize=False, random_state=0).fit(X, y).score(X, y)
+    best = kind(random_state=0).fit(X, y).score(X, y)
+    assert score > best - 0.03 or any("or standardize=True" in str(one.message) for one in caught)
+    assert scale != 1.0 or not caught
+
+
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic", "multinomial"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
 @pytest.mark.parametrize(("gradient", "batch_size"), [("gse", "full"), ("gse", 32), ("mean", "full")])

@@ -385,6 +385,18 @@ def test_weights_are_repeated_rows(kind):
     np.testing.assert_allclose(_numbers(weighted.transform(new)), _numbers(repeated.transform(new)), atol=1e-8)
 
 
+@pytest.mark.parametrize("numeric", ["modl", "quantile"])
+def test_weights_are_repeated_rows_where_numbers_are_cut(numeric):
+    """The deciles of numbers, and of the target by which MODL cuts them, are of weighted rows."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": [f"a{i}" for i in range(60)], "x": rng.normal(size=60), "z": rng.gamma(2.0, size=60)})
+    y, weight = 10.0 * X["x"].to_numpy() + rng.normal(size=60), rng.choice([0, 1, 2, 5], 60)
+    times = np.repeat(np.arange(60), weight)
+    options = {"cols": ["a"], "numeric": numeric}
+    weighted = TIWSEncoder(**options).fit(X, y, sample_weight=weight).transform(X)
+    np.testing.assert_allclose(weighted, TIWSEncoder(**options).fit(X.iloc[times], y[times]).transform(X), atol=1e-9)
+
+
 def test_classes_are_on_the_simplex():
     X, y, _, new = make(12, "multiclass")
     for method in ("documents", "poster"):

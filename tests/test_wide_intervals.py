@@ -52,6 +52,14 @@ def test_coarse_and_fine_intervals_of_one_look_are_those_of_two(kind, weighted):
     assert set(coarse.bounds) <= set(fine.bounds)
 
 
+@pytest.mark.parametrize(("n", "bins"), [(300, 64), (1_800, 64), (10_000, 128), (40_000, 288), (1_000_000, 1_024)])
+def test_numbers_have_more_fine_bins_where_there_are_more_rows(n, bins):
+    x = np.random.RandomState(0).rand(n + n // 3)
+    x[::4][: n // 3] = np.nan  # missing values do not count
+    fine = cut_twice(read_table(pd.DataFrame({"x": x}))["x"], None)[1]
+    assert len(fine.bounds) + 1 == bins
+
+
 def test_a_column_that_says_nothing_keeps_its_slope():
     X, y, _ = wave()
     params = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y).coefs_

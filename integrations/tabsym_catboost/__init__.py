@@ -183,6 +183,10 @@ class CatBoostAdapter(MarginAdapter):
         # boosting from a baseline has no constant of its own
         return booster.predict(frame, prediction_type="RawFormulaVal")
 
+    def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        pool = Pool(frame, cat_features=categorical_names(frame) or None)
+        return booster.get_feature_importance(pool, type="ShapValues")
+
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         return booster.staged_predict(frame, prediction_type="RawFormulaVal", eval_period=every)
 

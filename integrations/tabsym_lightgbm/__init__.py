@@ -118,6 +118,11 @@ class LightGBMAdapter(MarginAdapter):
         # boosting from init_score has no constant of its own, and predict knows nothing of init_score
         return booster.predict(frame, raw_score=True)
 
+    def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        found = np.asarray(booster.predict(frame, pred_contrib=True))
+        n_columns = booster.booster_.num_feature() + 1
+        return found if found.shape[1] == n_columns else found.reshape(len(found), -1, n_columns)
+
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         total: Any = 0.0
         core, rows = booster.booster_, _as_array(booster, frame)

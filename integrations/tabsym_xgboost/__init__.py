@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xgboost import XGBClassifier, XGBRegressor
+from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task, codes_of
@@ -156,6 +156,13 @@ class XGBoostAdapter(MarginAdapter):
         # the margin itself is added in float64 outside: XGBoost would round the sum to float32
         zero = _zero_margin(booster, len(frame)) if on_margin else None
         return booster.predict(frame, output_margin=True, base_margin=zero)
+
+    def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        zero = _zero_margin(booster, len(frame)) if on_margin else None
+        data = DMatrix(
+            frame, base_margin=zero, missing=booster.missing, nthread=booster.n_jobs, enable_categorical=True
+        )
+        return booster.get_booster().predict(data, pred_contribs=True)
 
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         total: Any = 0.0

@@ -49,6 +49,16 @@ class Contingency:
     error: float = 0.0
     measure: Measure = NUMBERS
 
+    @classmethod
+    def of_cells(
+        cls, highs: Floats, lows: Floats, cells: tuple[NDArray[Any], NDArray[Any], Floats], targets: NDArray[Any],
+        measure: Measure,
+    ) -> Contingency:  # fmt: skip
+        """Numbers in cells from `lows` to `highs` (B,); `cells`: of each count the cell, the target and the rows."""
+        counts = _cells(*cells, len(highs), len(targets))
+        several = np.bincount(cells[0], cells[2], minlength=len(highs))[lows != highs]
+        return cls(highs, lows, targets, counts, float(several.max(initial=0.0)), measure)
+
     @property
     def is_numeric(self) -> bool:
         return self.lows is not None

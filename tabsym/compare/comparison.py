@@ -92,15 +92,15 @@ class Winner:
         """
         return save(self, path)
 
-    def export_terms(self) -> ModelTerms:
-        """The terms for `tabsym.export`, in columns of the table as the comparison took it.
+    def export_terms(self, base: Any = None) -> ModelTerms:
+        """The terms for `tabsym.export`, in columns of the table as the comparison took it; `base` as in `coef_table`.
 
         Raises
         ------
         ValueError, TypeError
             The winner is no wide model, or reads its columns in a way that exports do not hold.
         """
-        return terms_of_winner(self)
+        return terms_of_winner(self, base)
 
     def export_stack(self) -> Stack:
         """The stack for `tabsym.export.to_stack`, in columns of the table as the comparison took it.

@@ -17,7 +17,7 @@ from tabsym.models.records import Derived, ModelTerms
 from tabsym.warn import warn_user
 
 
-def terms_of_winner(winner: Any) -> ModelTerms:
+def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
     """The terms of a winner's model, in columns of the table as the comparison took it.
 
     Raises
@@ -27,7 +27,7 @@ def terms_of_winner(winner: Any) -> ModelTerms:
     ValueError
         Columns were read from text in a way that exports do not hold, in a sentence that names one.
     """
-    terms = terms_of(winner.estimator)
+    terms = terms_of(winner.estimator, base)
     if winner.features is not None:
         terms = _before_features(terms, winner.features)
     _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})

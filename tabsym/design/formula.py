@@ -147,13 +147,20 @@ def parse(text: str) -> Formula:
         raise FormulaError("Parentheses are nested too deeply; simplify the formula.", text, 0) from None
 
 
+_HINTS = {
+    "`": "; close the backquote",
+    "|": "; lme4's (1 | g) is w[g] here, (x || g) is w[g] + v[g] * x, and names with such signs go in backquotes",
+    ":": "; R's a:b is w[a, b] here, x:a is v[a] * x, and names with such signs go in backquotes",
+}
+
+
 def _tokens(text: str) -> list[Token]:
     found, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            hint = "; close the backquote" if text[at] == "`" else "; put names with such signs in backquotes"
+            hint = _HINTS.get(text[at], "; put names with such signs in backquotes")
             raise FormulaError(f"{text[at]!r} is not understood{hint}.", text, at)
         kind = str(match.lastgroup)
         start = match.start(kind) - (1 if kind == "quoted" else 0)

@@ -7,7 +7,8 @@ columns, and everything a user can get wrong, is here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,10 +21,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.categories.expressions import is_missing
+from tabsym.categories.lazy import lazy_rows
+from tabsym.encoders.lazy import encode_lazily, unknown_in
+from tabsym.encoders.lookups import MISSING, ColumnLookup, stacked, with_missing
 from tabsym.frame import (
     Kind,
     Table,
     as_array,
+    as_lazy,
     assemble_frame,
     check_length,
     check_same_rows,
@@ -31,7 +37,7 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     symbolic_columns,
 )
 from tabsym.validation import check_declared_options
@@ -71,6 +77,10 @@ class ColumnEncoder(TableTransformer):
         "handle_unknown": ("value", "return_nan", "error"),
     }
 
+    _named_in: Sequence[str] = ()  # columns of fit's table that were target and weights
+    _counts_only = False
+    """Whether fit needs nothing but how often each category occurs, so that an engine can count."""
+
     # -- for the encoders to fill in -------------------------------------------
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
@@ -96,9 +106,10 @@ class ColumnEncoder(TableTransformer):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-            Only for encoders that use the target; others ignore it.
-        sample_weight : array-like of shape (n_rows,), optional
+            Lazy frames (DuckDB, polars, ...) are counted by their engine, if the encoder needs counts only.
+        y : array-like of shape (n_rows,), or the name of a column of X
+            Only for encoders that use the target; others ignore it, and a column that is named is no feature.
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             Rows of weight 0 count as absent.
 
         Returns
@@ -111,25 +122,35 @@ class ColumnEncoder(TableTransformer):
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         check_declared_options(self)
-        X, y = split_target(X, y, type(self).__name__)
-        check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, caller=type(self).__name__)
-        weight = check_weights(sample_weight, len(table))
-        columns = symbolic_columns(table, self.cols, booleans=False)
-        self._prepare(table, [column.name for column in columns], y, weight)
-        column_codes = encode_columns(columns)
+        caller, named = type(self).__name__, named_columns(y, sample_weight)
+        rows = lazy_rows(X, y, sample_weight, caller, supervised=False) if self._counts_only else None
+        if rows is not None:
+            table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
+            self._prepare(table, [column.name for column in columns], None, None)
+            counted: list[tuple[RawCodes, NDArray[np.float64] | None]] = [rows.counted(one.name) for one in columns]
+        else:
+            X, y, sample_weight = split_columns(X, y, sample_weight, caller)
+            check_same_rows(X, y=y, sample_weight=sample_weight)
+            table = read_table(X, caller=caller)
+            weight = check_weights(sample_weight, len(table))
+            columns = symbolic_columns(table, self.cols, booleans=False)
+            self._prepare(table, [column.name for column in columns], y, weight)
+            counted = [(raw, weight) for raw in encode_columns(columns)]
         states = {}
-        for column, raw in zip(columns, column_codes, strict=True):
-            if self.handle_missing == "error":
+        for column, (raw, each) in zip(columns, counted, strict=True):
+            if self.handle_missing == "error" and rows is not None:
+                rows.refuse_missing(column.name)
+            elif self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
-            kept = raw if weight is None else _of_rows(raw, weight > 0)
-            states[column.name] = self._learn_column(column.name, kept, None if weight is None else weight[weight > 0])
+            kept = raw if each is None else _of_rows(raw, each > 0)
+            states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
         remember_features(self, table)
+        self._named_in = named
         self.columns_ = self._settle(states)
         self._names_in = table.names
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
-            self.invariant_cols_ = self._find_invariant(column_codes)
+            self.invariant_cols_ = self._find_invariant([raw for raw, _ in counted])
         return self
 
     def transform(self, X: Any) -> Any:
@@ -138,18 +159,22 @@ class ColumnEncoder(TableTransformer):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            With the columns of fit; 0 rows are allowed.
+            With the columns of fit; 0 rows are allowed. A lazy frame may have the columns, too, that fit took by name
+            for target and weights.
 
         Returns
         -------
         dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
+            A lazy frame of a lazy frame, unless an array or a sparse matrix is asked for: these are of the collected
+            one.
 
         Raises
         ------
         ValueError, TypeError
             With the name of the column.
         """
-        return self._encode_table(self._read_as_fitted(X))
+        lazy = self._as_lazy(X)
+        return self._encode_table(self._read_as_fitted(X)) if lazy is None else self._encode_lazily(lazy)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order."""
@@ -179,6 +204,51 @@ class ColumnEncoder(TableTransformer):
         table = read_table(X, caller=type(self).__name__, allow_empty=True)
         check_length(y, len(table))
         return match_features(self, table)
+
+    def _as_lazy(self, X: Any, *, refit: bool = False) -> nw.LazyFrame[Any] | None:
+        """The lazy frame X, if its encoding is to be one, too; not if fit saw columns without names."""
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if not self.return_df or getattr(self, "sparse_output", False) or asked != "default":
+            return None
+        return as_lazy(X) if refit or hasattr(self, "feature_names_in_") else None
+
+    def _encode_lazily(self, frame: nw.LazyFrame[Any]) -> Any:
+        """The encoding of a lazy frame, which its engine is to compute; only for errors and warnings are rows asked."""
+        check_is_fitted(self, "columns_")
+        kept = [name for name in frame.columns if name in self._named_in]
+        features = [name for name in frame.columns if name not in self._named_in]
+        empty = frame.select(features).head(0).collect().to_native()
+        encoded = nw.from_native(self._encode_table(self._read_as_fitted(empty)), eager_only=True)
+        out = encode_lazily(frame, self._lazy_lookups(frame), [*self._names_in, *kept], encoded.schema)
+        return out.to_native()
+
+    def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
+        """What the values of each encoded column are encoded as, after the checks that 'error' asks for."""
+        if self.handle_missing == "error":
+            for name in self.columns_:
+                if len(frame.filter(is_missing(frame, name)).head(1).collect()):
+                    raise ValueError(
+                        f"Column {name!r} holds missing values; fill them in, or set handle_missing to something other "
+                        "than 'error'."
+                    )
+            made = copy(self)
+            made.handle_missing = "value"  # of which there are none
+            return made._lazy_lookups(frame)
+        lookups = {name: self._lazy_lookup(name, state, frame) for name, state in self.columns_.items()}
+        for name, lookup in lookups.items():
+            if lookup.checked and len(unknown := unknown_in(frame, lookup).select(name).head(1).collect()):
+                raise ValueError(
+                    f"Column {name!r} holds {unknown[name].to_list()[0]!r}, which is not in the training data; fit on "
+                    "rows that have it, or set handle_unknown to something other than 'error'."
+                )
+        return lookups
+
+    def _lazy_lookup(self, name: str, state: Any, frame: nw.LazyFrame[Any]) -> ColumnLookup:
+        return self._lookup(name, state)
+
+    def _fit_transform_lazily(self, frame: nw.LazyFrame[Any], y: Any, sample_weight: Any) -> Any:
+        self.fit(frame.to_native(), y, sample_weight)
+        return self.transform(frame.drop(self._named_in).to_native())
 
     def _encode_table(self, table: Table) -> Any:
         return self._assembled(table, self._encoded_columns(table))
@@ -228,6 +298,14 @@ class ColumnEncoder(TableTransformer):
             out[column.name] = codes.astype(np.int32)
         return out
 
+    def _lookup(self, name: str, state: Any) -> ColumnLookup:
+        """What each category of a column is encoded as, or a `ValueError` where that depends on the rest of the row."""
+        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        codes = np.append(codes, UNSEEN)
+        columns = self._kept_columns(state, self._encode_column(state, codes.astype(np.int32)))
+        values = stacked(list(columns.values()), len(codes))
+        return ColumnLookup(name, "category", list(columns), coding, values, self.handle_unknown == "error")
+
     def _kept_names(self, state: Any) -> list[str]:
         dropped = set(self.invariant_cols_)
         return [name for name in state.names if name not in dropped]
@@ -243,14 +321,15 @@ class ColumnEncoder(TableTransformer):
         return invariant
 
 
-MISSING = -2
-"""In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
-
-
 def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
     """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
     codes = alphabet.transform(raw)
     return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)
+
+
+def named_columns(y: Any, sample_weight: Any) -> list[str]:
+    """Those of the two that are names of columns."""
+    return [one for one in (y, sample_weight) if isinstance(one, str)]
 
 
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:

@@ -23,6 +23,7 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
+from tabsym.encoders.foreign import restored, stored
 from tabsym.frame import (
     Table,
     check_length,
@@ -123,6 +124,12 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: stored(value) for name, value in super().__getstate__().items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: restored(value) for name, value in state.items()})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Fit a clone of the encoder on all rows.
@@ -337,4 +344,11 @@ def _fullest(data: Any) -> int:
 
 
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
-    return encoder.fit(data, target) if weight is None else encoder.fit(data, target, sample_weight=weight)
+    weights = {} if weight is None else {"sample_weight": weight}
+    fitted = encoder.fit(data, target, **weights)
+    if fitted is None:  # PolynomialWrapper of category_encoders, whose columns also change their order with the rows
+        raise TypeError(
+            f"fit of {type(encoder).__name__} returns nothing where scikit-learn's return the encoder; for several "
+            "classes use sklearn.preprocessing.TargetEncoder, TIWSEncoder or WideEncoder."
+        )
+    return fitted

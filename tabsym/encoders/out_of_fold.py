@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior
-from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_target
+from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_columns
 
 Floats = NDArray[np.float64]
 FittedRows = tuple[NDArray[Any], Any]
@@ -77,8 +77,9 @@ class OutOfFoldEncoder(ColumnEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
+            A lazy frame is collected where folds are needed.
+        y : array-like of shape (n_rows,), or the name of a column of X
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
 
@@ -96,7 +97,11 @@ class OutOfFoldEncoder(ColumnEncoder):
         UserWarning
             Where rows are held out in no fold, as the first of TimeSeriesSplit: they have the prior.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        if not self._shows_target() or self.cv is None:
+            lazy = self._as_lazy(X, refit=True) if isinstance(y, str) else None
+            if lazy is not None:
+                return self._fit_transform_lazily(lazy, y, sample_weight)
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         if self._shows_target():
             refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)
@@ -125,7 +130,8 @@ class OutOfFoldEncoder(ColumnEncoder):
         ValueError, TypeError
             In a sentence that names the column.
         """
-        return self._encode_table(self._read_as_fitted(X, y))
+        lazy = self._as_lazy(X)
+        return self._encode_table(self._read_as_fitted(X, y)) if lazy is None else self._encode_lazily(lazy)
 
     # -- pieces ---------------------------------------------------------------------
 

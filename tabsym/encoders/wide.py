@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from tabsym.categories import UNSEEN, Categories, RawCodes
-from tabsym.encoders.base import MISSING
+from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder
 from tabsym.frame import (
     TARGET_TYPES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tabsym.export.terms import terms_of
 from tabsym.models.records import LookupFactor
 
 
-def to_csv(model: Any, folder: str | os.PathLike[str]) -> list[Path]:
+def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any] | str | None = None) -> list[Path]:
     """Write the rate tables of a fitted model as CSV files, one for each term.
 
     They have the columns of the sheets of `to_excel`: categories (or bins), training rows, coefficients, relativities
@@ -26,6 +27,11 @@ def to_csv(model: Any, folder: str | os.PathLike[str]) -> list[Path]:
         Also behind `DateParts` in a pipeline, or the winner of a comparison.
     folder : path
         Made where it is absent; files of the same names are replaced, others stay.
+    base : mapping of term -> category, "largest" or None, default None
+        As in `coef_table`: the base category of a term, from which coefficients and intervals are differences and
+        relativities ratios (its own is 1); "largest": the category with most rows. None: from the mean of the term. The
+        intercept is that of the base categories, so that predictions stay the same. A category's count effect is part
+        of its coefficient. Factors of products have no base.
 
     Returns
     -------
@@ -49,7 +55,7 @@ def to_csv(model: Any, folder: str | os.PathLike[str]) -> list[Path]:
     ...     [file.name for file in files], pd.read_csv(files[0])["town"].tolist()
     (['1 town.csv', '2 (intercept).csv'], ['Ulm', 'Bonn'])
     """
-    terms = terms_of(model)
+    terms = terms_of(model, base)
     factors: dict[int, LookupFactor] = {}
     for term in terms.terms:
         for factor in term.lookups:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ _PARTS = {
 Reference = str
 
 
-def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
+def to_excel(model: Any, path: str | os.PathLike[str], *, base: Mapping[str, Any] | str | None = None) -> Path:
     """Write the rate tables of a fitted model to an Excel file.
 
     The sheet "score" computes the prediction of a row that is typed into it by formulas that look values up in the
@@ -50,6 +51,11 @@ def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
         Also behind `DateParts` in a pipeline, or the winner of a comparison.
     path : path
         Best with the ending ``.xlsx``.
+    base : mapping of term -> category, "largest" or None, default None
+        As in `coef_table`: the base category of a term, from which coefficients and intervals are differences and
+        relativities ratios (its own is 1); "largest": the category with most rows. None: from the mean of the term. The
+        intercept is that of the base categories, so that predictions stay the same. A category's count effect is part
+        of its coefficient. Factors of products have no base.
 
     Returns
     -------
@@ -80,7 +86,7 @@ def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
         import openpyxl
     except ModuleNotFoundError:
         raise ModuleNotFoundError('to_excel needs openpyxl: pip install "tabsym[export]".', name="openpyxl") from None
-    terms = terms_of(model)
+    terms = terms_of(model, base)
     book = openpyxl.Workbook()
     _Book(book, terms).fill()
     path = Path(path)

@@ -82,7 +82,7 @@ def _culprit(model: Any) -> str:
     """The innermost part of a model that cannot be written, in words; nothing where it is the model itself."""
     from tabsym.export.archive import members_of
 
-    where, part, found = "", model, True
+    where, part, found, holder = "", model, True, None
     while found and len(where) < MAX_PATH:
         found = False
         for step, inner in _parts_of(part):
@@ -90,10 +90,18 @@ def _culprit(model: Any) -> str:
                 members_of(inner)
             except Exception:
                 where, part, found = where + step, inner, True
+                holder = inner if type(inner).__module__.startswith("category_encoders.") else holder
                 break
     if not where:
         return ""
-    return f", as its {where.lstrip('.')} is a {type(part).__module__.partition('.')[0]}.{type(part).__qualname__}"
+    named = f", as its {where.lstrip('.')} is a {type(part).__module__.partition('.')[0]}.{type(part).__qualname__}"
+    if holder is not None:
+        name = type(holder).__name__
+        named += (
+            f", and files hold none of category_encoders' {name} by itself: use it as CrossFit({name}(...)), which "
+            "they do where it learns from a target"
+        )
+    return named
 
 
 def _parts_of(part: Any) -> list[tuple[str, Any]]:

@@ -25,6 +25,7 @@ CLASSES: dict[str, str] = {
     "PlainTargetEncoder": "tabsym.compare.target_encoded:PlainTargetEncoder",
     "Retyping": "tabsym.compare.retyping:Retyping",
     "CrossFit": "tabsym.encoders.crossfit:CrossFit",
+    "StoredEncoder": "tabsym.encoders.foreign:StoredEncoder",
     "DateParts": "tabsym.encoders.dates:DateParts",
     "MODLColumn": "tabsym.encoders.modl.column:MODLColumn",
     "MODLEncoder": "tabsym.encoders.modl.encoder:MODLEncoder",

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN
-from tabsym.encoders.lookups import KINDS, ColumnLookup, lookup_tables
+from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.native import NativeCategories
 from tabsym.export.spec import lookups_spec, model_spec
 from tabsym.export.terms import all_dates, columns_of_dates, with_steps
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, Derived
-from tabsym.models.terms import to_terms
+from tabsym.models.terms import MOMENTS, to_terms
 from tabsym.stacking.layer import Layer, margin_names
 
 VERSION = 1
 """Of ``stack.json``; one with a higher number was written by a later tabsym."""
 STACK = "stack.json"
+_KINDS = {"numbers": "number", **MOMENTS}
 _ENDINGS = {"lightgbm": "txt", "xgboost": "json", "catboost": "cbm"}
 
 
@@ -173,7 +174,7 @@ def _inputs(stack: Stack, layer: Layer) -> tuple[dict[str, Any], list[str]]:
     new_names = {name: new for new, name in native.names_.items()}
     lookups = [_lookup(native, new_names[name], groups.get(name)) for name in native.alphabets_]
     kinds = dict.fromkeys(native.alphabets_, "category")
-    kinds |= {name: KINDS[str(measure)] for name, measure in native.measures_.items()}
+    kinds |= {name: _KINDS[str(measure)] for name, measure in native.measures_.items()}
     numbers = {name: {"names": [new_names[name]], "columns": [name], "number": True} for name in native.measures_}
     spec = lookups_spec(native, lookups, list(new_names), numbers, kinds, stack.features, stack.derived)
     return spec, list(native.categorical_)

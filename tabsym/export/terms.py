@@ -14,8 +14,8 @@ from tabsym.models.records import Derived, ModelTerms
 from tabsym.models.terms import to_terms
 
 
-def terms_of(model: Any) -> ModelTerms:
-    """The terms of a fitted model; columns that steps before it make are `derived`.
+def terms_of(model: Any, base: Any = None) -> ModelTerms:
+    """The terms of a fitted model; columns that steps before it make are `derived`; `base` as in `coef_table`.
 
     Raises
     ------
@@ -23,24 +23,24 @@ def terms_of(model: Any) -> ModelTerms:
         It is, or holds, an estimator whose terms are not known, in a sentence that names it.
     """
     if hasattr(model, "export_terms"):  # a winner, of a layer above
-        terms: ModelTerms = model.export_terms()
+        terms: ModelTerms = model.export_terms(base)
         return terms
     last, steps = with_steps(model)
-    terms = _terms_of_last(last)
+    terms = _terms_of_last(last, base)
     for step in all_dates(steps):
         terms = _with_dates(terms, step)
     return terms
 
 
-def _terms_of_last(model: Any) -> ModelTerms:
+def _terms_of_last(model: Any, base: Any) -> ModelTerms:
     if not hasattr(model, "boosters_"):
-        return to_terms(model)
+        return to_terms(model, base)
     if model.boosters_:
         raise TypeError(
             f"{type(model).__name__} adds boosters to a wide model, which is no sum of terms; tabsym.export.to_stack "
             "writes the wide model and each booster to files of their own, or export the wide model alone, `wide_`."
         )
-    return to_terms(model.wide_)
+    return to_terms(model.wide_, base)
 
 
 def with_steps(model: Any) -> tuple[Any, list[tuple[str, Any]]]:

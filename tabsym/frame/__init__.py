@@ -14,13 +14,14 @@ from tabsym.frame.columns import (
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
 from tabsym.frame.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.frame.frames import Labels, as_array, assemble_frame, take_rows
-from tabsym.frame.read import check_one_type, read_table
+from tabsym.frame.read import as_lazy, check_one_type, read_table
 from tabsym.frame.storage import NUMBERS, Measure
 from tabsym.frame.target import (
     TARGET_TYPES,
     Target,
     check_classes,
     check_length,
+    check_named,
     check_regression_target,
     check_same_rows,
     check_target,
@@ -29,6 +30,7 @@ from tabsym.frame.target import (
     name_of_target,
     plain_labels,
     relative_weights,
+    split_columns,
     split_target,
 )
 from tabsym.frame.whole_target import MAX_CLASSES, kind_of_whole_numbers
@@ -46,10 +48,12 @@ __all__ = [
     "Table",
     "Target",
     "as_array",
+    "as_lazy",
     "assemble_frame",
     "check_classes",
     "check_regression_target",
     "check_length",
+    "check_named",
     "check_one_type",
     "check_same_rows",
     "check_target",
@@ -71,6 +75,7 @@ __all__ = [
     "restored",
     "restored_column",
     "select_features",
+    "split_columns",
     "split_target",
     "symbolic_columns",
     "take_rows",

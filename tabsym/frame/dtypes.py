@@ -215,7 +215,7 @@ def written_type(dtype: Any, library: str) -> list[Any]:
     if isinstance(dtype, np.dtype):
         return ["numpy", dtype.str]
     if isinstance(dtype, pd.CategoricalDtype):
-        categories = None if dtype.categories is None else _written_categories(dtype.categories)
+        categories = None if dtype.categories is None else written_categories(dtype.categories)
         return ["categories", categories, bool(dtype.ordered)]
     if isinstance(dtype, pd.StringDtype):
         return ["text", dtype.storage, dtype.na_value is pd.NA]
@@ -236,7 +236,7 @@ def read_type(written: list[Any]) -> Any:
     if kind == "numpy":
         return np.dtype(str(rest[0]))
     if kind == "categories":
-        return pd.CategoricalDtype(None if rest[0] is None else _read_categories(*rest[0]), rest[1])
+        return pd.CategoricalDtype(None if rest[0] is None else read_categories(*rest[0]), rest[1])
     if kind == "text":
         return pd.StringDtype(rest[0], na_value=pd.NA if rest[1] else np.nan)
     if kind == "pandas":
@@ -298,10 +298,10 @@ def _read_symbol(written: Any) -> Any:
     raise ValueError(f"{kind!r} is no kind of category.")
 
 
-def _written_categories(categories: pd.Index) -> list[Any]:
+def written_categories(categories: pd.Index) -> list[Any]:
     """Values and their type; intervals by their bounds."""
     if isinstance(categories, pd.IntervalIndex):
-        left, right = _written_categories(categories.left), _written_categories(categories.right)
+        left, right = written_categories(categories.left), written_categories(categories.right)
         return [[left, right, categories.closed], "intervals"]
     if isinstance(categories.dtype, np.dtype) and categories.dtype != object:
         return [categories.to_numpy(), ["numpy", categories.dtype.str]]
@@ -311,10 +311,10 @@ def _written_categories(categories: pd.Index) -> list[Any]:
     return [symbols, written_type(categories.dtype, "pandas")]
 
 
-def _read_categories(values: Any, written: Any) -> pd.Index:
+def read_categories(values: Any, written: Any) -> pd.Index:
     if written == "intervals":
         left, right, closed = values
-        return pd.IntervalIndex.from_arrays(_read_categories(*left), _read_categories(*right), closed=closed)
+        return pd.IntervalIndex.from_arrays(read_categories(*left), read_categories(*right), closed=closed)
     dtype = read_type(written)
     if isinstance(dtype, pd.PeriodDtype):
         freq = str(dtype)[len("period[") : -1]

@@ -1,7 +1,8 @@
 """Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
-lazy frames are collected; a series, or a list of text, is a frame of one column;
+lazy frames are collected (encoders that only count have their engine count instead);
+a series, or a list of text, is a frame of one column;
 arrays and nested lists get pandas columns named ``x0, x1, ...``. Nothing is copied
 here but arrays.
 
@@ -236,6 +237,14 @@ def _as_frame(X: Any, caller: str) -> tuple[Any, list[str], bool]:
     names = list(X.columns if library_of(X) == "polars" else X.column_names)
     _refuse_duplicates(names)
     return X, names, True
+
+
+def as_lazy(X: Any) -> nw.LazyFrame[Any] | None:
+    """The lazy frame that `X` is, of any library that narwhals reads; None where it is something else."""
+    if isinstance(X, (pd.DataFrame, np.ndarray, Mapping, list, tuple)) or _is_read_as_it_is(X):  # narwhals takes longer
+        return None
+    frame = nw.from_native(X, pass_through=True)
+    return frame if isinstance(frame, nw.LazyFrame) else None
 
 
 def _is_read_as_it_is(X: Any) -> bool:

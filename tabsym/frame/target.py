@@ -283,13 +283,15 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
 
 
 def holds_classes(
-    values: NDArray[Any], target_type: str, caller: str, name: str = "", *, few_are_classes: bool = False
-) -> bool:
+    values: NDArray[Any], target_type: str, caller: str, name: str = "", *, few_are_classes: bool = False,
+    rows: NDArray[np.float64] | None = None,
+) -> bool:  # fmt: skip
     """Whether a checked target (n,) holds classes, by `target_type`.
 
     "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
     and a warning says so where they could be either. `name`: of the target, if it has one. `few_are_classes`: up to
-    `MAX_CLASSES` whole numbers are classes without a guess, as what is asked for is of classes only.
+    `MAX_CLASSES` whole numbers are classes without a guess, as what is asked for is of classes only. `rows` (n,): of
+    each value, where they were counted.
     """
     if target_type != "auto":
         return target_type == "classes"
@@ -299,7 +301,7 @@ def holds_classes(
         return True
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
         return False
-    kind = kind_of_whole_numbers(values.astype(np.float64), name)
+    kind = kind_of_whole_numbers(values.astype(np.float64), name, rows)
     n_distinct = len(pd.unique(values))
     if few_are_classes and n_distinct <= MAX_CLASSES:
         return True
@@ -348,10 +350,29 @@ def split_target(X: Any, y: Any, caller: str = "tabsym") -> tuple[Any, Any]:
         raise TypeError(f"y={y!r} names a column, and X is no table with names; pass y as an array.")
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    if y not in frame.columns:
-        names = ", ".join(map(repr, frame.columns[:5]))
-        raise ValueError(f"There is no column {y!r} to predict; the table's first columns are {names}.")
+    check_named(y, frame.columns, "to predict")
     return frame.drop(y).to_native(), frame[y].to_native()
+
+
+def split_columns(X: Any, y: Any, sample_weight: Any, caller: str = "tabsym") -> tuple[Any, Any, Any]:
+    """As `split_target`, with `sample_weight`, which can be the name of a column, too."""
+    if isinstance(sample_weight, str):
+        frame = nw.from_native(X, pass_through=True)
+        if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+            raise TypeError(
+                f"sample_weight={sample_weight!r} names a column, and X is no table with names; pass an array."
+            )
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        check_named(sample_weight, frame.columns, "of weights")
+        X, sample_weight = frame.drop(sample_weight).to_native(), frame[sample_weight].to_native()
+    return *split_target(X, y, caller), sample_weight
+
+
+def check_named(name: str, names: list[str], purpose: str) -> None:
+    """A `ValueError` where a table has no column of this name."""
+    if name not in names:
+        first = ", ".join(map(repr, names[:5]))
+        raise ValueError(f"There is no column {name!r} {purpose}; the table's first columns are {first}.")
 
 
 def _is_lazy(y: Any) -> bool:

@@ -14,12 +14,12 @@ MAX_CLASSES = 20
 _CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
 
 
-def kind_of_whole_numbers(numbers: NDArray[np.float64], name: str = "") -> str:
+def kind_of_whole_numbers(numbers: NDArray[np.float64], name: str = "", rows: NDArray[np.float64] | None = None) -> str:
     """What whole numbers (n,) of a target are taken for: "classes", "counts", "ratings" or "amounts".
 
     Two values are classes, more than `MAX_CLASSES` amounts. Between these: counts where they start at 0 and become
     ever rarer, ratings where four or more in a row rise and fall in frequency once; else, or where the name of the
-    target is one of classes ("type", "label"), classes.
+    target is one of classes ("type", "label"), classes. `rows` (n,): of each number, where they were counted.
     """
     values = np.unique(numbers)
     if len(values) <= 2:
@@ -29,7 +29,7 @@ def kind_of_whole_numbers(numbers: NDArray[np.float64], name: str = "") -> str:
     low, high = int(values[0]), int(values[-1])
     if _CLASS_NAMES.search(name):
         return "classes"
-    times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * MAX_CLASSES else np.zeros(0)
+    times = np.bincount((numbers - low).astype(np.int64), rows) if high - low < 10 * MAX_CLASSES else np.zeros(0)
     if _like_counts(low, times):
         return "counts"
     return "ratings" if _like_ratings(times) else "classes"

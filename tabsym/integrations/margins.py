@@ -82,6 +82,13 @@ class MarginAdapter(ABC):
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         """Raw scores after every few rounds, and after the last."""
 
+    def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        """What each column adds to the raw scores, a constant last: (n, F + 1), for several classes (n, K, F + 1).
+
+        None where the adapter cannot tell.
+        """
+        return None
+
     @abstractmethod
     def objective_of(self, booster: Any) -> str | None:
         """The objective that an estimator names, without its numbers."""
@@ -180,6 +187,22 @@ class MarginAdapter(ABC):
         if not np.isfinite(start).all():
             raise ValueError(f"margin is {start[~np.isfinite(start)][0]} in some row; margins must be finite.")
         return trees + start.reshape(trees.shape)
+
+    def contributions(self, booster: Any, frame: Any, *, on_margin: bool = False) -> Floats:
+        """What the columns of a frame, and a constant, add to the raw scores (n_rows, K, n_columns + 1): TreeSHAP.
+
+        `on_margin`: the estimator was fitted on margins, which are left out. A `ValueError` where the library has none.
+        """
+        frame = ready(frame, self)
+        try:
+            made = self._contributions(booster, frame, on_margin)
+        except Exception as error:  # of the libraries' own kinds, for kinds of trees that they do not explain
+            words = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"{type(booster).__name__} gives no contributions of its columns ({words}).") from error
+        if made is None:
+            raise ValueError(f"The adapter {self.name!r} has no contributions of columns; give it `_contributions`.")
+        found = np.asarray(made, dtype=np.float64)
+        return found[:, None, :] if found.ndim == 2 else found
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.

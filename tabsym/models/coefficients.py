@@ -31,7 +31,7 @@ def table_of(
         raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
-    bases = _bases(base, model, frames, len(outputs))
+    bases = bases_of(base, model, frames, len(outputs))
     shifts = shifts_of_scalars(model, frames, bases)
     parts = [_part(model, name, frame, outputs, bases.get(name), level, shifts) for name, frame in frames.items()]
     table = pd.concat(parts, ignore_index=True)
@@ -64,7 +64,7 @@ def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mappin
         name = model.spec.blocks[mean.block].name
         if mean.home is not None and name in bases:
             frame = frames[name]
-            at = _position(frame, bases[name], name, split_frame(frame, model.n_outputs))
+            at = position_of(frame, bases[name], name, split_frame(frame, model.n_outputs))
             coef = model.spec.coefs(mean.block).start + at
             added.setdefault(mean.home, {})[coef] = mean.times
     found = {}
@@ -121,8 +121,8 @@ def _part(
         value = split.values[column].to_numpy(dtype=np.float64)
         sd = np.full(len(value), np.nan) if split.sd is None else split.sd.iloc[:, number].to_numpy(dtype=np.float64)
         if base is not None:
-            at = _position(frame, base, name, split)
-            sd = np.array([_deviation(model, name, one, at)[number] for one in range(len(value))])
+            at = position_of(frame, base, name, split)
+            sd = np.array([deviation_of_difference(model, name, one, at)[number] for one in range(len(value))])
             value = value - value[at]
         elif name in shifts:
             value, sd = value + shifts[name].value[number], shifts[name].sd[[number]]
@@ -151,7 +151,7 @@ def _part(
     return pd.concat(found, ignore_index=True)
 
 
-def _bases(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term."""
     if base is None:
         return {}
@@ -178,14 +178,13 @@ def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b
     frame = frame_of(frames, term)
     split = split_frame(frame, len(outputs))
     values = split.values.to_numpy(dtype=np.float64)
-    first, second = _position(frame, a, term, split), _position(frame, b, term, split)
-    found = pd.DataFrame(
-        {"value": values[first] - values[second], "sd": _deviation(model, term, first, second)}, index=outputs
-    )
+    first, second = position_of(frame, a, term, split), position_of(frame, b, term, split)
+    sd = deviation_of_difference(model, term, first, second)
+    found = pd.DataFrame({"value": values[first] - values[second], "sd": sd}, index=outputs)
     return found.iloc[0].rename(f"{term}: {a} - {b}") if len(outputs) == 1 else found
 
 
-def _deviation(model: WideModel, term: str, a: int, b: int) -> Floats:
+def deviation_of_difference(model: WideModel, term: str, a: int, b: int) -> Floats:
     """Posterior standard deviation of the difference of two coefficients of a term (K,); NaN where unknown."""
     index = _index(model, term)
     found = None if index is None else shown_covariance(model, index)
@@ -206,7 +205,7 @@ def _index(model: WideModel, term: str) -> int | None:
     return next((index for index, block in enumerate(model.spec.blocks) if block.name == term), None)
 
 
-def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
+def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     """Row of a category, of a combination given as a tuple, or of the bin of a number."""
     low, high = split.low, split.high
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
@@ -273,7 +272,7 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = indices.get(_hashable(key))
-        place_of_key = _position(frame, key, name, split_frame(frame, width)) if at is None else at
+        place_of_key = position_of(frame, key, name, split_frame(frame, width)) if at is None else at
         numbers[place_of_key] = _finite(number, name, key)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 

@@ -336,6 +336,7 @@ def _options(config: Config, spec: ModelSpec) -> Options:
     return Options(
         optimizer=config.optimizer,
         learning_rate=rate,
+        scaled=config.standardize,
         optimal_cap=rate if automatic and config.schedule == "optimal" else None,
         schedule=config.schedule,
         power_t=config.power_t,

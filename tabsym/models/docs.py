@@ -11,7 +11,8 @@ Documented = TypeVar("Documented", bound=type)
 _TEXTS = """\
 formula : str, default None
     A sum of products, such as ``"price ~ gamma[maker] * mu[region] * year + b[1]"``:
-    subscripted names are coefficients, one per category; bare names are numeric columns.
+    subscripted names are coefficients, one per category; bare names are numeric columns,
+    which alone in a term have the coefficient 1.
     ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
@@ -21,11 +22,12 @@ categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
     positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
-    What becomes of numeric columns. "smooth": a coefficient for each of up to 64 bins of equal frequency (for classes
-    also of MODL's), whose neighbours are held together by a random walk, so that fine bins cost little and a jump stays
-    where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not informative on its own keeps
-    its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not name are smooth. Bins are
-    categories for `interactions`, which take coarser ones of smooth columns. Missing values have a bin of their own.
+    What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
+    (64 to 1,024; for classes also MODL's), whose neighbours are held together by a random walk, so that fine bins cost
+    little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
+    informative on its own keeps its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not
+    name are smooth. Bins are categories for `interactions`, which take coarser ones of smooth columns. Missing values
+    have a bin of their own.
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
@@ -166,7 +168,8 @@ standardize : bool, default True
     Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
     one (and centred where the intercept can take that up), in `partial_fit` by all rows so far; behind a log link the
     target is divided by its mean, if there is an intercept. The model is the formula's, and `coefs_` are in your units,
-    either way.
+    either way. False suits numbers of about size one: gradient steps do not reach the slope of a much larger or smaller
+    one, of which a ``ConvergenceWarning`` tells.
 coef_init : float or mapping of term -> float, Series or DataFrame, default None
     Where terms start, in your units; ``coef_init=other.coefs_`` starts where another fit ended. Default:
     1 in units of training for factors of products, the loss's best constant for a scalar that stands

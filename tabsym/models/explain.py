@@ -60,6 +60,18 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     return found
 
 
+def columns_of_terms(model: WideModel) -> dict[str, tuple[str, ...]]:
+    """The columns that each of the `contributions` is made of; none for an intercept."""
+    spec = model.spec
+    found: dict[str, tuple[str, ...]] = {}
+    for term in spec.terms:
+        names = [name for factor in term.factors for name in factor.columns]
+        names += [] if term.numeric is None else spec.numerics[term.numeric].columns
+        key = _counted(spec, term) or term_name(spec, term)
+        found[key] = tuple(dict.fromkeys([*found.get(key, ()), *names]))
+    return found
+
+
 def variances_of_columns(model: WideModel) -> dict[str, float] | None:
     """Variance of the linear predictor over the training rows by column; interactions are divided equally among theirs.
 

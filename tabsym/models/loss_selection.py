@@ -151,6 +151,11 @@ ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
 """Minimum tolerance of Newton's method while losses are compared, which differ by more, and that for small tables,
 where each row has more influence; variances of infrequent terms are estimated by REML, without held-out rows."""
 
+BLOCKS, ERRORS = 20, 1.73
+"""Blocks of rows of the jackknife, and the standard errors by which tweedie must be ahead of poisson for whole numbers
+(5 %, one-sided, of 19 degrees of freedom): the two hardly differ for counts, so that chance chose
+(benchmarks/counts.md)."""
+
 MIN_ROWS = 30
 """With fewer rows the loss is the squared error."""
 
@@ -200,7 +205,21 @@ def choose_loss(
     if found.get("poisson", -np.inf) > found.get("squared_error", -np.inf):
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
-    return losses[ranked[0]], {name: found[name] for name in ranked}, precomputed
+    best = ranked[0]
+    if best == "tweedie" and _are_counts(training.y) and not _is_certain(trials, "tweedie", "poisson"):
+        best = "poisson"
+    return losses[best], {name: found[name] for name in ranked}, precomputed
+
+
+def _are_counts(y: Floats) -> bool:
+    return bool((y == np.floor(y)).all())
+
+
+def _is_certain(trials: list[_Trial], better: str, other: str) -> bool:
+    """Whether the gain in the mean score of the trials is more than `ERRORS` times its jackknifed standard error."""
+    gains = [trial.gain(better, other) for trial in trials]
+    error = np.sqrt(sum(error**2 for _, error in gains))
+    return float(sum(gain for gain, _ in gains)) > ERRORS * float(error)
 
 
 def _nearest(trial: _Trial, losses: dict[str, Loss]) -> str:
@@ -297,6 +316,20 @@ class _Trial:
         if not np.isfinite(predicted).all():
             return -np.inf
         return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
+
+    def gain(self, better: str, other: str) -> tuple[float, float]:
+        """The difference of the scores of two losses that were tried, and its standard error by leaving blocks out."""
+
+        def difference(rows: Places) -> float:
+            y, weight = self.held_out.y[rows], self.held_out.weight
+            own = None if weight is None else weight[rows]
+            one, two = (self.scoring.score(self.predicted[name][rows], y, own) for name in (better, other))
+            return one - two
+
+        indices = np.arange(len(self.held_out.y))
+        blocks = min(BLOCKS, len(indices))
+        parts = np.array([difference(indices[indices % blocks != block]) for block in range(blocks)])
+        return difference(indices), float(np.sqrt((blocks - 1) * parts.var()))
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""

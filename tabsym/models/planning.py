@@ -31,17 +31,19 @@ Floats = NDArray[np.float64]
 QUANTILES = 32
 """Maximum number of bins for numeric="quantile"."""
 
-FINE = 64
-"""Maximum number of equal-frequency bins for numeric="smooth"; MODL's bin edges are added."""
+FEWEST, MOST, A_ROOT = 64, 1024, 1.5
+"""Maximum number of equal-frequency bins for numeric="smooth": 1.5 times the root of the rows, within these limits;
+MODL's bin edges are added (benchmarks/bins.md)."""
 
 
 def cut_numbers(
-    columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None
-) -> list[Bins]:
+    columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None,
+    prove: bool = True,
+) -> list[Bins]:  # fmt: skip
     """Bins of numeric columns; a column that MODL finds uninformative is left out, and gets a slope.
 
-    For regression MODL's bins are those of a heuristic without a proof of optimality, which takes several times as
-    long and hardly changes held-out errors (`benchmarks/evidence/constants_models.md`).
+    Without a proof of optimality (`prove`, of classes only) MODL's bins are a heuristic's, in a fraction of the time,
+    and held-out errors hardly change (`benchmarks/evidence/constants_models.md`, `benchmarks/growth.md`).
 
     Parameters
     ----------
@@ -52,6 +54,7 @@ def cut_numbers(
     weight : (n,) or None
     classes : bool
     n_jobs : int or None
+    prove : bool
     """
     if how == "quantile":
         return [_bins(column, _distinct(_quantiles(column, weight, QUANTILES))) for column in columns]
@@ -59,23 +62,30 @@ def cut_numbers(
 
     def cut(column: Column) -> Bins | None:
         table = code_numbers(column.values, column.measure).count(codes.ravel(), targets, weight)
-        fitted = fit_column(table, Settings(prove=classes), classes=classes)
+        fitted = fit_column(table, Settings(prove=prove and classes), classes=classes)
         assert isinstance(fitted, Intervals)
         return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None
 
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
 
+def n_fine(column: Column) -> int:
+    """How many fine bins a column has at most, by its rows with a value; a multiple of `QUANTILES`."""
+    wanted = int(A_ROOT * np.sqrt(np.count_nonzero(~np.isnan(column.values))))
+    return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
+
+
 def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
     """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-    cuts = _distinct(_quantiles(column, weight, FINE))
+    cuts = _distinct(_quantiles(column, weight, n_fine(column)))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
 def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
     """Equal-frequency bins, and fine bins as of `cut_finely`, which include their edges."""
-    quantiles = _quantiles(column, weight, FINE)
-    every = FINE // QUANTILES
+    n_parts = n_fine(column)
+    quantiles = _quantiles(column, weight, n_parts)
+    every = n_parts // QUANTILES
     return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 
@@ -150,7 +160,7 @@ def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs
         pairs = [cut_twice(column, weight) for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     if how == "smooth":
-        coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs)
+        coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs, prove=False)
         found = {one.column: one for one in coarse}
         return Cuts(coarse, [cut_finely(column, weight, found.get(column.name)) for column in columns])
     own = counted if how == "modl" else weight

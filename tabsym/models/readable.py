@@ -256,9 +256,9 @@ class Readable:
         Returns
         -------
         pandas.Series with `value` and `sd`; a DataFrame with a row for each class for several linear predictors.
-            `sd` accounts for the covariance of the two coefficients (for several classes and more than 800 coefficients
-            given the other penalized terms); NaN after a fit without deviations, for dropped terms, and for bins of
-            more than 800 coefficients of all classes.
+            `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
+            coefficients given the other penalized terms); NaN after a fit without deviations, for dropped terms, and
+            for bins of more than 1,200 coefficients of all classes.
         """
         check_is_fitted(self, "model_")
         return difference(self.model_, self.coefs_, term, a, b, self._output_names())

@@ -53,6 +53,32 @@ def _has_probabilities(classifier: Any) -> bool:
     return True
 
 
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[Any]) -> Floats:
+    """The weight (n_classes,) of each class; `codes` (n,) are the classes of the rows.
+
+    Raises
+    ------
+    ValueError
+        `class_weight` names another class, holds another number than one from 0 on, or is not known.
+    """
+    if isinstance(class_weight, Mapping):
+        given = {
+            label: check_number(f"class_weight[{label!r}]", value, 0, None) for label, value in class_weight.items()
+        }
+        unknown = [label for label in given if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(
+                f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes are "
+                f"{classes.tolist()}."
+            )
+        return np.array([given.get(label, 1.0) for label in classes.tolist()])
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
+    raise ValueError(
+        f"class_weight={class_weight!r} is not known; use 'balanced', a mapping from class to number, or None."
+    )
+
+
 class WideClassifierBase(LabelClassifier, WideBase):
     """Base class of the classifiers; not public."""
 
@@ -78,26 +104,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """The rows with weights multiplied by `class_weight`."""
         if self.class_weight is None:
             return rows
-        if isinstance(self.class_weight, Mapping):
-            given = {
-                label: check_number(f"class_weight[{label!r}]", value, 0, None)
-                for label, value in self.class_weight.items()
-            }
-            unknown = [label for label in given if label not in classes.tolist()]
-            if unknown:
-                raise ValueError(
-                    f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes "
-                    f"are {classes.tolist()}."
-                )
-            by_class = np.array([given.get(label, 1.0) for label in classes.tolist()])
-        elif isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            by_class = compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes)
-        else:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not known; use 'balanced', a mapping from class to number, or "
-                "None."
-            )
-        weight = by_class[codes]
+        weight = weights_of_classes(self.class_weight, classes, codes)[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 
     def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:

@@ -19,6 +19,7 @@ from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
+from tabsym.models.bases import with_bases
 from tabsym.models.explain import term_name
 from tabsym.models.model import WideModel
 from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
@@ -28,12 +29,14 @@ MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations"
 """What numeric columns are that hold no plain numbers, by their measure in words."""
 
 
-def to_terms(model: Any) -> ModelTerms:
+def to_terms(model: Any, base: Any = None) -> ModelTerms:
     """The terms of a fitted wide model.
 
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+    base : mapping of term -> category, "largest" or None, default None
+        As in `coef_table`.
 
     Raises
     ------
@@ -59,6 +62,7 @@ def to_terms(model: Any) -> ModelTerms:
     fitted: WideModel = model.model_
     builder = _Builder(fitted)
     terms = builder.terms()
+    tables = builder.tables if base is None else with_bases(model, base, builder.tables, builder.table_of, terms)
     checked = builder.checked() if model.handle_unknown == "error" else ()
     return _used(
         ModelTerms(
@@ -67,7 +71,7 @@ def to_terms(model: Any) -> ModelTerms:
             getattr(model, "classes_", None),
             builder.kinds(getattr(model, "_moments", {})),
             tuple(builder.codings),
-            tuple(builder.tables),
+            tuple(tables),
             tuple(terms),
             getattr(model, "_offset_column", None),
             checked,
@@ -90,7 +94,7 @@ class _Builder:
         self.codings: list[Coding] = []
         self.tables: list[Lookup] = []
         self._coding_of: dict[int, int] = {}  # source -> coding
-        self._table_of: dict[int, int] = {}  # block -> table
+        self.table_of: dict[int, int] = {}  # block -> table
 
     def terms(self) -> list[TermRecord]:
         """The terms; count effects are added to their categories."""
@@ -127,10 +131,10 @@ class _Builder:
         return tuple(NumberFactor(node) for node in numeric.nodes)
 
     def _table(self, block: int) -> int:
-        if block not in self._table_of:
+        if block not in self.table_of:
             self.tables.append(self._lookup(block))
-            self._table_of[block] = len(self.tables) - 1
-        return self._table_of[block]
+            self.table_of[block] = len(self.tables) - 1
+        return self.table_of[block]
 
     def _lookup(self, index: int) -> Lookup:
         block, own = self.spec.blocks[index], self.spec.coefs(index)
@@ -180,7 +184,7 @@ class _Builder:
 
     def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
         """The terms with count effects added to the lookup of the same combinations."""
-        counts = {table: block for block, table in self._table_of.items() if _is_count(self.spec, block)}
+        counts = {table: block for block, table in self.table_of.items() if _is_count(self.spec, block)}
         kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
         for term in terms:
             for factor in term.lookups:
@@ -206,7 +210,7 @@ class _Builder:
         kept.append(term)
 
     def _source_of(self, table: int) -> int | None:
-        block = next(block for block, index in self._table_of.items() if index == table)
+        block = next(block for block, index in self.table_of.items() if index == table)
         return self.spec.blocks[block].source
 
 

@@ -37,7 +37,10 @@ MAX_COUNTS = 8 * MAX_EXACT**2
 """Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
 MONOTONE_GRID = 10
 """Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
-_MAX_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
+_MAX_IDLE, _CHEAP = 3, 512
+"""Granularities without a better model, after which a search without a proof ends: time for cost. Grids of up to
+`_CHEAP` boundaries are searched in any case: where most values are equal, as in amounts that are mostly 0, coarse
+granularities have no place for the cuts among the others."""
 _SLIDE_REACH = 64  # boundaries of a finer grid that a cut of the coarser one may move by in a sweep, for time
 _REFINEMENTS = 2  # on a coarse grid, then around the cuts found there: time for cost
 
@@ -232,7 +235,8 @@ class _IntervalSearch:
         best, grids = self.best, self.grids()
         small = [g for g in grids if len(grids[g]) <= self.max_looked_at]
         for granularity in small:
-            if not self.settings.prove and best.granularity and granularity > best.granularity + _MAX_IDLE:
+            is_idle = best.granularity and granularity > best.granularity + _MAX_IDLE
+            if not self.settings.prove and is_idle and len(grids[granularity]) > _CHEAP:
                 break
             if len(grids[granularity]) <= 2**self.coarse_grid:
                 self.descend(grids[granularity], self.prior(len(grids[granularity]), granularity), granularity)

@@ -22,7 +22,6 @@ from tabsym.frame import (
     Table,
     check_same_rows,
     check_weights,
-    match_features,
     read_table,
     relative_weights,
     remember_features,
@@ -57,6 +56,7 @@ from tabsym.stacking.out_of_fold import (
     taken,
     trials_of_folds,
 )
+from tabsym.stacking.readable import ReadableStack, importances_of
 from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
 
@@ -67,7 +67,7 @@ OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
 """Options of boosters that need rows of their own to stop by."""
 
 
-class WideBoost(MetaEstimatorMixin, BaseEstimator):
+class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
     """Shared by `WideBoostClassifier` and `WideBoostRegressor`; not public."""
 
     def __init__(
@@ -179,7 +179,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
-        self._keep(table, fitted, loss, layers, verdict)
+        importances = importances_of(fitted, layers, table.names, data, weight, labels, seed)
+        self._keep(table, fitted, loss, layers, verdict, importances)
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
@@ -213,7 +214,13 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         return "\n".join([*lines, "", self.wide_.summary()])
 
     def _keep(
-        self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
+        self,
+        table: Table,
+        fitted: Any,
+        loss: Loss,
+        layers: list[tuple[float, Layer | None]],
+        verdict: Verdict,
+        importances: Floats | str,
     ) -> None:
         remember_features(self, table)
         self.wide_ = fitted
@@ -223,6 +230,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self._evidence = None if verdict.table is None else verdict.table.to_dict("records")
         self._layers = layers
         self._loss = loss
+        self._importances = importances
 
     def _check_options(self, *, has_eval_set: bool) -> None:
         for option in ("offset_column", "exposure_column"):
@@ -322,9 +330,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Floats:
         """Scores (n, K) before the link: what the wide model and the booster say together."""
-        check_is_fitted(self)
-        table = match_features(self, read_table(X, caller=type(self).__name__, allow_empty=True))
-        margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
+        table = self._table(X)
+        margins = margins_of(self.wide_, table.native, self._classes())
         parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
         return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
 

@@ -12,7 +12,7 @@ from tabsym.frame import check_classes, check_regression_target, check_weights, 
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.refitting import with_loss_of
-from tabsym.models.targets import LabelClassifier
+from tabsym.models.targets import LabelClassifier, weights_of_classes
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.evidence import Criterion
 
@@ -49,6 +49,20 @@ n_jobs : int or None, default None
 verbose : int, default 0
     1 writes a line per candidate, with its loss on held-out rows, to standard error."""
 
+CLASS_WEIGHT = """\
+class_weight : mapping of class -> float, "balanced" or None, default None
+    Multiplies the sample weights of the wide model, of the booster and of the rows held out, those of `eval_set` too.
+    "balanced": inversely to how often a class occurs. Refused where the wide model or the booster has its own."""
+
+OWN_CLASS_WEIGHTS: dict[str, Any] = {
+    "class_weight": None,
+    "class_weights": None,
+    "auto_class_weights": None,
+    "is_unbalance": False,
+    "scale_pos_weight": 1.0,
+}
+"""Options by which boosters weigh classes, and their defaults."""
+
 STACK_ATTRIBUTES = """\
 wide_ : WideClassifier or WideRegressor
     Fitted on all rows.
@@ -63,6 +77,8 @@ evidence_ : pandas.DataFrame or None
     The validation scores of the candidates: `mode` ("both": the blend of two), `rounds`, `share` (weight) of the
     booster alone, `loss`, the mean over held-out rows, `gain` over the wide model ("both": over the other component
     alone) with its standard `error` over rows, and the number of `folds`; None with ``early_stopping=False``.
+feature_importances_ : ndarray of shape (n_features_in_,)
+    The share of each column in the scores.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Column names, where the table has them."""
@@ -75,13 +91,14 @@ absolute one with ``scoring="neg_mean_absolute_error"``)."""
 Floats = NDArray[np.float64]
 
 
-@fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
+@fill_in(parameters=STACK_PARAMETERS, class_weight=CLASS_WEIGHT, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
 class WideBoostClassifier(LabelClassifier, WideBoost):
     """A wide classifier with a booster on top: the wide model fits categories, the booster the rest.
 
     Parameters
     ----------
     {parameters}
+    {class_weight}
 
     Attributes
     ----------
@@ -103,6 +120,35 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
     >>> model.predict(X.iloc[[0, 1, 198]]).tolist()
     ['sold', 'kept', 'kept']
     """
+
+    def __init__(
+        self,
+        wide=None,
+        booster=None,
+        *,
+        mode="auto",
+        cv=4,
+        codes="ordinal",
+        booster_cols=None,
+        early_stopping="folds",
+        class_weight=None,
+        random_state=0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        super().__init__(
+            wide,
+            booster,
+            mode=mode,
+            cv=cv,
+            codes=codes,
+            booster_cols=booster_cols,
+            early_stopping=early_stopping,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, eval_set: Any = None
@@ -133,11 +179,17 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(table))
         target = check_classes(y, len(table), caller=type(self).__name__)
+        self._by_class = None
+        if self.class_weight is not None:
+            self._refuse_weights_twice()
+            self._by_class = weights_of_classes(self.class_weight, target.classes, target.codes)
+            of_class = self._by_class[target.codes]
+            weight = of_class if weight is None else weight * of_class
         if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
             raise ValueError(
                 "Without the rows of weight 0 the target has 1 class only; give rows of both classes weight."
             )
-        self._fit(table, target.codes.astype(np.int64), target.classes, sample_weight, groups, eval_set)
+        self._fit(table, target.codes.astype(np.int64), target.classes, weight, groups, eval_set)
         self.classes_ = target.classes
         return self
 
@@ -165,7 +217,19 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         X, y = pair_of(eval_set)
         table = read_table(X, caller=type(self).__name__)
         target = check_classes(y, len(table), classes=labels, caller=type(self).__name__, remedy="leave such rows out")
-        return table.native, target.codes.astype(np.int64), None
+        codes = target.codes.astype(np.int64)
+        return table.native, codes, None if self._by_class is None else self._by_class[codes]
+
+    def _refuse_weights_twice(self) -> None:
+        """A `ValueError` where the wide model or the booster would multiply by weights of its own."""
+        for name, part in (("wide", self.wide), ("booster", self.booster)):
+            params = part.get_params() if hasattr(part, "get_params") and not isinstance(part, type) else {}
+            for option, default in OWN_CLASS_WEIGHTS.items():
+                if params.get(option, default) not in (default, None):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r} is for the wide model and the booster, and {name} has "
+                        f"{option}={params[option]!r}, which would weigh the classes twice; leave one of the two out."
+                    )
 
 
 @fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)

@@ -87,7 +87,7 @@ class Layer:
         """Scores (n, K), the margins included."""
         if not len(margins):
             return margins
-        frame = self._frame(X, margins)
+        frame = self.frame(X, margins)
         if self._library is not None:
             adapter = load_adapter(self._library)
             on = margins if self.mode == "margin" else None
@@ -96,9 +96,29 @@ class Layer:
         added = self._own_scores(frame)
         return margins + added if self.mode == "margin" else added
 
+    def frame(self, X: Any, margins: Floats) -> pd.DataFrame:
+        """What the booster sees of a table."""
+        frame = self.coder.transform(self._chosen(X))
+        if self.mode != "feature":
+            return frame
+        made = {name: margins[:, place] for place, name in enumerate(margin_names(frame.columns, margins.shape[1]))}
+        return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
+
+    def contributions(self, frame: Any) -> Floats:
+        """What the columns of `frame`, and a constant, add to the scores (n, K, n_columns + 1), without margins.
+
+        A `ValueError` for a booster that has none.
+        """
+        if self._library is not None and hasattr(adapter := load_adapter(self._library), "contributions"):
+            return np.asarray(adapter.contributions(self.booster, frame, on_margin=self.mode == "margin"))
+        raise ValueError(
+            f"{type(self.booster).__name__} has no contributions of columns; use a booster of LightGBM, XGBoost or "
+            "CatBoost, or sklearn.inspection.permutation_importance."
+        )
+
     def path(self, X: Any, margins: Floats, every: int) -> Iterator[tuple[int, Floats]]:
         """(rounds, scores) after every few rounds; of an estimator without rounds the last only."""
-        frame = self._frame(X, margins)
+        frame = self.frame(X, margins)
         on = self.mode == "margin"
         start = margins if on else np.zeros_like(margins)
         if self._library is not None:
@@ -112,7 +132,7 @@ class Layer:
             yield rounds_of(self.booster), self.scores(X, margins)
 
     def _fitted(self, booster: Any, rows: Rows, n_rounds: int | None) -> Any:
-        frame = self._frame(rows.X, rows.margins)
+        frame = self.frame(rows.X, rows.margins)
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
             on = None
@@ -149,14 +169,6 @@ class Layer:
 
     def _chosen(self, X: Any) -> Any:
         return X if self.columns is None else pick_columns(X, [], self.columns)
-
-    def _frame(self, X: Any, margins: Floats) -> pd.DataFrame:
-        """What the booster sees of a table."""
-        frame = self.coder.transform(self._chosen(X))
-        if self.mode != "feature":
-            return frame
-        made = {name: margins[:, place] for place, name in enumerate(margin_names(frame.columns, margins.shape[1]))}
-        return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
 
     def _own_scores(self, frame: Any) -> Floats:
         """Scores (n, K) of an estimator without an adapter, by what it predicts."""

@@ -107,13 +107,16 @@ class Bins:
 
 Words = Symbols | Bins
 
+DECILES = np.arange(1, 10) / 10
 
-def deciles(values: Floats) -> Floats:
-    """The distinct inner deciles of numbers (n,): nine edges at most."""
-    values = values[~np.isnan(values)]
+
+def deciles(values: Floats, weight: Floats | None = None) -> Floats:
+    """The distinct inner deciles of numbers (n,) that are not missing, with weights (n,): nine edges at most."""
+    present = ~np.isnan(values)
+    values, weight = values[present], None if weight is None else weight[present]
     if not len(values):
         return np.empty(0)
-    return np.unique(np.quantile(values, np.arange(1, 10) / 10))
+    return np.unique(np.quantile(values, DECILES, weights=weight, method="inverted_cdf"))
 
 
 def as_numbers(column: Column) -> Column:
@@ -163,6 +166,14 @@ class TableCounts:
         return [old.places_in(new) for old, new in zip(self.words, words, strict=True)]  # type: ignore[arg-type]
 
 
+def refuse_strange(numeric: Any, names: list[str]) -> None:
+    """A `ValueError` where the option names a column that is not there."""
+    strange = [name for name in numeric if name not in names] if isinstance(numeric, Mapping) else []
+    if strange:
+        have = ", ".join(map(repr, names))
+        raise ValueError(f"numeric names {strange[0]!r}, and there is no such column; there are {have}.")
+
+
 def documents_of_rows(
     codes: Sequence[NDArray[np.integer[Any]]],
     offsets: NDArray[np.int64],
@@ -201,11 +212,7 @@ class Counting:
         self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None, *, whole: bool
     ) -> TableCounts:
         """Words made from this table; `target`: (n, q) and whether it holds classes; `whole`: no piece follows."""
-        edges = self.numeric if isinstance(self.numeric, Mapping) else {}
-        strange = [name for name in edges if name not in table.names]
-        if strange:
-            have = ", ".join(map(repr, table.names))
-            raise ValueError(f"numeric names {strange[0]!r}, and there is no such column; there are {have}.")
+        refuse_strange(self.numeric, table.names)
         keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
         words = self._words(table, symbolic.union(encoded), target, weight, keep)
@@ -250,7 +257,7 @@ class Counting:
         def words_of(column: Column) -> Words:
             if column.name in raws:
                 return Symbols.of(column.name, raws[column.name], keep)
-            uncut = isinstance(how := self._how(column.name), str) and how == "passthrough"
+            uncut = isinstance(how := self.how(column.name), str) and how == "passthrough"
             bins = Bins(column.name, np.empty(0), False, column.measure, uncut)
             if not bins.uncut:
                 values = column.values if keep is None else column.values[keep]
@@ -258,20 +265,21 @@ class Counting:
                 bins = replace(bins, edges=edges)
             return bins.seen_in(column, keep)
 
-        if any(column.name not in raws and self._how(column.name) == "modl" for column in table.columns):
-            cut_by = _cells(target[0] if keep is None else target[0][keep], target[1])
+        if any(column.name not in raws and self.how(column.name) == "modl" for column in table.columns):
+            rows = slice(None) if keep is None else keep
+            cut_by = _cells(target[0][rows], target[1], None if weight is None else weight[rows])
         return tuple(in_threads(words_of, table.columns, self.n_jobs))
 
-    def _how(self, name: str) -> Any:
+    def how(self, name: str) -> Any:
         """How a numeric column is cut: a word, or its edges."""
         return self.numeric.get(name, "passthrough") if isinstance(self.numeric, Mapping) else self.numeric
 
     def _edges(self, column: Column, values: Floats, cut_by: Any, weight: Floats | None) -> Floats:
-        how = self._how(column.name)
+        how = self.how(column.name)
         if not isinstance(how, str):
             return np.asarray(how, dtype=np.float64)
         if how == "quantile":
-            return deciles(values)
+            return deciles(values, weight)
         table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
         intervals = fit_column(table, Settings(prove=False), classes=True)
         assert isinstance(intervals, Intervals)
@@ -288,11 +296,8 @@ def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) 
     return list(in_threads(code, list(zip(table.columns, words, strict=True)), n_jobs if len(table) > 100_000 else 1))
 
 
-def _cells(y: Floats, is_classes: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+def _cells(y: Floats, is_classes: bool, weight: Floats | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Classes, or the decile of a number, by which bins are cut: codes (n,) and their numbers."""
-    if is_classes:
-        codes = y.argmax(axis=1)
-    else:
-        codes = np.searchsorted(np.unique(np.quantile(y[:, 0], np.arange(1, 10) / 10)), y[:, 0], side="left")
+    codes = y.argmax(axis=1) if is_classes else np.searchsorted(deciles(y[:, 0], weight), y[:, 0], side="left")
     codes = pd.factorize(codes, sort=True)[0]
     return codes, np.arange(codes.max() + 1)

@@ -14,7 +14,8 @@ from scipy import sparse
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.threads import in_threads, one_blas_thread
-from tabsym.encoders.base import MISSING, numeric_matrix, refuse_missing
+from tabsym.encoders.base import numeric_matrix, refuse_missing
+from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.column import as_numbers
@@ -131,6 +133,46 @@ class Counting:
             )
         return self._count(columns, target, weight, rows)
 
+    def lazily(self, rows: LazyRows) -> Counted:
+        """Of a whole lazy frame, counted by its engine."""
+        if rows.weight is not None:
+            found = rows.total(n=nw.len(), weight=nw.col(rows.weight).cast(nw.Float64).sum())
+            _warn_of_light_total(int(found["n"]), found["weight"])
+        rows, target, classes = self._lazy_target(rows)
+        tables = {}
+        for column in self._chosen(rows.table):
+            if self.handle_missing == "error":
+                rows.refuse_missing(column.name)
+            numeric = self.numeric == "discretize" and column.kind is Kind.NUMERIC and not column.is_empty
+            table = rows.numbers_by_target(column.name, target) if numeric else None
+            if table is None:
+                groups = rows.groups([nw.col(column.name), target.key])
+                coded = self.coded(rows.read(groups, "k0", column.name))
+                table = coded.count(target.codes(rows, groups, "k1"), target.values, sizes_of(groups))
+            tables[column.name] = table
+        return Counted(tables, classes)
+
+    def _lazy_target(self, rows: LazyRows) -> tuple[LazyRows, LazyTarget, bool]:
+        """The target as a key of groups, a continuous one of many values in cells; whether it holds classes."""
+        name = rows.target
+        assert name is not None
+        if self.target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGET_CELLS:
+            rows, cell = rows.in_cells(name, MAX_TARGET_CELLS)
+            groups = rows.groups([nw.col(cell)], y=nw.col(name).cast(nw.Float64))
+            means = check_regression_target(groups["y"].to_numpy() / sizes_of(groups), len(groups), caller=self.caller)
+            order = np.argsort(means)
+            codes = np.argsort(order)
+            return rows, LazyTarget.of(nw.col(cell), means[order], rows.read(groups, "k0", cell), codes), False
+        groups = rows.groups([nw.col(name)])
+        column = rows.read(groups, "k0", name)
+        series, n = column.series.to_native(), len(groups)
+        values = check_target(series, n, self.caller)
+        classes = holds_classes(
+            values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes, rows=sizes_of(groups)
+        )
+        target = code_target(series, n, classes=classes, caller=self.caller)
+        return rows, LazyTarget.of(nw.col(name), target.values, column, target.codes), classes
+
     def further_piece(
         self, table: Table, y: Any, weight: Floats | None, before: Counted, classes: NDArray[Any] | None
     ) -> Counted:
@@ -189,9 +231,11 @@ def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarge
 
 def warn_of_light_weights(weight: Floats | None) -> None:
     """A `UserWarning` where weights add up to far fewer rows than there are: the criterion counts rows."""
-    if weight is None:
-        return
-    n_rows, total = int(np.count_nonzero(weight)), float(weight.sum())
+    if weight is not None:
+        _warn_of_light_total(int(np.count_nonzero(weight)), float(weight.sum()))
+
+
+def _warn_of_light_total(n_rows: int, total: float) -> None:
     if total < _LIGHT * n_rows:
         warn_user(
             f"The weights of {n_rows:,} rows add up to {total:.4g}, which MODL takes for the number of "

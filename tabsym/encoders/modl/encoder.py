@@ -12,8 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories.contingency import Contingency
+from tabsym.categories.lazy import lazy_rows
+from tabsym.encoders.base import named_columns
+from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl.column import (
     Handling,
+    MODLColumn,
     Output,
     encoded_column,
     fit_donors,
@@ -31,6 +35,7 @@ from tabsym.encoders.modl.counts import (
     code_target,
     warn_of_light_weights,
 )
+from tabsym.encoders.modl.lookups import lookup_of
 from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
@@ -43,7 +48,7 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     type_of,
 )
 from tabsym.modl import CRITERIA, Intervals, Settings
@@ -155,6 +160,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         For two classes the information value of each column, greatest first: see `parts`.
     classes_ : ndarray
         In classification.
+    n_cells_ : dict of str -> int
+        The numbers of a lazy frame that were counted in cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -247,9 +254,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+            Lazy frames (DuckDB, polars, ...) are counted by their engine if `y` names a column: their parts are those
+            of the collected table, but that numbers of more than 10,000 distinct values are first cut by the engine's
+            quantiles into as many cells, and continuous targets of more than 1,000 into 1,000 (`n_cells_`).
+        y : array-like of shape (n_rows,), or the name of a column of X
             Classes or numbers.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             A row of weight 2 counts as two rows; weights that sum to 1 hence count as one row in all, which gives no
             intervals and groups (with a UserWarning). Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
@@ -264,13 +274,22 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
-        X, y = split_target(X, y, type(self).__name__)
-        check_same_rows(X, groups=groups)
-        table, weight = self._read(X, y, sample_weight, first=True)
-        self._learn(_counting_of(self).first_piece(table, y, weight), table)
+        named = named_columns(y, sample_weight)
+        rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
+        if rows is not None:
+            self._check_all_options()
+            self._learn(_counting_of(self).lazily(rows), rows.table)
+            self.n_cells_ = rows.cells
+        else:
+            X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
+            check_same_rows(X, groups=groups)
+            table, weight = self._read(X, y, sample_weight, first=True)
+            self._learn(_counting_of(self).first_piece(table, y, weight), table)
+            self.n_cells_ = {}
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
         )
+        self._named_in = named
         self.__dict__.pop("tables_", None)
         return self
 
@@ -375,8 +394,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
-        check_declared_options(self)
-        _check_options(self)
+        self._check_all_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         if not first:
@@ -384,6 +402,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         weight = check_weights(sample_weight, len(table))
         warn_of_light_weights(weight)
         return table, weight
+
+    def _check_all_options(self) -> None:
+        check_declared_options(self)
+        _check_options(self)
 
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
@@ -425,6 +447,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             dropped = set(self.invariant_cols_)
             return _output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
         return super()._encode_table(table)
+
+    def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
+        return lookup_of(name, state, self._kept_names(state), _output_of(self))
 
     def _shows_target(self) -> bool:
         return self.output in ("probability", "logodds", "mean")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tabsym.categories import Contingency, encode_column
 from tabsym.categories.threads import in_threads
-from tabsym.encoders.base import MISSING
 from tabsym.encoders.folds import Split
+from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl.column import Handling, MODLColumn, estimates, look_up, parts_of_rows, plain_column
 from tabsym.encoders.modl.counts import CodedTarget, Counting
 from tabsym.frame import Column, Table

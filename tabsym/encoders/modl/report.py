@@ -219,6 +219,8 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
             f"{name}: Level {one.level:.5f}, {one.n_parts} {kind}{'s' * (one.n_parts > 1)}, cost {one.cost:.3f} "
             f"(null {one.null_cost:.3f}, {one.criterion}, {proof})"
         )
+        if isinstance(fitted, Intervals) and fitted.error:
+            lines.append(f"    counted in cells of neighbouring values: bounds to within {fitted.error:,.0f} rows")
         if one.n_parts == 1:
             lines += ["    uninformative about the target on its own", ""]
             continue

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN
-from tabsym.encoders.base import MISSING
+from tabsym.encoders.lookups import MISSING
 from tabsym.validation import check_option
 
 _EMPTY = 0.5  # rows that a part without rows counts as

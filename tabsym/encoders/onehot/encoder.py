@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
-from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
+from tabsym.encoders.base import ColumnEncoder, numeric_matrix
+from tabsym.encoders.lazy import unknown_in
+from tabsym.encoders.lookups import MISSING, ColumnLookup, with_missing
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
-from tabsym.frame import Table, as_array, split_target, type_of
+from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
 
 
@@ -114,8 +117,9 @@ class OneHotEncoder(ColumnEncoder):
     - In addition, from category_encoders: `drop_invariant`, `min_group_size`, `min_group_name`,
       `combine_min_nan_groups`, `verbose`; and ``fit(..., sample_weight)``.
 
-    Categories are in order of first appearance, those of category columns in category order. Frequencies are sums of
-    `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
+    Categories are in order of first appearance, those of category columns in category order; of lazy frames, whose rows
+    have no order, they are sorted, and of equally frequent ones `max_categories` keeps the first sorted. Frequencies
+    are sums of `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
     a row of NaN has an entry for each output column of its category: beyond 4,194,304 such entries (50 MB)
     and 16 for each row and encoded column, `transform` refuses; "value" and "indicator" take one a row.
 
@@ -130,6 +134,7 @@ class OneHotEncoder(ColumnEncoder):
     1           0            1    2.0
     """
 
+    _counts_only = True
     _allowed_options = {
         "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
         "handle_unknown": tuple(UNKNOWN_VALUES),
@@ -211,7 +216,11 @@ class OneHotEncoder(ColumnEncoder):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and encode the same table; see `fit` and `transform`. A target that is named is no feature."""
-        X, y = split_target(X, y, type(self).__name__)
+        if set(fit_params) <= {"sample_weight"} and (lazy := self._as_lazy(X, refit=True)) is not None:
+            return self._fit_transform_lazily(lazy, y, fit_params.get("sample_weight"))
+        X, y, sample_weight = split_columns(X, y, fit_params.pop("sample_weight", None), type(self).__name__)
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
         return super().fit_transform(X, y, **fit_params)
 
     def transform_codes(self, X: Any) -> CodeMatrix:
@@ -284,8 +293,24 @@ class OneHotEncoder(ColumnEncoder):
             _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
         return codes
 
+    def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
+        lookups = super()._lazy_lookups(frame)
+        if self.handle_unknown == "warn" or self.drop is not None:
+            unknown = {name: len(unknown_in(frame, one).head(1).collect()) for name, one in lookups.items()}
+            codes = {name: np.full(n, UNSEEN, dtype=np.int32) for name, n in unknown.items()}
+            _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
+        return lookups
+
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)
+
+    def _lookup(self, name: str, state: OneHotColumn) -> ColumnLookup:
+        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        names = self._kept_names(state)
+        new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
+        new[[state.names.index(one) for one in names]], new[-2] = np.arange(len(names)), -2
+        values = new[state.indices(np.append(codes, UNSEEN))]
+        return ColumnLookup(name, "category", names, coding, values, self.handle_unknown == "error")
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.tiws.rows import TIWSColumn
 from tabsym.frame import (
     TARGET_TYPES,
@@ -91,6 +93,25 @@ def components(y: Any, n_rows: int, target_type: str, caller: str, classes: Any 
         found = check_classes(y, n_rows, caller=caller)
         return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
     return further(y, n_rows, None, caller)
+
+
+def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | None:
+    """The classes of a lazy frame's target, checked; None where it holds numbers."""
+    name = rows.target
+    assert name is not None
+    if target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGET_CELLS:
+        ends = rows.total(low=nw.col(name).min(), high=nw.col(name).max())
+        check_regression_target(list(ends.values()), 2, caller=caller)
+        return None
+    groups = rows.groups([nw.col(name)])
+    column = rows.read(groups, "k0", name)
+    series = column.series.to_native()
+    values = check_target(series, len(groups), caller)
+    if holds_classes(values, target_type, caller, name, rows=sizes_of(groups)):
+        found = check_classes(series, len(groups), caller=caller)
+        return LazyTarget.of(nw.col(name), found.classes, column, found.codes)
+    check_regression_target(series, len(groups), caller=caller)
+    return None
 
 
 def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Components:

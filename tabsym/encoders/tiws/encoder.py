@@ -13,9 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
+from tabsym.categories.expressions import is_missing
+from tabsym.categories.lazy import LazyRows, lazy_rows
 from tabsym.categories.threads import in_threads
-from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
+from tabsym.encoders.lazy import unknown_in
+from tabsym.encoders.lookups import ColumnLookup, stacked, with_missing
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
 from tabsym.encoders.tiws.checks import (
     carried_over,
@@ -24,6 +28,7 @@ from tabsym.encoders.tiws.checks import (
     check_same_classes,
     components,
     further,
+    lazy_target,
 )
 from tabsym.encoders.tiws.rows import (
     MIN_CATEGORIES,
@@ -46,12 +51,13 @@ from tabsym.frame import (
     match_features,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     symbolic_columns,
 )
 from tabsym.frame.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts
+from tabsym.tiws.lazy import count_lazily
 from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
@@ -116,6 +122,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     ----------
     classes_ : ndarray
         In classification. The output is the probability of the second of two classes, else a column for each class.
+    n_cells_ : dict of str -> int
+        The numbers of a lazy frame that were cut from cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -139,6 +147,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     """
 
     classes_: NDArray[Any]
+    n_cells_: dict[str, int]
 
     def __init__(
         self,
@@ -187,9 +196,12 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+            Lazy frames (DuckDB, polars, ...) are counted by their engine if `y` names a column: the counts, of every
+            pair of an encoded column and another, are those of the collected table. ``numeric="modl"`` first cuts
+            numbers of more than 10,000 distinct values by the engine's quantiles into as many cells (`n_cells_`).
+        y : array-like of shape (n_rows,), or the name of a column of X
             Classes or numbers.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
             A row of weight 2 counts as two rows; rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
             Used by `fit_transform` only (``set_fit_request(groups=True)``).
@@ -203,9 +215,25 @@ class TIWSEncoder(OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
+        if rows is not None:
+            return self._fit_lazily(rows)
+        self._named_in, self.n_cells_ = named_columns(y, sample_weight), {}
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         check_same_rows(X, groups=groups)
         return self._fit(X, y, sample_weight, None, whole=True)
+
+    def _fit_lazily(self, rows: LazyRows) -> TIWSEncoder:
+        self._check_all_options()
+        target = lazy_target(rows, self.target_type, type(self).__name__)
+        encoded = [column.name for column in symbolic_columns(rows.table, self.cols, booleans=False)]
+        for name in encoded if self.handle_missing == "error" else []:
+            rows.refuse_missing(name)
+        counts = count_lazily(self._counting, rows, encoded, target)
+        self._learn(counts, encoded, None if target is None else target.values, rows.table)
+        self._named_in, self.n_cells_ = named_columns(rows.target, rows.weight), rows.cells
+        self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
+        return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
@@ -320,7 +348,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         weight : ndarray of shape (2 * n_rows,)
             Half of each row's weight for each of its copies.
         """
-        X, y = split_target(X, y, type(self).__name__)
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)
         table = read_table(X, caller=type(self).__name__)
@@ -341,7 +369,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            With the columns of fit; 0 rows are allowed.
+            With the columns of fit; 0 rows are allowed. Of a lazy frame the rows that hold an unknown category are
+            collected, unless `handle_unknown` is "return_nan", and with `return_interval` all.
         y : ignored
             For compatibility with category_encoders' supervised encoders.
         return_interval : float, optional
@@ -351,6 +380,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Returns
         -------
         dataframe or ndarray of shape (n_rows, n_columns_out)
+            A lazy frame of a lazy frame.
         intervals : dataframe of shape (n_rows, 2 * n_encoded)
             With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN for known categories.
 
@@ -359,6 +389,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         ValueError, TypeError
             With the name of the column.
         """
+        if return_interval is None and (lazy := self._as_lazy(X)) is not None:
+            return self._encode_lazily(lazy)
         table = self._read_as_fitted(X, y)
         if return_interval is None:
             return self._encode_table(table)
@@ -441,9 +473,12 @@ class TIWSEncoder(OutOfFoldEncoder):
             self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
         )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+    def _check_all_options(self) -> None:
         check_declared_options(self)
         check_options(self)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+        self._check_all_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
@@ -496,6 +531,56 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         encoded = self._rows.encoded(table)
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
+
+    def _lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
+        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
+        by_row = [
+            f"handle_{what}='return_nan'"
+            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
+            if one not in ("return_nan", "error") and not (what == "missing" and None in categories)
+        ]
+        if by_row:
+            raise ValueError(
+                f"TIWSEncoder estimates unknown categories of column {name!r} from their whole rows, which is no "
+                f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
+            )
+        return self._known_lookup(name, state)
+
+    def _lazy_lookup(self, name: str, state: TIWSColumn, frame: nw.LazyFrame[Any]) -> ColumnLookup:
+        """With the estimates of unknown categories, for which the rows that hold one are collected."""
+        known = self._known_lookup(name, state)
+        pieces = []
+        if self.handle_unknown == "value":
+            pieces.append(unknown_in(frame, known))
+        if self.handle_missing == "value" and not alphabet_of(self.counts_, state.fitted.number).has_missing:
+            pieces.append(frame.filter(is_missing(frame, name)))
+        found = [one.select(self._names_in).collect() for one in pieces]
+        found = [one for one in found if len(one)]
+        if not found:
+            return known
+        if self.context == "row":
+            raise ValueError(
+                f"context='row' estimates the unknown categories of column {name!r} from single rows, which is not "
+                "done lazily; collect the frame, or set_params(context='batch')."
+            )
+        table = read_table(nw.concat(found).to_native(), caller=type(self).__name__)
+        unseen = self._rows.unseen(table, name).unseen
+        values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
+        columns = self._kept_columns(state, values)
+        return known.extended(unseen.symbols, stacked(list(columns.values()), len(unseen)))
+
+    def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
+        """The lookup in which all that is unknown is NaN."""
+        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
+        codes, coding = with_missing(categories, self.handle_missing)
+        estimates = state.fitted.estimates
+        values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
+        values[: len(categories)] = estimates
+        if None in categories and self.handle_missing == "return_nan":
+            values[categories.index(None)] = np.nan
+        columns = self._kept_columns(state, state.outputs(values, np.append(codes < 0, True)))
+        stack = stacked(list(columns.values()), len(values))
+        return ColumnLookup(name, "category", list(columns), coding, stack, self.handle_unknown == "error")
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
         """A fold learns words, components, covariances and donors' rules from its training rows."""

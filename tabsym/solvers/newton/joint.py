@@ -27,7 +27,7 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-MAX_COEFS, MAX_BESIDE = 800, 100
+MAX_COEFS, MAX_BESIDE = 1_200, 100
 """Coefficients of all classes up to which the covariance is one matrix, and of the small terms that a term of a larger
 model is joint with."""
 

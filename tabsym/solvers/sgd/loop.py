@@ -206,6 +206,7 @@ class TrainingLoop:
             return
         if options.short is not None:
             converged = not self.reference.is_falling(self.curve[:constant_rate], options.short)
+            converged = converged and (options.scaled or self._is_near_an_optimum(NEAR))
         elif options.tol is None:  # the number of epochs was given
             return
         elif converged and not options.early_stopping:
@@ -291,7 +292,8 @@ class TrainingLoop:
 
 
 def _other_remedy(options: Options) -> str:
-    remedies = [] if options.tries else ["learning_rate='auto'"]
+    remedies = [] if options.scaled else ["standardize=True"]
+    remedies += [] if options.tries else ["learning_rate='auto'"]
     if options.is_dense:
         remedies.append("gradient='gse'")
     return "".join(f", or {remedy}" for remedy in [*remedies, "WideClassifier or WideRegressor"])

@@ -62,6 +62,8 @@ class Options:
         Training ends when the loss has not improved by this fraction of its decrease so far (see `loop`).
     short : float or None
         The fraction of the loss by which the last epochs may lower it without a warning; None for never a warning.
+    scaled : bool
+        Whether numbers are standardized. Where they are not, a loss that no longer falls may be far from its optimum.
     divergence : float
         A loss above the initial one by this factor has diverged.
     """
@@ -87,6 +89,7 @@ class Options:
     cools: bool = False
     cooling: float = 0.2
     short: float | None = None
+    scaled: bool = True
     divergence: float = 2.0
 
     @property

@@ -1,0 +1,319 @@
+"""From a lazy frame to counts: its engine groups the rows, and only the groups are collected.
+
+DuckDB relations, polars' LazyFrames, and what else narwhals reads lazily (ibis, PySpark, Dask) hold more rows than
+memory does; groups are as many as categories. Their keys are collected in the engine's own types and then coded as
+columns of a collected table are, so that categories are the same values: NaN and null one category, decimals, dates
+and booleans of their types.
+
+Numbers of very many distinct values are counted in cells of neighbouring values of nearly equal size, quantiles that
+the engine finds by ranking them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.categories.categories import Categories
+from tabsym.categories.coding import RawCodes, encode_column
+from tabsym.categories.contingency import Contingency
+from tabsym.categories.expressions import is_missing
+from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
+from tabsym.frame.storage import object_array
+
+Floats = NDArray[np.float64]
+
+MAX_VALUES = 10_000
+"""Numeric columns of more distinct values are counted in so many cells of neighbouring values."""
+MAX_TARGET_CELLS = 1_000
+"""Continuous targets of more distinct values are taken in so many cells, each at its mean."""
+_CELL = "tabsym_cell"
+
+
+class UnreadColumn(Column):
+    """A column of a lazy frame: its type, and if that is not of categories in how many rows a value is missing."""
+
+    n_missing: int
+    n_rows: int
+
+    @classmethod
+    def of(cls, column: Column, n_missing: int, n_rows: int) -> UnreadColumn:
+        out = object.__new__(cls)
+        out.__dict__.update(column.__dict__, n_missing=n_missing, n_rows=n_rows)
+        return out
+
+    @property
+    def is_empty(self) -> bool:
+        return self.n_missing == self.n_rows
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether any is: of no row in particular."""
+        return np.array([self.n_missing > 0])
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """The rows of a lazy frame of weight above 0, to be counted by its engine.
+
+    Attributes
+    ----------
+    frame : LazyFrame
+    table : Table
+        The features without their rows: `UnreadColumn`.
+    target, weight : str or None
+        Names of columns that are no features.
+    caller : str
+        Who asks, for messages.
+    cells : dict of str -> int
+        The columns that were counted in cells so far, and in how many at most.
+    """
+
+    frame: nw.LazyFrame[Any]
+    table: Table
+    target: str | None
+    weight: str | None
+    caller: str
+    cells: dict[str, int] = field(default_factory=dict)
+
+    def groups(self, keys: Sequence[nw.Expr], *, spread: str | None = None, **sums: nw.Expr) -> nw.DataFrame[Any]:
+        """Collected groups: their keys `k0`, `k1`, ...; `n` rows, or weight; sums by name, times weights.
+
+        `spread`: a column whose least and greatest values, `low` and `high`, are wanted.
+        """
+        weight = None if self.weight is None else nw.col(self.weight).cast(nw.Float64)
+        columns = [key.alias(f"k{place}") for place, key in enumerate(keys)]
+        columns += [(one if weight is None else one * weight).alias(name) for name, one in sums.items()]
+        wanted = [nw.len().alias("n") if weight is None else nw.col("w").sum().alias("n")]
+        wanted += [nw.col(name).sum().alias(name) for name in sums]
+        if weight is not None:
+            columns.append(weight.alias("w"))
+        if spread is not None:
+            columns += [nw.col(spread).alias("low"), nw.col(spread).alias("high")]
+            wanted += [nw.col("low").min(), nw.col("high").max()]
+        names = [f"k{place}" for place in range(len(keys))]
+        return collected(self.frame.select(*columns).group_by(names).agg(*wanted))
+
+    def total(self, **sums: nw.Expr) -> dict[str, float]:
+        """Numbers over all rows, as the engine aggregates them."""
+        found = collected(self.frame.select(*(one.alias(name) for name, one in sums.items()))).rows(named=True)[0]
+        return {name: float(value or 0) for name, value in found.items()}
+
+    def read(self, groups: nw.DataFrame[Any], key: str, name: str) -> Column:
+        """A key of collected groups as the column of that name."""
+        return read_table(groups.select(nw.col(key).alias(name)).to_native(), caller=self.caller)[name]
+
+    def counted(self, name: str) -> tuple[RawCodes, Floats]:
+        """The categories of a column in their order, and the rows of each code; those of category types in theirs."""
+        groups = self.groups([nw.col(name)])
+        column = self.read(groups, "k0", name)
+        return _in_order(column), sizes_of(groups)
+
+    def present(self, name: str) -> LazyRows:
+        """The rows in which a column is not missing."""
+        return replace(self, frame=self.frame.filter(~is_missing(self.frame, name)))
+
+    def absent(self, name: str) -> LazyRows:
+        """The rows in which a column is missing."""
+        return replace(self, frame=self.frame.filter(is_missing(self.frame, name)))
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column is of a numeric type."""
+        return bool(self.frame.collect_schema()[name].is_numeric())
+
+    def n_distinct(self, name: str) -> int:
+        return int(self.total(n=nw.col(name).n_unique())["n"])
+
+    def in_cells(self, name: str, n_cells: int) -> tuple[LazyRows, str]:
+        """The rows in which a column is not missing, and the name of another that has the cell of each.
+
+        Cells are of neighbouring values of nearly equal size; equal values lie in one.
+        """
+        present, cell = self.present(name), f"{_CELL}_{name}"
+        n_rows = int(present.total(n=nw.len())["n"])
+        rank = nw.col(name).rank("min").cast(nw.Int64) - 1
+        try:
+            frame = present.frame.with_columns((rank * n_cells // n_rows).alias(cell))
+        except NotImplementedError as error:
+            self._refuse_quantiles(name, error)
+        self.cells[name] = n_cells
+        return replace(present, frame=frame), cell
+
+    def _refuse_quantiles(self, name: str, error: NotImplementedError) -> NoReturn:
+        raise TypeError(
+            f"The quantiles of column {name!r} are needed, which narwhals cannot ask of "
+            f"{self.frame.implementation.name.lower()}: round the column to fewer values, give edges of your own, or "
+            f"collect the frame. ({error})"
+        ) from None
+
+    def quantiles(self, name: str, shares: Floats) -> Floats:
+        """As `numpy.quantile` of a numeric column, by the weights, with method "inverted_cdf": values that occur."""
+        rows, number = self.present(name), nw.col(name)
+        if self.weight is None:
+            n_rows = rows.total(n=nw.len())["n"]
+            reached, wanted = number.cum_count().over(order_by=name), np.maximum(np.ceil(n_rows * shares - 1) + 1, 1)
+        else:
+            weight = nw.col(self.weight).cast(nw.Float64)
+            n_rows = rows.total(n=weight.sum())["n"]
+            reached, wanted = weight.cum_sum().over(order_by=name) / n_rows, shares
+        if not n_rows:
+            return np.empty(0)
+        asked = [
+            nw.when(nw.col(_CELL) >= float(least)).then(number).min().alias(f"q{place}")
+            for place, least in enumerate(wanted)
+        ]
+        try:
+            found = collected(rows.frame.select(number, reached.alias(_CELL)).select(*asked))
+        except NotImplementedError as error:
+            self._refuse_quantiles(name, error)
+        return np.array([self.read(found, one, name).values[0] for one in found.columns])
+
+    def mean(self, name: str) -> float:
+        """Of a column of numbers, by the weights."""
+        value = nw.col(name).cast(nw.Float64)
+        weight = nw.lit(1.0) if self.weight is None else nw.col(self.weight).cast(nw.Float64)
+        found = self.total(sum=(value * weight).sum(), n=nw.len() if self.weight is None else weight.sum())
+        return found["sum"] / found["n"]
+
+    def has_missing(self, name: str) -> bool:
+        return bool(self.absent(name).total(n=nw.len())["n"])
+
+    def numbers_by_target(self, name: str, target: LazyTarget) -> Contingency | None:
+        """A numeric column of too many values in cells, by the target; None where each value can be counted."""
+        if self.n_distinct(name) <= MAX_VALUES:
+            return None
+        rows, cell = self.in_cells(name, MAX_VALUES)
+        groups = rows.groups([nw.col(cell), target.key], spread=name)
+        cells, codes = np.unique(groups["k0"].to_numpy(), return_inverse=True)
+        low, high = self.read(groups, "low", name), self.read(groups, "high", name)
+        lows, highs = np.full(len(cells), np.inf), np.full(len(cells), -np.inf)
+        np.minimum.at(lows, codes, low.values)
+        np.maximum.at(highs, codes, high.values)
+        targets, sizes = target.codes(self, groups, "k1"), sizes_of(groups)
+        missing = self.absent(name).groups([target.key])
+        if len(missing):
+            codes, lows, highs = codes + 1, np.append(-np.inf, lows), np.append(-np.inf, highs)
+            codes = np.append(codes, np.zeros(len(missing), dtype=np.int64))
+            targets = np.append(targets, target.codes(self, missing, "k0"))
+            sizes = np.append(sizes, sizes_of(missing))
+        return Contingency.of_cells(highs, lows, (codes, targets, sizes), target.values, low.measure)
+
+    def refuse_missing(self, name: str) -> None:
+        """A `ValueError` where the column has a missing value."""
+        if self.has_missing(name):
+            raise ValueError(
+                f"Column {name!r} holds missing values; fill them in, or set handle_missing to something other than "
+                "'error'."
+            )
+
+
+@dataclass(frozen=True)
+class LazyTarget:
+    """The target of lazy rows as a key of groups: codes of its distinct `values` (T,).
+
+    `code_of` (symbols,): the code of each symbol that the key can have.
+    """
+
+    key: nw.Expr
+    values: NDArray[Any]
+    alphabet: Categories
+    code_of: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, key: nw.Expr, values: NDArray[Any], column: Column, codes: NDArray[np.integer[Any]]) -> LazyTarget:
+        """By a collected column of the key's distinct values, and the code (m,) of each."""
+        raw = encode_column(column)
+        code_of = np.zeros(len(raw.symbols), dtype=np.int64)
+        code_of[raw.codes] = codes
+        return cls(key, values, Categories(column.name, raw.symbols), code_of)
+
+    def codes(self, rows: LazyRows, groups: nw.DataFrame[Any], key: str) -> NDArray[np.int64]:
+        """The code of each collected group."""
+        return self.code_of[self.alphabet.transform(encode_column(rows.read(groups, key, self.alphabet.name)))]
+
+
+def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bool) -> LazyRows | None:
+    """The rows of a lazy frame, checked; None where X is none, or a target is needed and is not the name of a column.
+
+    Raises
+    ------
+    ValueError
+        A column that was named is not there, or holds missing values; weights that are none.
+    TypeError
+        `sample_weight` is no name: rows of an engine have no order.
+    """
+    frame = as_lazy(X)
+    if frame is None or (supervised and not isinstance(y, str)):
+        return None
+    target = y if isinstance(y, str) else None
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise TypeError(
+            f"sample_weight is {type(sample_weight).__name__}, and X a lazy frame, whose rows have no order; name the "
+            "column of the weights: sample_weight='NAME'."
+        )
+    names = list(frame.columns)
+    for name, purpose in ((target, "to predict"), (sample_weight, "of weights")):
+        if name is not None:
+            check_named(name, names, purpose)
+    n_rows = int(collected(frame.select(nw.len().alias("n"))).rows()[0][0])
+    features = [name for name in names if name not in (target, sample_weight)]
+    if not features:
+        raise ValueError(
+            f"{caller} needs at least one column besides those named for target and weights; there is none."
+        )
+    empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
+    asked = [column.name for column in empty.columns if column.kind is not Kind.SYMBOLIC]
+    n_missing = _missing_in(frame, [*asked, *(name for name in (target, sample_weight) if name is not None)])
+    if supervised and target is not None and n_missing[target]:
+        raise ValueError(
+            f"Input y contains NaN: the target is missing in {n_missing[target]} row(s); drop these rows or fill them "
+            "in."
+        )
+    columns = tuple(UnreadColumn.of(column, n_missing.get(column.name, 0), n_rows) for column in empty.columns)
+    if sample_weight is not None:
+        frame = _weighted(frame, sample_weight, n_missing[sample_weight])
+    return LazyRows(frame, replace(empty, columns=columns, n_rows=n_rows), target, sample_weight, caller)
+
+
+def collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """What an engine makes of a query; polars by batches of rows, as its other way reads all of them first."""
+    return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
+
+
+def sizes_of(groups: nw.DataFrame[Any]) -> Floats:
+    """Rows, or weight, of collected groups."""
+    return np.asarray(groups["n"].to_numpy()).astype(np.float64)
+
+
+def _missing_in(frame: nw.LazyFrame[Any], names: list[str]) -> dict[str, int]:
+    """The number of missing values in each of these columns."""
+    if not names:
+        return {}
+    counts = [is_missing(frame, name).cast(nw.Int64).sum().alias(f"m{place}") for place, name in enumerate(names)]
+    found = collected(frame.select(*counts)).rows()[0]
+    return {name: int(number or 0) for name, number in zip(names, found, strict=True)}
+
+
+def _weighted(frame: nw.LazyFrame[Any], name: str, n_missing: int) -> nw.LazyFrame[Any]:
+    """The rows of weight above 0, or an error where weights are none."""
+    weight = nw.col(name).cast(nw.Float64)
+    ends = collected(frame.select(weight.min().alias("low"), weight.max().alias("high"))).rows()[0]
+    check_weights(np.array([np.nan] if n_missing else ends, dtype=np.float64), 1 if n_missing else 2)
+    return frame.filter(weight > 0)
+
+
+def _in_order(column: Column) -> RawCodes:
+    """The codes of distinct values (m,), whose categories are in order: an engine's groups come in any."""
+    raw, dtype = encode_column(column), column.series.dtype
+    in_polars = column.series.implementation.is_polars()
+    if isinstance(dtype, nw.Enum) or (isinstance(dtype, nw.Categorical) and not in_polars):
+        return raw  # of declared categories, in their order
+    order = sorted(range(len(raw.symbols)), key=raw.symbols.tolist().__getitem__)
+    rank = np.full(len(order) + 1, -1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    return RawCodes(rank[raw.codes], object_array([raw.symbols[place] for place in order]))
