@@ -100,6 +100,9 @@ def _export(args: dict[str, Any]) -> bool:
     elif to == "csv":
         out = path.with_name(f"{path.stem}-rates") if args["out"] is None else out
         export.to_csv(model, out, base=args["base"])
+    elif to == "stack":
+        out = path.with_name(f"{path.stem}-stack") if args["out"] is None else out
+        export.to_stack(model, out)
     else:
         export.to_onnx(model, out)
     print(out)
@@ -237,17 +240,18 @@ def _add_export(commands: Any) -> None:
     e = commands.add_parser(
         "export",
         help="write a model as SQL, ONNX, JSON, an Excel file or CSV files",
-        description="Write a wide model as SQL, ONNX, JSON, an Excel file or CSV files: a winner that "
-        "compare --save-best wrote, or a model that tabsym.save wrote.",
+        description="Write a wide model as SQL, ONNX, JSON, an Excel file or CSV files, or a stack as files of its "
+        "parts: a winner that compare --save-best wrote, or a model that tabsym.save wrote.",
         epilog="Example: tabsym export best.skops --to sql --table sales --dialect snowflake",
         formatter_class=_Help,
     )
     e.add_argument("model", help="file of a model")
-    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv"], required=True)
+    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv", "stack"], required=True)
     e.add_argument(
         "--out",
         metavar="FILE",
-        help="default: the name of the model's file, with another ending; of CSV a folder NAME-rates",
+        help="default: the name of the model's file, with another ending; of CSV and stacks a folder, NAME-rates and "
+        "NAME-stack",
     )
     e.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
     e.add_argument(

@@ -1,8 +1,11 @@
 """ONNX models run by onnxruntime on the rows of a table."""
 
+import datetime as dt
+
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 
 NUMBERS = {"tensor(double)": np.float64, "tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(bool)": bool}
 
@@ -19,5 +22,11 @@ def column(values, kind, missing_text):
     """The tensor (n, 1) of a column."""
     if kind == "tensor(string)":
         return values.astype(object).where(values.notna(), missing_text).to_numpy(dtype=object)[:, None]
+    if values.dtype == object and isinstance(values.dropna().iloc[0], dt.date):
+        values = pd.to_datetime(values)
+    if values.dtype.kind == "m":
+        values = values / pd.Timedelta(days=1)
+    if values.dtype.kind == "M":
+        values = (values - pd.Timestamp(0)) / pd.Timedelta(days=1)
     has_missing = values.isna().any()
     return values.to_numpy(NUMBERS[kind], **({"na_value": np.nan} if has_missing else {}))[:, None]

@@ -5,6 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from tabsym import DateParts
@@ -32,6 +33,19 @@ def test_parts_are_those_of_python(make):
     assert list(got["at hour"]) == [f"{day.hour:02d}" for day in want]
     days = [(day - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1) for day in want]
     np.testing.assert_allclose(np.asarray(got["at"], dtype=float), days)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
+def test_other_columns_stay_as_they_are(make):
+    """Text, whole numbers and flags whose first value is missing, beside a date that is."""
+    day = datetime.datetime(2024, 2, 29)
+    columns = {"a": [None, "x", "y"], "n": [None, 2, 3], "f": [None, True, False], "at": [None, day, day]}
+    X = make(columns)
+    got = DateParts().fit_transform(X)
+    for name in ("a", "n", "f"):
+        assert got[name].to_pylist() == columns[name] if make is pa.table else got[name].equals(X[name])
+    month, days = (got[name].to_pylist() if make is pa.table else got[name].to_list() for name in ("at month", "at"))
+    assert month == [None, "02", "02"] and days == [None, 19782.0, 19782.0]
 
 
 def test_only_parts_that_training_rows_have():

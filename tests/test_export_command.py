@@ -1,6 +1,7 @@
 """``tabsym export`` and ``tabsym predict``, of saved models and of winners of comparisons."""
 
 import json
+import re
 
 import duckdb
 import numpy as np
@@ -157,7 +158,6 @@ def test_winners_as_onnx_take_categories_as_text(task, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("wide-hist-gradient-boosting", "adds boosters to a wide model, which no export holds"),
         ("hist-gradient-boosting", "is no wide model"),
         ("onehot-linear", "is no wide model"),
     ],
@@ -169,10 +169,42 @@ def test_winners_that_have_no_onnx(name, words, tmp_path, capsys):
     assert words in capsys.readouterr().err and not (tmp_path / "best.onnx").exists()
 
 
-def test_winners_that_read_text_are_refused():
-    money = sales().assign(price=[f"${one:,.2f}" for one in sales()["sold"] * 100.5])
-    with pytest.raises(ValueError, match=r"Column 'price' was read from text such as '\$.*', which an export does not"):
-        to_spec(winner(money, "sold", "count"))
+def test_winners_that_read_text_take_numbers(tmp_path, capsys):
+    """From a CSV file of "$1,234.00", dates and several classes to each export and to predictions."""
+    amounts = np.random.default_rng(5).gamma(2.0, 900.0, 300)
+    frame = sales().assign(price=[f"${one:,.2f}" for one in amounts]).drop(columns="days")
+    frame.loc[::17, "price"] = None
+    kinds = np.array(["low", "mid", "top"])[np.digitize(amounts + 300 * (frame["colour"] == "red"), [1_200, 2_400])]
+    frame = frame.assign(sold=kinds)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    best = winner(frame, "sold", "multiclass", reading=ReadOptions(categorical=["store"]))
+    path, numbers = str(best.save(tmp_path / "best.tabsym")), frame.assign(price=np.round(amounts, 2))
+    numbers.loc[::17, "price"] = np.nan
+    for to in ("json", "sql", "xlsx", "csv", "onnx"):
+        assert main(["export", path, "--to", to]) == 0
+        assert re.search(
+            r"Column 'price' was read from text such as '\$.*', and the export takes numbers; make that \d+\.\d+ where",
+            capsys.readouterr().err,
+        )
+    shares = best.predict_proba(frame)
+    scorer = from_spec(json.loads((tmp_path / "best.json").read_text()))
+    np.testing.assert_allclose(scorer.predict_proba(numbers), shares, atol=1e-12)
+    base = duckdb.connect()
+    base.register("given", numbers.assign(number=range(len(numbers))))
+    base.execute("CREATE TABLE rows AS SELECT * FROM given")
+    base.execute((tmp_path / "best.sql").read_text(encoding="utf-8"))
+    view = base.execute("SELECT * FROM rows_prediction ORDER BY number").df()
+    names = [f"probability_{one}" for one in best.classes_]
+    np.testing.assert_allclose(view[names], shares, atol=1e-12)
+    assert (view["prediction"] == best.predict(frame)).all()
+    given = numbers.assign(store=numbers["store"].astype(str), at=pd.to_datetime(numbers["at"]))
+    found = run(onnx.load(tmp_path / "best.onnx"), given)
+    np.testing.assert_allclose(found["probabilities"], shares, atol=1e-12)
+    assert main(["predict", path, str(tmp_path / "new.csv"), "--out", str(tmp_path / "said.csv")]) == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "said.csv")[names], shares, atol=1e-12)
+
+
+def test_winners_that_no_export_holds_are_refused():
     with pytest.raises(ValueError, match="'red' of column 'colour' were read as missing"):
         to_spec(winner(sales(), "sold", "count", reading=ReadOptions(na_values={"colour": ["red"]})))
     with pytest.raises(TypeError, match="is no wide model"):

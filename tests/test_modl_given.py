@@ -336,6 +336,21 @@ def test_stability_by_hand():
         encoder.psi(frame, new[:0])
 
 
+def test_stability_with_weights():
+    frame = pd.DataFrame({"x": [0.0] * 3 + [1.0] * 5 + [2.0] * 2})
+    new = pd.DataFrame({"x": [0.0, 0.0, 1.0, 2.0]})
+    encoder = MODLEncoder(splits={"x": [0.5, 1.5]}).fit(frame, [0, 1] * 5)
+    old, now = np.array([1, 2, 3, 1, 1, 1, 1, 2, 4, 4]), np.array([2, 1, 5, 2])
+    whole = encoder.psi(frame.loc[frame.index.repeat(old)], new.loc[new.index.repeat(now)], by="part")
+    weighted = encoder.psi(frame, new, by="part", weight_expected=old, weight_actual=now / 7)
+    pd.testing.assert_frame_equal(weighted, whole)
+    light = encoder.psi(frame, new, by="part", weight_actual=[0.2, 0.4, 0.6, 0])  # half a row weighs .2, of 1.2
+    np.testing.assert_allclose(light["actual"], [0.5, 0.5, 0.2 / 1.2])
+    assert light["psi"].iloc[2] == pytest.approx((1 / 6 - 0.2) * np.log(5 / 6))
+    with pytest.raises(ValueError, match=r"weight_actual.shape == \(1,\), expected \(4,\)"):
+        encoder.psi(frame, new, weight_actual=[1.0])
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 

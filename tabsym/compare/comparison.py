@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.exporting import terms_of_winner
+from tabsym.compare.exporting import stack_of_winner, terms_of_winner
 from tabsym.compare.features import Features
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
@@ -24,6 +24,7 @@ from tabsym.compare.splits import Plan
 from tabsym.compare.task import CLASSES
 from tabsym.export import save
 from tabsym.export.files import load_model
+from tabsym.export.stack import Stack
 from tabsym.models.records import ModelTerms
 
 if TYPE_CHECKING:
@@ -100,6 +101,16 @@ class Winner:
             The winner is no wide model, or reads its columns in a way that exports do not hold.
         """
         return terms_of_winner(self, base)
+
+    def export_stack(self) -> Stack:
+        """The stack for `tabsym.export.to_stack`, in columns of the table as the comparison took it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The winner is no stack, or reads its columns in a way that exports do not hold.
+        """
+        return stack_of_winner(self)
 
     def _values(self, table: Any) -> NDArray[np.float64]:
         frame = self.retyping.read(table).reset_index(drop=True)

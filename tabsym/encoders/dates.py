@@ -118,12 +118,13 @@ class DateParts(TableTransformer):
                 columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
             else:
                 columns[name] = frame[name].array
-        out = pd.DataFrame(columns, index=frame.index)
-        return (
-            out
-            if native is None
-            else nw.from_dict({str(name): out[name].tolist() for name in out}, backend=native).to_native()
-        )
+        if native is None:
+            return pd.DataFrame(columns, index=frame.index)
+        untouched = set(self.feature_names_in_) - set(self.formats_)
+        found = {
+            str(name): native[name] if name in untouched else _without_nan(column) for name, column in columns.items()
+        }
+        return nw.from_dict(found, backend=native.implementation).to_native()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order."""
@@ -184,12 +185,17 @@ def _shown(value: Any) -> str:
 
 
 def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
-    """The table as pandas, and the library to give it back in (None: pandas)."""
+    """The table as pandas, and as it came (None: that was pandas)."""
     table = read_table(X, caller="DateParts", allow_empty=True)
     if isinstance(table.native, pd.DataFrame):
         return table.native, None
     frame = nw.from_native(table.native, eager_only=True)
-    return frame.to_pandas(), frame.implementation
+    return frame.to_pandas(), frame
+
+
+def _without_nan(values: Any) -> list[Any]:
+    """Days, or parts as text, for libraries other than pandas: NaN is a number to them."""
+    return [None if pd.isna(one) else one for one in values]
 
 
 def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:

@@ -182,9 +182,11 @@ class NativeCategories(TableTransformer):
         return np.asarray(raw.symbols[order])
 
     def _symbols(self, name: str, raw: RawCodes) -> Any:
+        return self.of_codes(name, self.alphabets_[name][0].transform(raw), raw.codes < 0)
+
+    def of_codes(self, name: str, codes: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
+        """What the codes (n,) of a column's levels are passed as; `missing`: for which values there was none."""
         alphabet, has_other = self.alphabets_[name]
-        codes = alphabet.transform(raw)
-        missing = raw.codes < 0
         if has_other:  # an infrequent category and an unknown one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":

@@ -9,6 +9,7 @@ from tabsym.export.onnx_model import to_onnx
 from tabsym.export.scorecard import scorecard
 from tabsym.export.spec import spec_schema, to_spec
 from tabsym.export.sql import to_sql
+from tabsym.export.stack import to_stack
 
 __all__ = [
     "from_spec",
@@ -22,5 +23,6 @@ __all__ = [
     "to_onnx",
     "to_spec",
     "to_sql",
+    "to_stack",
     "trusted_types",
 ]

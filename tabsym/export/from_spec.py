@@ -132,11 +132,8 @@ class Scorer:
 
     def transform(self, rows: Any) -> dict[str, Any]:
         """The columns (n,) of an encoder by name."""
-        table, out = _Table(self, rows), dict[str, Any]()
-        for one in self.spec["outputs"]:
-            found = table.look_up(one).T if "table" in one else [np.array(table.values(one["columns"][0], raw=True))]
-            out |= dict(zip(one["names"], found, strict=True))
-        return out
+        table, outputs = _Table(self, rows), self.spec["outputs"]
+        return {name: own for one in outputs for name, own in zip(one["names"], table.encoded(one), strict=True)}
 
 
 class _Table:
@@ -172,11 +169,10 @@ class _Table:
         if (index, name) not in self.made:
             coding, known = self.spec["codings"][index], self.scorer._codes[index]
             if "categories" in coding:
-                made = np.array([known.get(one, -1) for one in self.values(name)], dtype=int)
+                self.made[index, name] = np.array([known.get(one, -1) for one in self.values(name)], dtype=int)
             else:
                 x, first = self.numbers(name), int(coding["missing"])
-                made = np.where(np.isnan(x), first - 1, np.searchsorted(coding["bounds"], x) + first)
-            self.made[index, name] = made
+                self.made[index, name] = np.where(np.isnan(x), first - 1, np.searchsorted(coding["bounds"], x) + first)
         return self.made[index, name]
 
     def look_up(self, lookup: Any) -> Any:
@@ -192,6 +188,14 @@ class _Table:
             return np.where(values[row, None] == -2, np.nan, values[row, None] == np.arange(table["width"]))
         return values[row, own]
 
+    def encoded(self, one: Any) -> Any:
+        """The columns (n,) of an output of an encoder."""
+        if "table" in one:
+            return self.look_up(one).T
+        return [
+            self.numbers(one["columns"][0]) if "number" in one else np.array(self.values(one["columns"][0], raw=True))
+        ]
+
     def number(self, written: Any) -> Any:
         if "column" in written:
             return np.nan_to_num(self.numbers(written["column"]), nan=written.get("fill", np.nan))
@@ -206,10 +210,9 @@ class _Table:
         out = np.zeros((self.n, self.spec["n_outputs"]))
         for term in self.spec["terms"]:
             value = np.full((self.n, 1), term["constant"])
-            for number in term["numbers"]:
-                value = value * self.number(number)[:, None]
-            for lookup in term["lookups"]:
-                value = value * self.look_up(lookup)
+            numbers = (self.number(one)[:, None] for one in term["numbers"])
+            for factor in (*numbers, *map(self.look_up, term["lookups"])):
+                value = value * factor
             out += value
         if not np.isfinite(out).all():
             raise ValueError(f"Row {np.argmin(np.isfinite(out).all(axis=1))} has no finite score; fill in its numbers.")

@@ -5,7 +5,7 @@ Codes are shifted so that 0 is what a coding does not know: a table's first row 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,8 @@ class Graph:
 class Codes:
     """Codes of columns, made once each.
 
-    `columns`: the tensor (n, 1) of each column, of doubles but for those in `texts`.
+    `columns`: the tensor (n, 1) of each column, of doubles but for those in `texts`. `number_of`: what makes a category
+    of the others a number.
     """
 
     graph: Graph
@@ -80,6 +81,7 @@ class Codes:
     columns: Mapping[str, str]
     texts: Set[str]
     missing_text: str
+    number_of: Callable[[str, Any], float]
     _made: dict[Any, str] = field(default_factory=dict)
 
     def of(self, index: int, column: str) -> str:
@@ -96,14 +98,16 @@ class Codes:
         assert coding.categories is not None
         categories = coding.categories.tolist()
         if column not in self.texts:
-            found = self._of_numbers(tensor, categories)
+            found = self._of_numbers(
+                tensor, [None if one is None else self.number_of(column, one) for one in categories]
+            )
         else:
             found = graph.encode(tensor, [self.missing_text if one is None else one for one in categories])
         return graph.add("Squeeze", found, graph.constant([1]))
 
-    def _of_numbers(self, tensor: str, categories: list[Any]) -> str:
+    def _of_numbers(self, tensor: str, categories: list[float | None]) -> str:
         """(n, 1), like `Graph.encode`, which takes no doubles: the places of candidates, that are compared then."""
-        graph, known = self.graph, np.array([float(one) for one in categories if one is not None])
+        graph, known = self.graph, np.array([one for one in categories if one is not None])
         places = np.flatnonzero([one is not None for one in categories]) + 1
         if known.size and (known == np.floor(known)).all() and (np.abs(known) < MAX_WHOLE).all():
             candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())

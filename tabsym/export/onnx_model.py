@@ -16,7 +16,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
     """A fitted model or encoder as ONNX.
 
     Inputs are the columns that are used, by their names, (n, 1): strings for columns of text, doubles for all others
-    (booleans are 0 and 1). A missing number is NaN, a missing text is `missing_text`. All is computed in double
+    (booleans are 0 and 1, dates are days since 1970-01-01 with the time of day as a fraction, durations are days). A
+    missing number is NaN, a missing text is `missing_text`. All is computed in double
     precision, with opset 18, and 3 of ai.onnx.ml, which onnxruntime runs from 1.14 on.
 
     The outputs have the names that skl2onnx gives: ``variable`` (n, 1), the prediction; of a classifier ``label`` (n,)
@@ -26,9 +27,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
-        Or the winner of a comparison, whose columns of categories are text then. Or MODLEncoder, OneHotEncoder,
-        TIWSEncoder or WideEncoder, as far as each value of a column has one encoding; columns that an encoder passes
-        on are numbers.
+        Also behind `DateParts` in a pipeline, or the winner of a comparison, whose columns of categories are text. Or
+        MODLEncoder, OneHotEncoder, TIWSEncoder or WideEncoder, as far as each value of a column has one encoding;
+        columns that an encoder passes on are numbers.
     path : path, optional
         Where to write the file as well.
     missing_text : str, default ""

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
+from tabsym.export.onnx_dates import part_of_date, whole_days
 from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
-from tabsym.export.terms import terms_of
+from tabsym.export.terms import number_of_part, terms_of
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, ModelTerms
 
@@ -53,16 +54,16 @@ class _ModelParts(Parts):
     def __init__(self, terms: ModelTerms, missing_text: str) -> None:
         refuse_checked([name for name, _ in terms.checked])
         self.terms, self.missing_text, self.features = terms, missing_text, terms.features
-        for own in terms.derived.values():
-            if own.part != "text":
-                _refuse_dates(own.source)
         codings: dict[str, list[Coding]] = {name: [] for name in terms.columns}
         for term in terms.terms:
             for factor in term.lookups:
                 for index, name in zip(terms.tables[factor.table].codings, factor.columns, strict=True):
                     codings[name].append(terms.codings[index])
+        dates = {own.source for own in terms.derived.values() if own.part != "text"}
         self.inputs = {
-            terms.source(name): input_type(terms.source(name), kind, codings[name], missing_text)
+            terms.source(name): DOUBLE
+            if terms.source(name) in dates
+            else input_type(terms.source(name), kind, codings[name], missing_text)
             for name, kind in terms.columns.items()
         }
         if terms.offset is not None:
@@ -76,11 +77,11 @@ class _ModelParts(Parts):
             self.outputs = {"label": (kind, None), shares: (DOUBLE, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
-        own = {name: columns[self.terms.source(name)] for name in self.terms.columns}
+        own = {name: self._tensor(graph, columns, name) for name in self.terms.columns}
         if self.terms.offset is not None:
             own[self.terms.offset.name] = columns[self.terms.offset.name]
         texts = {name for name in self.terms.columns if self.inputs[self.terms.source(name)] == STRING}
-        codes = Codes(graph, self.terms.codings, own or columns, texts, self.missing_text)
+        codes = Codes(graph, self.terms.codings, own or columns, texts, self.missing_text, self._number_of)
         margins = Sum(self.terms, codes).margins()
         if self.terms.classes is None:
             return {"variable": graph.add("Exp", margins) if self.terms.link == "log" else margins}
@@ -95,6 +96,19 @@ class _ModelParts(Parts):
         if self.terms.n_outputs == 1:
             margins = graph.add("Concat", graph.add("Sub", margins, margins), margins, axis=1)
         return found | {"probabilities": graph.add("Softmax", margins, axis=1)}
+
+    def _tensor(self, graph: Graph, columns: dict[str, str], name: str) -> str:
+        own = columns[self.terms.source(name)]
+        part = self._part(name)
+        return own if part is None else part_of_date(graph, own, part)
+
+    def _part(self, column: str) -> str | None:
+        """The part of a date that a column is; None for the day, which is what there is of a date, and others."""
+        made = self.terms.derived.get(column)
+        return None if made is None or made.part in ("day", "text") else made.part
+
+    def _number_of(self, column: str, category: Any) -> float:
+        return _number_of(column, category) if self._part(column) is None else float(number_of_part(category))
 
 
 class _EncoderParts(Parts):
@@ -120,7 +134,7 @@ class _EncoderParts(Parts):
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
         codings = tuple(one.coding for one in self.lookups.values())
         texts = {name for name, kind in self.inputs.items() if kind == STRING}
-        codes = Codes(graph, codings, columns, texts, self.missing_text)
+        codes = Codes(graph, codings, columns, texts, self.missing_text, _number_of)
         found = []
         for name in self.features:
             if name not in self.lookups:
@@ -161,9 +175,7 @@ def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: st
     ValueError
         The column holds other values, in a sentence that names it.
     """
-    if kind not in ("category", "number"):
-        _refuse_dates(name)
-    types = {DOUBLE} if kind == "number" else set[int]()
+    types = set[int]() if kind == "category" else {DOUBLE}  # dates and durations are days
     for coding in codings:
         if coding.categories is None:
             types.add(DOUBLE)
@@ -179,8 +191,13 @@ def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: st
 
 
 def _type_of(name: str, value: Any) -> int:
+    if whole_days(value) is not None:
+        return DOUBLE
     if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
-        _refuse_dates(name)
+        raise ValueError(
+            f"Column {name!r} holds {value!r} as a category, and the days that ONNX gets in place of dates are not "
+            "exact enough for moments and durations; make them dates, numbers or text before fit, or use to_spec."
+        )
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str):
         return STRING
@@ -192,11 +209,9 @@ def _type_of(name: str, value: Any) -> int:
     )
 
 
-def _refuse_dates(name: str) -> None:
-    raise ValueError(
-        f"Column {name!r} holds dates or durations, which ONNX does not have; make them numbers or text before fit, or "
-        "use to_spec."
-    )
+def _number_of(column: str, category: Any) -> float:
+    days = whole_days(category)
+    return float(category if days is None else days)
 
 
 def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], int]:

@@ -150,7 +150,8 @@ _OBJECTS = (
     | _of("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper")
     | _of("sklearn.ensemble._hist_gradient_boosting.predictor", "TreePredictor")
     | _of("sklearn._loss.link", "IdentityLink Interval LogLink LogitLink MultinomialLogit")
-    | _of("sklearn._loss.loss", "HalfBinomialLoss HalfMultinomialLoss HalfPoissonLoss HalfSquaredError")
+    | _of("sklearn._loss.loss", "AbsoluteError HalfBinomialLoss HalfGammaLoss HalfMultinomialLoss HalfPoissonLoss")
+    | _of("sklearn._loss.loss", "HalfSquaredError PinballLoss")
     | _of("sklearn.impute._base", "SimpleImputer")
     | _of("sklearn.linear_model._glm.glm", "PoissonRegressor")
     | _of("sklearn.linear_model._logistic", "LogisticRegression")
@@ -171,7 +172,11 @@ PARTS = frozenset(
     name for name in _OBJECTS if name.startswith("sklearn._loss") or name.endswith((".Booster", ".TreePredictor"))
 )
 """Those that are no models by themselves."""
-_LOSSES = _of("sklearn._loss._loss", "CyHalfBinomialLoss CyHalfMultinomialLoss CyHalfPoissonLoss CyHalfSquaredError")
+_LOSSES = _of(
+    "sklearn._loss._loss",
+    "CyAbsoluteError CyHalfBinomialLoss CyHalfGammaLoss CyHalfMultinomialLoss CyHalfPoissonLoss CyHalfSquaredError "
+    "CyPinballLoss",
+)
 _NUMBERS = _of(
     "numpy", "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 str_ datetime64 timedelta64"
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any
@@ -19,7 +20,7 @@ from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.terms import terms_of
-from tabsym.models.records import Coding, Lookup, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.records import Coding, Derived, Lookup, ModelTerms, NumberFactor, TermRecord
 
 VERSION = 1
 """Of specs; one with a higher number was written by a later tabsym."""
@@ -57,7 +58,7 @@ def to_spec(model: Any) -> dict[str, Any]:
     """
     if isinstance(model, TableTransformer):
         return _spec_of_encoder(model, lookup_tables(model))
-    return _spec_of_model(model, terms_of(model))
+    return model_spec(model, terms_of(model))
 
 
 def spec_schema() -> dict[str, Any]:
@@ -73,7 +74,8 @@ def spec_schema() -> dict[str, Any]:
     return schema
 
 
-def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
+def model_spec(model: Any, terms: ModelTerms) -> dict[str, Any]:
+    """The spec of a model with these terms."""
     return {
         "tabsym_spec": VERSION,
         "estimator": type(model).__name__,
@@ -81,7 +83,7 @@ def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
         "classes": None if terms.classes is None else [written(one) for one in terms.classes.tolist()],
         "n_outputs": terms.n_outputs,
         "features": list(terms.features),
-        "columns": [_column(terms, name, kind) for name, kind in terms.columns.items()],
+        "columns": [_column(name, kind, terms.derived) for name, kind in terms.columns.items()],
         "checked": [{"column": name, "coding": coding} for name, coding in terms.checked],
         "codings": [_coding(one) for one in terms.codings],
         "tables": [_table(one) for one in terms.tables],
@@ -89,30 +91,56 @@ def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
     }
 
 
-def _column(terms: ModelTerms, name: str, kind: str) -> dict[str, Any]:
-    own = terms.derived.get(name)
+def _column(name: str, kind: str, derived: Mapping[str, Derived]) -> dict[str, Any]:
+    own = derived.get(name)
     made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
     return {"name": name, "type": kind} | made
 
 
 def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
-    number_of = {one.column: index for index, one in enumerate(lookups)}
     names_in = [str(name) for name in encoder.get_feature_names_in()]
-    outputs = [
-        {"names": [name], "columns": [name]}
-        if name not in number_of
-        else {"names": lookups[number_of[name]].names, "columns": [name], "table": number_of[name], "component": 0}
-        for name in names_in
-    ]
+    looked_up = {one.column for one in lookups}
+    passed = {name: {"names": [name], "columns": [name]} for name in names_in if name not in looked_up}
+    return lookups_spec(encoder, lookups, names_in, passed, {one.column: one.kind for one in lookups}, names_in)
+
+
+def lookups_spec(
+    encoder: Any,
+    lookups: list[ColumnLookup],
+    order: Sequence[str],
+    passed: Mapping[str, dict[str, Any]],
+    kinds: Mapping[str, str],
+    features: Sequence[str],
+    derived: Mapping[str, Derived] | None = None,
+) -> dict[str, Any]:
+    """The spec of an encoder.
+
+    Parameters
+    ----------
+    encoder : estimator
+    lookups : list of ColumnLookup
+    order : list of str
+        The columns that are encoded or passed on, in the order of the outputs.
+    passed : dict of str -> dict
+        The outputs that are no lookups, by column.
+    kinds : dict of str -> str
+        By column, what it is read as (see `ModelTerms`).
+    features : list of str
+        The columns of the table, and by `derived` those that are made of them.
+    """
+    outputs = {**passed} | {
+        one.column: {"names": one.names, "columns": [one.column], "table": index, "component": 0}
+        for index, one in enumerate(lookups)
+    }
     return {
         "tabsym_spec": VERSION,
         "estimator": type(encoder).__name__,
-        "features": names_in,
-        "columns": [{"name": one.column, "type": one.kind} for one in lookups],
+        "features": list(features),
+        "columns": [_column(name, kind, derived or {}) for name, kind in kinds.items()],
         "checked": [{"column": one.column, "coding": index} for index, one in enumerate(lookups) if one.checked],
         "codings": [_coding(one.coding) for one in lookups],
         "tables": [_table_of_encoder(one, index) for index, one in enumerate(lookups)],
-        "outputs": outputs,
+        "outputs": [outputs[name] for name in order],
     }
 
 

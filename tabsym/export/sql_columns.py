@@ -8,12 +8,12 @@ import numpy as np
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.export.sql_text import Writer, ansi_name, kind_of_values, number
+from tabsym.export.terms import number_of_part
 from tabsym.models.records import Coding, ModelTerms, NumberFactor
 
 WITH_DATES = ("ansi", "duckdb", "postgres")
 """Dialects in which parts of dates, and dates as numbers, are written alike."""
 _FIELDS = {"month": "MONTH", "week": "WEEK", "weekday": "ISODOW", "hour": "HOUR", "minute": "MINUTE"}
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _FUNCTIONS = {
     "log": "LN({})",
     "log1p": "LN(1e0 + {})",
@@ -109,9 +109,5 @@ class ColumnText:
             return [str(code) for code in range(len(coding))]
         categories = coding.categories.tolist()
         if self.key_kind(coding, column) == "whole" and column in self.terms.derived:
-            categories = [None if one is None else _number_of_part(one) for one in categories]
+            categories = [None if one is None else number_of_part(one) for one in categories]
         return [self.writer.value(one) for one in categories]
-
-
-def _number_of_part(text: str) -> int:
-    return _WEEKDAYS.index(text) + 1 if text in _WEEKDAYS else int(text)

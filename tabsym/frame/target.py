@@ -147,32 +147,30 @@ DIGITS = 40
 """Of weights beside each other, in bits."""
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
     """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"sample_weight must hold numbers, one for each row ({error}).") from error
+        raise type(error)(f"{name} must hold numbers, one for each row ({error}).") from error
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar; pass one weight for each row.")
     if weights.shape[0] != n_rows:
-        raise ValueError(
-            f"sample_weight.shape == ({weights.shape[0]},), expected ({n_rows},): pass one weight for each row."
-        )
+        raise ValueError(f"{name}.shape == ({weights.shape[0]},), expected ({n_rows},): pass one weight for each row.")
     if not np.isfinite(weights).all():
-        raise ValueError("sample_weight contains NaN or infinity; every weight must be a finite number.")
+        raise ValueError(f"{name} contains NaN or infinity; every weight must be a finite number.")
     if (weights < 0).any():
-        raise ValueError("sample_weight contains a negative value; weights must be 0 or more.")
+        raise ValueError(f"{name} contains a negative value; weights must be 0 or more.")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not np.isfinite(total):
-        raise ValueError(f"sample_weight is up to {weights.max():g}, too large to be added up; divide it by a number.")
+        raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
     if not weights.any():
-        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        raise ValueError(f"{name} is zero for every row; at least one row must count.")
     return weights
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -101,7 +101,7 @@ class Layer:
         frame = self.coder.transform(self._chosen(X))
         if self.mode != "feature":
             return frame
-        made = {name: margins[:, place] for place, name in enumerate(_names_beside(frame, margins.shape[1]))}
+        made = {name: margins[:, place] for place, name in enumerate(margin_names(frame.columns, margins.shape[1]))}
         return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
 
     def contributions(self, frame: Any) -> Floats:
@@ -224,10 +224,10 @@ def rounds_of(booster: Any) -> int:
     return int(booster.max_iter) if isinstance(booster, HIST) else 1
 
 
-def _names_beside(frame: pd.DataFrame, n_margins: int) -> list[str]:
-    """Names for columns of margins that the frame has not."""
-    stem = "wide"
-    while any(str(name).startswith(stem) for name in frame.columns):
+def margin_names(taken: Iterable[Any], n_margins: int) -> list[str]:
+    """Names for columns of margins, beside those that are taken."""
+    stem, others = "wide", [str(name) for name in taken]
+    while any(name.startswith(stem) for name in others):
         stem += "_"
     return [stem] if n_margins == 1 else [f"{stem}{place}" for place in range(n_margins)]
 

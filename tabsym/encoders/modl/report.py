@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.modl.column import MODLColumn, estimates
-from tabsym.encoders.modl.stability import stability_table
+from tabsym.encoders.modl.stability import Sample, stability_table
+from tabsym.frame import check_weights
 from tabsym.modl import Groups, Intervals
 
 _MAX_LINES = 12  # lines of a column in the text
@@ -90,7 +91,15 @@ class PartitionReport:
         found = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
-    def psi(self, X_expected: Any, X_actual: Any, by: str = "column") -> pd.DataFrame:
+    def psi(
+        self,
+        X_expected: Any,
+        X_actual: Any,
+        by: str = "column",
+        *,
+        weight_expected: Any = None,
+        weight_actual: Any = None,
+    ) -> pd.DataFrame:
         """The population stability index (PSI) of the encoded columns between two samples.
 
         It is the sum of ``(actual - expected) * ln(actual / expected)`` over the parts of a column, where expected and
@@ -102,6 +111,9 @@ class PartitionReport:
             Such as the training rows, and those of last month; with the columns of fit.
         by : {"column", "part"}, default "column"
             A row for each column, the greatest PSI first, or for each part.
+        weight_expected, weight_actual : array-like of shape (n_rows,), optional
+            Of the rows of each sample. Shares are those of weights then, and half a row is half of the mean weight
+            above 0: only relative weights matter.
 
         Returns
         -------
@@ -119,7 +131,13 @@ class PartitionReport:
           column    psi
         0    age  0.074
         """
-        before, after = (self._parts(self._read_as_fitted(X)) for X in (X_expected, X_actual))  # type: ignore[attr-defined]
+        before, after = (
+            Sample(self._parts(table), check_weights(weight, len(table), name))  # type: ignore[attr-defined]
+            for table, weight, name in (
+                (self._read_as_fitted(X_expected), weight_expected, "weight_expected"),  # type: ignore[attr-defined]
+                (self._read_as_fitted(X_actual), weight_actual, "weight_actual"),  # type: ignore[attr-defined]
+            )
+        )
         return stability_table({name: one.labels for name, one in self.partitions_.items()}, before, after, by)
 
     def parts(self, column: str) -> pd.DataFrame:
