@@ -31,10 +31,7 @@ from tests.saved_models import fitted
 
 SALES = make_retail(80)[["store", "colour", "week", "price", "sales"]]
 ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("winners"),
-]  # one process, so that the last test knows all files
+pytestmark = pytest.mark.slow
 OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
     CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyz") * 9),
