@@ -132,10 +132,6 @@ def test_development_tables(name, data_folder):
     view = in_duckdb(to_sql(model), new)
     columns = [one for one in view if str(one).startswith("score")] if is_class else ["prediction"]
     assert close(view[columns].to_numpy().reshape(expected.shape), expected, model, new)
-    if name == "rossmann":
-        with pytest.raises(ValueError, match="Column 'Date' holds dates or durations, which ONNX does not have"):
-            to_onnx(model)
-        return
     found = run(to_onnx(model), new)
     if is_class:
         np.testing.assert_allclose(found["probabilities"], model.predict_proba(new), rtol=0, atol=1e-12)

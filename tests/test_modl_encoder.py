@@ -40,7 +40,7 @@ def test_every_frame_gives_the_same_parts(make_frame):
     ]
     out = encoder.transform(frame)
     expected = plain.transform(as_frame(rows, "pandas-object"))
-    wrapped = nw.from_native(out)
+    wrapped = nw.from_native(out).lazy().collect()
     assert wrapped.columns == ["g", "n", "flag"] == encoder.get_feature_names_out().tolist()
     for name in wrapped.columns:
         assert wrapped[name].cast(nw.String()).to_list() == expected[name].astype(str).tolist()

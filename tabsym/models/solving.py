@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.categories import count_column
-from tabsym.design.model_spec import ModelSpec
+from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
@@ -104,19 +104,21 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         )
     warn_of_separation(config.caller, fitted, answer.loss)
     if by_turns and optimum.aliased:
-        _warn_of_aliases(config.caller, fitted, terms, optimum.aliased)
+        _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in optimum.aliased])
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
 
-def _warn_of_aliases(caller: str, model: WideModel, terms: list[SolverTerm], aliased: Sequence[int]) -> None:
-    """Say which terms without penalties share what they say, so that their coefficients are not unique."""
+def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) -> None:
+    """Say which terms without penalties share what they say, so that their coefficients are not unique.
+
+    Of the terms at the start, of which the fitted model may lack some.
+    """
     assert model.certainty is not None
-    spec, sd = model.spec, model.certainty.sd
+    sd = model.certainty.sd
+    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns}
     names = [
-        block.name
-        for block in (spec.blocks[terms[index].block] for index in aliased)
-        if block.columns and np.isinf(sd[spec.coefs(spec.blocks.index(block))]).any()
+        block.name for block in aliased if block.name in left and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
     ]
     if names:
         warn_user(
