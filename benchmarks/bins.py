@@ -1,8 +1,9 @@
-"""How many fine bins numbers need with ``numeric="smooth"``: 1.5 times the root of the rows, beside fixed numbers.
+"""How many fine bins numbers need beside amounts, ``numeric="smooth"``: 1.5 times the root of the rows, and others.
 
-`WideClassifier()` and `WideRegressor()` at their defaults, 5 folds, seed 0, tables prepared as `tabsym compare` does;
-log-loss or RMSE, paired over folds, and the processor time of all fits. "steps" is generated: steps at 1, 1.5 and 2 of
-a gamma-distributed number, noise of standard deviation 400, 40,000 rows. Results: bins.md.
+`WideRegressor()` at its defaults, 5 folds, seed 0, tables prepared as `tabsym compare` does (of classes, with
+`--tables adult`, the first column is the 64 bins that they have); RMSE or log-loss, paired over folds, and the
+processor time of all fits. "steps" is generated: steps at 1, 1.5 and 2 of a gamma-distributed number, noise of standard
+deviation 400, 40,000 rows. Results: bins.md.
 
     TABSYM_DATA=FOLDER python benchmarks/bins.py [--tables retail usedcars ...] [--rows 4000] [--bins 64 256]
 """

@@ -113,13 +113,13 @@ IGNORED = ["ignore:The formula of", "ignore:.* ended short of the optimum", "ign
 
 
 @pytest.mark.filterwarnings(*IGNORED)
-@pytest.mark.parametrize("seed", range(500, 510))  # hundreds: benchmarks/exports.py
+@pytest.mark.parametrize("seed", range(500, 540))
 def test_random_formulas(seed):
     check(*of_formula(seed))
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_options(seed):
     check(*of_options(seed), MISSING)
 

@@ -340,7 +340,7 @@ def test_a_jump_between_two_quantiles_has_a_cut_of_its_own(kind):
     ask = model.decision_function if kind is WideClassifier else model.predict
     below, above = ask(pd.DataFrame({"x": [0.9935, 0.9955]}))
     if kind is WideClassifier:
-        assert above - below > 3.2
+        assert above - below > 3.5
     else:  # of amounts there are bins of equal frequency only, 192 here
         assert 0.5 < above - below < 0.85
 

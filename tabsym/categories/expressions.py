@@ -25,7 +25,7 @@ def by_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats, values: list[lis
     """Of each list of values (I,) the one of the bin in which a column's value lies.
 
     `bounds` (I - 1,): the upper bounds of all bins but the last, ascending; dates and durations count days, as
-    `Column.values` does. Missing values are to be told apart before.
+    `Column.values` does. The caller handles missing values.
     """
     dtype, column = frame.collect_schema()[name], nw.col(name)
     if isinstance(dtype, nw.Date):

@@ -29,9 +29,9 @@ from tabsym.frame.storage import object_array
 Floats = NDArray[np.float64]
 
 MAX_VALUES = 10_000
-"""Numeric columns of more distinct values are counted in so many cells of neighbouring values."""
+"""Numeric columns of more distinct values are counted in this number of cells of neighbouring values."""
 MAX_TARGET_CELLS = 1_000
-"""Continuous targets of more distinct values are taken in so many cells, each at its mean."""
+"""Continuous targets of more distinct values are taken in this number of cells, each at its mean."""
 _CELL = "tabsym_cell"
 
 

@@ -23,8 +23,8 @@ categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
-    (64 to 1,024; for classes also MODL's), whose neighbours are held together by a random walk, so that fine bins cost
-    little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
+    (64 to 1,024; for classes 64 and MODL's), whose neighbours are held together by a random walk, so that fine bins
+    cost little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
     informative on its own keeps its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not
     name are smooth. Bins are categories for `interactions`, which take coarser ones of smooth columns. Missing values
     have a bin of their own.

@@ -32,8 +32,9 @@ QUANTILES = 32
 """Maximum number of bins for numeric="quantile"."""
 
 FEWEST, MOST, A_ROOT = 64, 1024, 1.5
-"""Maximum number of equal-frequency bins for numeric="smooth": 1.5 times the root of the rows, within these limits;
-MODL's bin edges are added (benchmarks/bins.md)."""
+"""Maximum number of equal-frequency bins of amounts for numeric="smooth": 1.5 times the root of the rows, within these
+limits (benchmarks/bins.md). Of classes the least, to which MODL's edges are added: a walk of more bins shrinks the
+jumps that these mark."""
 
 
 def cut_numbers(
@@ -70,19 +71,19 @@ def cut_numbers(
 
 
 def n_fine(column: Column) -> int:
-    """How many fine bins a column has at most, by its rows with a value; a multiple of `QUANTILES`."""
+    """How many fine bins a column has at most beside amounts, by its rows with a value; a multiple of `QUANTILES`."""
     wanted = int(A_ROOT * np.sqrt(np.count_nonzero(~np.isnan(column.values))))
     return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
 
 
 def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
     """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-    cuts = _distinct(_quantiles(column, weight, n_fine(column)))
+    cuts = _distinct(_quantiles(column, weight, FEWEST))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
 def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
-    """Equal-frequency bins, and fine bins as of `cut_finely`, which include their edges."""
+    """Equal-frequency bins, and as many fine ones as `n_fine`, which include their edges."""
     n_parts = n_fine(column)
     quantiles = _quantiles(column, weight, n_parts)
     every = n_parts // QUANTILES
