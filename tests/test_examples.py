@@ -41,7 +41,7 @@ def test_guides_run(name, tmp_path, monkeypatch):
     namespace: dict = {}
     for block in blocks:
         exec(compile(block, f"docs/{name}.md", "exec"), namespace)
-    assert {"model", "encoder"} & set(namespace)
+    assert ("encoder" if name == "larger_than_memory" else "model") in namespace
 
 
 @pytest.mark.slow
