@@ -195,3 +195,28 @@ def matrix_at(typing_context: Any, address: Any, rows: Any, columns: Any, like: 
         return array._getvalue()
 
     return kind(types.intp, types.intp, types.intp, like), build
+
+
+@_in_kernels
+def call_at(typing_context: Any, address: Any, arguments: Any) -> Any:
+    """In a kernel: call the kernel at an address (`address_of_kernel`), which returns nothing, with a tuple.
+
+    The caller is compiled once for all kernels that it may be given. They must take the types of the arguments.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        values = [builder.extract_value(given[1], index) for index in range(len(arguments))]
+        function = context.call_conv.get_function_type(types.none, arguments.types)
+        callee = builder.inttoptr(given[0], function.as_pointer())
+        context.call_conv.call_function(builder, callee, types.none, arguments.types, values)
+        return context.get_dummy_value()
+
+    return types.none(types.intp, arguments), build
+
+
+def address_of_kernel(compiled: Any, examples: tuple[Any, ...]) -> int:
+    """The address of the machine code of a kernel for arguments of the types of these examples, for `call_at`."""
+    kinds = tuple(numba.typeof(example) for example in examples)
+    compiled.compile(kinds)
+    result = compiled.overloads[kinds]
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))

@@ -250,8 +250,8 @@ class HeldOutGains:
         codes.fill(-1)
         gain = variance = 0.0
         for grads, own in zip(self.models.grads, work.steps):
-            n_cells = sum_cells(self.n_folds, *every)(
-                starts, order, right.codes, self.fold, grads, seen, work.sums, codes
+            n_cells = sum_cells(self.n_folds)(
+                starts, order, right.codes, self.fold, grads, *every, seen, work.sums, codes
             )
             of_output, more = gain_of_cells(self.n_folds)(work.sums, self.penalty, own[:n_cells])
             gain += of_output

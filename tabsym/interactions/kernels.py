@@ -188,7 +188,7 @@ def _add_gradients(grads, row, sums, cell, first, n_folds):
 
 
 @kernels_by
-def sum_cells(n_folds, by_category, by_row):
+def sum_cells(n_folds):
     """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
     On a sample, every `by_category`-th category that rows are sorted by, and every `by_row`-th row of a category; 1 and
@@ -196,11 +196,11 @@ def sum_cells(n_folds, by_category, by_row):
     trained without fold v at 2 (u F + v).
     """
 
-    def sum_cells(starts, order, other, fold, grads, seen, sums, codes):
-        n_cells = 0
-        for s in range(0, len(starts) - 1, by_category):
-            before = n_cells
-            for at in range(starts[s], starts[s + 1], by_row):
+    def sum_cells(starts, order, other, fold, grads, by_category, by_row, seen, sums, codes):
+        n_cells, s = 0, 0
+        while s < len(starts) - 1:
+            before, at = n_cells, starts[s]
+            while at < starts[s + 1]:
                 i = unsigned(order[at])
                 if other[i] >= 0:
                     number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
@@ -208,6 +208,8 @@ def sum_cells(n_folds, by_category, by_row):
                         codes[i] = np.int32(number - 1)
                     first = unsigned(2 * n_folds) * unsigned(fold[i])
                     _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
+                at += by_row
+            s += by_category
         for category in range(len(seen)):
             seen[category] = 0
         return n_cells

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.jit import address_of_kernel
 from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step
+from tabsym.solvers.newton.kernels_rows import take_turn
 from tabsym.solvers.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import LANES, ONE_MODEL, MulticlassRows, SingleOutputRows, lanes_of
@@ -90,11 +92,11 @@ class SmallTerms:
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
-        decrease = take_turns(rows.code)(
-            blocks, address_of(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
-            self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
-            self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
-            self._moves,
+        decrease = take_turns(
+            _address_of_turn(rows.code), rows.code == SQUARED, blocks, address_of(rows.codes(before)), steps,
+            self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, held, NEXT_TO_NOTHING, most,
+            rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known, self._theta, self._curvature,
+            gradient, right, pivots, level, self._grads, self._slopes, self._moves,
         )  # fmt: skip
         last = self._terms[blocks[-1]]
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
@@ -120,6 +122,13 @@ class SmallTerms:
 def address_of(codes: NDArray[Any]) -> int:
     """The address of the first number, for `jit.matrix_at`; the caller keeps the array alive."""
     return int(codes.__array_interface__["data"][0])
+
+
+@cache
+def _address_of_turn(loss: int) -> int:
+    """The address of `take_turn` of a loss, for `take_turns`."""
+    none, grads = _NOTHING, np.empty((0, 2))
+    return address_of_kernel(take_turn(loss), (_CODES, none, none, _CODES, none, none, none, none, 0.0, 0, grads))
 
 
 MAX_STEP = 2.0
