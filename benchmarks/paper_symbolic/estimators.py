@@ -9,7 +9,9 @@ target (usedcars). A fit that diverges has an infinite loss.
 
 Writes results/estimators.csv, one row per fit, and one figure per optimizer,
 results/estimators_OPTIMIZER.png (with --quick: names that hold "quick"); fits
-found in the CSV are not repeated. Prints the summary tables, in Markdown.
+found in the CSV are not repeated. Prints the summary tables, in Markdown. With
+--times nothing of this: Adam's processor seconds with both estimators on each
+table, the least of five fits taken in turn.
 """
 
 from __future__ import annotations
@@ -234,15 +236,40 @@ def _legend() -> list:
     return handles
 
 
+def times(repeats: int = 5) -> str:
+    """Processor seconds of Adam's fits, gse / mean, and how many times longer mean takes; a Markdown table."""
+    lines = [
+        "| table | " + " | ".join(f"batch {batch}" for batch in BATCHES) + " |",
+        "| --- |" + " --- |" * len(BATCHES),
+    ]
+    for name in TABLES:
+        X, y = table(name)
+        part, target, shown = X.iloc[:MAX_ROWS], y[:MAX_ROWS], []
+        for batch in BATCHES:
+            least = dict.fromkeys(ESTIMATORS, np.inf)
+            for _, estimator in itertools.product(range(repeats), ESTIMATORS):
+                model = blank_model(name, "adam", estimator, batch, 0.001, 0)
+                start = time.process_time()
+                model.fit(part, target)
+                least[estimator] = min(least[estimator], time.process_time() - start)
+            shown.append(f"{least['gse']:.3f} / {least['mean']:.3f}: {least['mean'] / least['gse']:.1f}")
+        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="1,000 rows of each table, one seed")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV and the figures")
     parser.add_argument("--summary", action="store_true", help="fit nothing, print and draw what is there")
+    parser.add_argument("--times", action="store_true", help="only Adam's times with both estimators")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    if args.times:
+        print(times())
+        return
     stem = "estimators_quick" if args.quick else "estimators"
     log = FitLog(args.out / f"{stem}.csv", list(fit_key("", "", "", 0, 0.0, 0)), ["loss", "constant", "seconds"])
     if not args.summary:

@@ -1,8 +1,8 @@
 """The two tables of the poster on jitter trees (Bang and Lin), rebuilt as far as they are described.
 
-Table 1: a new category is drawn like A, among two or three seen ones; how often is A the most similar, and with what
-share of the similarity? The poster's design is not given, so a grid of designs is drawn: how many other columns, how
-far apart the categories are, and whether they are of one size. Table 2: the 77 passengers of Titanic who embarked at Q,
+Table 1: 1,000 rows of A, B and the new C, which is drawn like A, with seven other columns of 18 categories together;
+how often is A the most similar, and with what share of the similarity? How far apart A and B are and how many rows
+each has is not given, so both vary. Table 2: the 77 passengers of Titanic who embarked at Q,
 unseen: whom do they resemble, and how many of them does a model foretell with that?
 
     TABSYM_DATA=FOLDER python benchmarks/unseen/poster.py
@@ -24,45 +24,48 @@ from sklearn.tree import DecisionTreeClassifier
 from tabsym import TIWSEncoder
 from tabsym.tiws.donors import similarities
 
-REPEATS = 100
-WORDS = 4
-SIZES = {"equal": {"A": 100, "B": 100, "C": 100}, "A rare": {"A": 30, "B": 300, "C": 300},
-         "A frequent": {"A": 300, "B": 30, "C": 30}}  # fmt: skip
+REPEATS, N_ROWS = 100, 1000
+LEVELS = (2, 2, 2, 3, 3, 3, 3)
+"""Categories of the seven other columns: 18 together, as the poster has it; how they are shared out is not given."""
+SHARES = {"equal": (1, 1, 1), "A rare": (1, 6, 3), "B rare": (6, 1, 3), "C rare": (4.5, 4.5, 1), "drawn": None}
+"""Rows of A, B and the new C in proportion; "drawn": in each repetition from a flat Dirichlet distribution."""
+APART = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 
-def draw(rng, n_columns, apart, sizes, n_new=50):
-    """Seen rows and rows of a new category that is drawn like A; `apart`: 0 all alike, 1 nothing in common."""
-    base = rng.dirichlet(np.ones(WORDS), size=n_columns)
-    own = {name: (1 - apart) * base + apart * rng.dirichlet(np.ones(WORDS), size=n_columns) for name in sizes}
+def draw(rng, apart, shares):
+    """Rows of the seen A and B, and of C, which is drawn like A; `apart`: 0 all alike, 1 nothing in common."""
+    rows = rng.dirichlet(np.ones(3)) if shares is None else np.array(shares) / sum(shares)
+    sizes = np.maximum(np.round(rows * N_ROWS).astype(int), 10)
+    base = [rng.dirichlet(np.ones(levels)) for levels in LEVELS]
+    own = {
+        name: [(1 - apart) * shared + apart * rng.dirichlet(np.ones(len(shared))) for shared in base] for name in "AB"
+    }
     parts = []
-    for name, n, shares in [*((name, n, own[name]) for name, n in sizes.items()), ("new", n_new, own["A"])]:
-        columns = {f"x{j}": rng.choice(list("pqrs"), n, p=shares[j]) for j in range(n_columns)}
+    for name, n, kind in zip("ABC", sizes, "ABA", strict=True):
+        columns = {f"x{j}": rng.choice(list("pqr"[: len(p)]), n, p=p) for j, p in enumerate(own[kind])}
         parts.append(pd.DataFrame({"category": name, **columns}))
     table = pd.concat(parts, ignore_index=True)
-    return table[table["category"] != "new"], table[table["category"] == "new"]
+    return table[table["category"] != "C"], table[table["category"] == "C"]
 
 
 def table_1():
     """Of 100 repetitions: how often A is the most similar, and A's share of the similarity."""
-    print(
-        "| other columns | apart | sizes | TIWS: A chosen | share of A | documents: A nearest |\n" + "| --- " * 6 + "|"
-    )
-    for n_columns, apart, (named, sizes) in product((2, 5, 10), (0.3, 0.7), SIZES.items()):
+    print("| rows | apart | TIWS: A chosen | share of A | documents: A nearest |\n" + "| --- " * 5 + "|")
+    for (named, shares), apart in product(SHARES.items(), APART):
         rng = np.random.default_rng(0)
         chosen, share, near = 0, 0.0, 0
         for _ in range(REPEATS):
-            seen, new = draw(rng, n_columns, apart, sizes)
+            seen, new = draw(rng, apart, shares)
             y = rng.normal(size=len(seen))
             encoder = TIWSEncoder(cols=["category"], target_type="continuous").fit(seen, y)
             fitted, unseen = encoder.columns_["category"].fitted, encoder.unseen_rows(new, "category").unseen
             words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
-            s = similarities(fitted.pairs.documents(fitted.number, fitted.donors), unseen.documents, words, batch=True)[
-                0
-            ]
+            documents = fitted.pairs.documents(fitted.number, fitted.donors)
+            s = similarities(documents, unseen.documents, words, batch=True)[0]
             chosen += fitted.symbols[int(np.argmax(s))] == "A"
             share += s[fitted.symbols.index("A")] / s.sum() / REPEATS
             near += fitted.symbols[int(np.argmin(fitted.between(unseen).distances[0]))] == "A"
-        print(f"| {n_columns} | {apart} | {named} | {chosen}/100 | {share:.3f} | {near}/100 |")
+        print(f"| {named} | {apart} | {chosen}/{REPEATS} | {share:.3f} | {near}/{REPEATS} |", flush=True)
 
 
 def table_2():
