@@ -1,9 +1,13 @@
 """What MODLEncoder tells of its columns: levels, costs, parts, text and plots."""
 
+import math
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import comb, factorial
+from scipy.stats import multinomial
 
 from tabsym import MODLEncoder
 from tabsym.categories import contingency
@@ -33,6 +37,31 @@ def test_levels_costs_and_certificates():
     assert not any(one.is_optimal for one in amounts.certificates_.values())
     more = MODLEncoder(n_candidates=1000).fit(X, Y)
     assert more.levels_["x"] < levels["x"]
+
+
+def test_prior_and_likelihood_are_those_of_the_printed_criterion():
+    encoder = MODLEncoder(criterion="page").fit(X, Y)
+    counts = encoder.partitions_["x"].partition.counts
+    n_parts, n_classes = counts.shape
+    sizes = counts.sum(axis=1)
+    prior = np.log(N) + np.log(comb(N + n_parts - 1, n_parts - 1, exact=True))
+    prior += sum(np.log(comb(int(size) + n_classes - 1, n_classes - 1, exact=True)) for size in sizes)
+    np.testing.assert_allclose(encoder.prior_costs_["x"], prior, rtol=1e-10)
+    orders = [multinomial(size, row / size).logpmf(row) - row @ np.log(row / size, where=row > 0, out=0 * row)
+              for size, row in zip(sizes, counts, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(encoder.likelihood_costs_["x"], sum(orders), rtol=1e-10)
+    assert f"prior {prior:.3f}" in encoder.describe("x")
+
+
+def test_the_likelihood_of_amounts_counts_ranks_within_their_intervals():
+    encoder = MODLEncoder().fit(X, AMOUNT)
+    for name, one in encoder.partitions_.items():
+        counts = one.partition.counts
+        ways = [factorial(int(size), exact=True) for size in [*counts.sum(axis=1), *counts.sum(axis=0)]]
+        cells = [factorial(int(cell), exact=True) for cell in counts.ravel()]
+        expected = sum(map(math.log, ways)) - sum(map(math.log, cells))
+        np.testing.assert_allclose(encoder.likelihood_costs_[name], expected, rtol=1e-10)
+        assert 0 < encoder.prior_costs_[name] < encoder.costs_[name]
 
 
 def test_parts_and_text():

@@ -83,10 +83,9 @@ class FittedColumn:
     components : Components
     donors : (d,)
         Codes of the categories that unknown ones are compared with.
-    covariance : Covariance
-        Of the donors' means.
-    rule : DonorRule
-        How a donor's weight follows from its distance.
+
+    `covariance` of the donors' means and `rule`, how a donor's weight follows from its distance, are found when they
+    are first asked for: most of the time of a fit, and needed for unknown categories only.
     """
 
     number: int
@@ -96,24 +95,34 @@ class FittedColumn:
     sums: Sums
     components: Components
     donors: NDArray[np.int64]
-    covariance: Covariance
-    rule: DonorRule
 
     @classmethod
-    @one_blas_thread()
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
-        """Components of variance, then how donors are weighed."""
-        components = components_of(sums)
-        donors = _most_frequent(sums.rows, MAX_DONORS)
-        plain = Covariance(None, 0.0, 1.0)
-        rule = DonorRule(0.0, 0.0, 1.0, np.ones(len(donors)))
-        new = cls(number, method, symbols, pairs, sums, components, donors, plain, rule)
-        if method.method == "poster":
-            return new
-        some = replace(new, donors=_most_frequent(sums.rows, MAX_COMPARED))
-        covariance = choose_covariance(sums.of(some.donors), components, some.geometry)
-        rule = DonorRule.fit(sums.of(some.donors), components, some.geometry)
-        return replace(new, covariance=covariance, rule=rule.of(sums.rows[donors], components))
+        """Components of variance; how donors are weighed follows."""
+        return cls(number, method, symbols, pairs, sums, components_of(sums), _most_frequent(sums.rows, MAX_DONORS))
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """Of the donors' means, from the most frequent of them."""
+        if self.method.method == "poster":
+            return Covariance(None, 0.0, 1.0)
+        some = self._compared
+        with one_blas_thread():
+            return choose_covariance(self.sums.of(some.donors), self.components, some.geometry)
+
+    @cached_property
+    def rule(self) -> DonorRule:
+        """How a donor's weight follows from its distance, from the most frequent donors."""
+        if self.method.method == "poster":
+            return DonorRule(0.0, 0.0, 1.0, np.ones(len(self.donors)))
+        some = self._compared
+        with one_blas_thread():
+            rule = DonorRule.fit(self.sums.of(some.donors), self.components, some.geometry)
+        return rule.of(self.sums.rows[self.donors], self.components)
+
+    @property
+    def _compared(self) -> FittedColumn:
+        return replace(self, donors=_most_frequent(self.sums.rows, MAX_COMPARED))
 
     # -- known categories -------------------------------------------------------------------------
 
@@ -146,8 +155,9 @@ class FittedColumn:
     def with_sums(self, sums: Sums) -> FittedColumn:
         """As if some rows' targets were not known; documents, covariance and the donors' rule stay."""
         components, donors = components_of(sums), self.donors[sums.rows[self.donors] > 0]
-        rule = self.rule.of(sums.rows[donors], components)
-        return replace(self, sums=sums, components=components, donors=donors, rule=rule)
+        new = replace(self, sums=sums, components=components, donors=donors)
+        vars(new).update(covariance=self.covariance, rule=self.rule.of(sums.rows[donors], components))
+        return new
 
     # -- unknown categories -----------------------------------------------------------------------
 
@@ -300,7 +310,7 @@ class FittedColumn:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: self.__dict__[name] for name in self.__dataclass_fields__}
-        return state | {"symbols": written_list(self.symbols)}
+        return state | {"symbols": written_list(self.symbols), "covariance": self.covariance, "rule": self.rule}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, symbols=read_list(state["symbols"]))

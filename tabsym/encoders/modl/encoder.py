@@ -149,6 +149,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         they say.
     costs_, null_costs_ : dict of str -> float
         Description length in nats, of the partition and of the one without the column (one part).
+    prior_costs_, likelihood_costs_ : dict of str -> float
+        The two parts of `costs_`: what the partition costs, and what the target costs given it.
     certificates_ : dict of str -> Certificate
         A lower bound of the cost of any partition and the optimality gap, as solvers report them. Beyond 12 categories
         bounds are computed for two classes only, and cover Khiops' garbage groups (one group of all infrequent

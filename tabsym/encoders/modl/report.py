@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.modl.column import MODLColumn, estimates
@@ -64,6 +65,17 @@ class PartitionReport:
     def costs_(self) -> dict[str, float]:
         """The cost (description length) of each column's partition, in nats."""
         return {name: one.partition.cost for name, one in self.partitions_.items()}
+
+    @property
+    def likelihood_costs_(self) -> dict[str, float]:
+        """The part of each cost that is the target's negative log-likelihood given the partition, in nats."""
+        return {name: likelihood_cost(one) for name, one in self.partitions_.items()}
+
+    @property
+    def prior_costs_(self) -> dict[str, float]:
+        """The rest of each cost: the partition's own negative log-probability, its class shares included, in nats."""
+        of_target = self.likelihood_costs_
+        return {name: cost - of_target[name] for name, cost in self.costs_.items()}
 
     @property
     def null_costs_(self) -> dict[str, float]:
@@ -177,6 +189,16 @@ class PartitionReport:
         return self.partitions_[column]
 
 
+def likelihood_cost(fitted: Intervals | Groups) -> float:
+    """sum ln N_i! / prod N_ij! over the parts i (Boulle 2006), and ln N_j! of intervals j of a number: ranks in them.
+
+    The other terms of the criterion are the prior: the number of parts, which they are, and the class shares in each.
+    """
+    counts = fitted.partition.counts
+    cost = float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
+    return cost if fitted.target.is_classes else cost + float(gammaln(counts.sum(axis=0) + 1).sum())
+
+
 def parts_table(fitted: Intervals | Groups) -> pd.DataFrame:
     """The parts of a column: label, rows, share of the rows, and the target in each."""
     target, counts = fitted.target, fitted.partition.counts
@@ -210,14 +232,15 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
     """Columns in the order given, each with its Level, costs and parts."""
     lines: list[str] = []
     for name, fitted in columns.items():
-        one = fitted.partition
+        one, of_target = fitted.partition, likelihood_cost(fitted)
         kind = "group" if isinstance(fitted, Groups) else "part" if fitted.specials else "interval"
         proof = "optimal" if one.is_optimal else "no bound" if np.isinf(one.gap) else f"gap {one.gap:.1e}"
         if one.is_best_without_garbage and not one.is_optimal:
             proof = "optimal but for garbage groups" + ("" if np.isinf(one.gap) else f", gap {one.gap:.1e}")
         lines.append(
             f"{name}: Level {one.level:.5f}, {one.n_parts} {kind}{'s' * (one.n_parts > 1)}, cost {one.cost:.3f} "
-            f"(null {one.null_cost:.3f}, {one.criterion}, {proof})"
+            f"(prior {one.cost - of_target:.3f}, likelihood {of_target:.3f}; null {one.null_cost:.3f}, "
+            f"{one.criterion}, {proof})"
         )
         if isinstance(fitted, Intervals) and fitted.error:
             lines.append(f"    counted in cells of neighbouring values: bounds to within {fitted.error:,.0f} rows")
