@@ -1,0 +1,175 @@
+"""What a fitted wide model shows of itself: pictures, its page in a notebook, its report, and `shap.Explanation`."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.frame import Table
+from tabsym.frame.read import as_rows
+from tabsym.models.explain import columns_of_terms
+from tabsym.models.pictures import draw_model, draw_term, link_of
+from tabsym.models.readable import Readable
+from tabsym.plots.waterfall import draw_waterfall
+from tabsym.validation import check_option
+
+
+class Pictured(Readable):
+    """The plots of the wide models; not public."""
+
+    def plot(self, *, top: int = 6, scale: str = "link", output: Any = None) -> Any:
+        """Plot the most important terms of the model, each as `plot_term` does (needs matplotlib).
+
+        Parameters
+        ----------
+        top : int, default 6
+            Number of terms, those with the largest fraction of the linear predictor's variance; of products those
+            whose coefficients differ most.
+        scale : {"link", "response"}, default "link"
+            "response": relativities (factors of the mean) for a log link, odds ratios in classification.
+        output : optional
+            A class, where there are several.
+
+        Returns
+        -------
+        ndarray of matplotlib axes
+            One for each term; their figure is ``axes[0].figure``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "colour": ["red", "blue"] * 100})
+        >>> model = WideRegressor().fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> len(model.plot(top=1))
+        1
+        """
+        check_is_fitted(self, "model_")
+        outputs, dates = self._output_names(), self._date_columns()
+        return draw_model(self.model_, self.coefs_, outputs, dates, scale=scale, top=top, output=output)
+
+    def plot_term(
+        self,
+        term: str,
+        *,
+        scale: str = "link",
+        base: Any = None,
+        level: float = 0.95,
+        top: int = 30,
+        output: Any = None,
+        ax: Any = None,
+    ) -> Any:
+        """Plot the coefficients of a term (needs matplotlib).
+
+        Categories are points with intervals, sorted by value; bins of numbers are steps to scale, with a band, and the
+        rows below as bars; interactions of two columns are heatmaps, in order where a column has one (bins, numbers,
+        dates, "week 7"). Intervals are there for solved models.
+
+        Parameters
+        ----------
+        term : str
+            A key of `coefs_`.
+        scale : {"link", "response"}, default "link"
+            "response": the axis shows relativities (factors of the mean) for a log link, odds ratios in classification;
+            positions in the axes are their logarithms.
+        base : category, optional
+            The base, whose value is 0, or 1 as a ratio; default: the mean of the term.
+        level : float, default 0.95
+            Level of the intervals.
+        top : int, default 30
+            Number of categories, the most frequent; a heatmap has at most 30 to a side.
+        output : optional
+            The column of the frame: a class, where there are several. Default: the first, of curves all.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="poisson").fit(X, [1, 2, 3, 2] * 50)
+        >>> ax = model.plot_term("size", scale="response", base="S")
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['S  (50)', 'M  (100)', 'L  (50)']
+        """
+        check_is_fitted(self, "model_")
+        return draw_term(
+            self.model_, self.coefs_, self._output_names(), self._date_columns(), term,
+            scale=scale, base=base, level=level, top=top, output=output, ax=ax,
+        )  # fmt: skip
+
+    def plot_explanation(
+        self, X: Any, *, row: int = 0, top: int = 12, scale: str = "link", output: Any = None, ax: Any = None
+    ) -> Any:
+        """Plot one row's prediction as a waterfall: from the intercept, term by term (needs matplotlib).
+
+        Parameters
+        ----------
+        X : dataframe or array-like
+        row : int, default 0
+            Its position in X.
+        top : int, default 12
+            Number of terms, those with the largest contributions; the others are one bar.
+        scale : {"link", "response"}, default "link"
+            "response": ticks are predictions or probabilities, and bars are factors of the mean or of the odds. Not
+            for more than two classes.
+        output : optional
+            A class, where there are several; default: the one that is predicted.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 20.0] * 50)
+        >>> [label.get_text() for label in model.plot_explanation(X, row=2).get_yticklabels()]
+        ['size = L']
+        """
+        check_option("scale", scale, ("link", "response"))
+        table = self._read_to_predict(as_rows(X))[0]
+        if not isinstance(row, Integral) or not -len(table) <= row < len(table):
+            raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
+        outputs = self._output_names()
+        made, of = self.explain(X).iloc[row], ""
+        if len(outputs) > 1:
+            if output is not None and str(output) not in outputs:
+                raise ValueError(f"There is no output {output!r}; it has {', '.join(map(repr, outputs))}.")
+            best = str(made.groupby(level=1, sort=False).sum().idxmax()) if output is None else str(output)
+            made, of = made.xs(best, level=1), f" of {best}"
+        constants = [name for name, columns in columns_of_terms(self.model_).items() if not columns]
+        base = float(made.reindex(constants).sum())
+        made = made.drop(constants, errors="ignore")
+        told = self._symbols_of_row(table, int(row))
+        labels = [f"{name} = {told[name]}" if name in told else str(name) for name in made.index]
+        link = link_of(self.model_) if scale == "response" else None
+        if scale == "response" and link is None and len(outputs) > 1:
+            raise ValueError("scale='response' is for one linear predictor, and each class has its own; use 'link'.")
+        score = base + float(made.sum())
+        unit = "linear predictor" if link is None else link[0]
+        shown = score if link is None else float(link[2](score))
+        return draw_waterfall(
+            made, base, labels, top=top, ax=ax, unit=unit + of, link=None if link is None else link[1:],
+            title=f"{unit}{of}: {shown:.4g}, from the intercept (dotted) on",
+        )  # fmt: skip
+
+    def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
+        """The categories and values of a row, by block."""
+        held = {name: str(table[name].series.to_list()[row]) for name in table.names}
+        blocks = [block for block in self.model_.spec.blocks if block.columns]
+        said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
+        return {name: value for name, value in held.items() if name not in said} | said
+
+    def _date_columns(self) -> set[str]:
+        """The columns of dates, whose bins are days since 1970."""
+        return {name for name, measure in getattr(self, "_moments", {}).items() if "date" in measure}
