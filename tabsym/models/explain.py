@@ -180,7 +180,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         split = split_frame(frame, model.n_outputs * (model.spec.blocks[index].rank if is_block else 1))
         rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
         low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
-        named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
+        named = category_range(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
@@ -249,7 +249,8 @@ def _has_link(model: WideModel) -> bool:
     return model.loss.log_link or model.loss.for_classes
 
 
-def _extremes(values: pd.Series) -> str:
+def category_range(values: pd.Series) -> str:
+    """The categories with the highest values, and those with the lowest."""
     ordered = values.sort_values(ascending=False)
     names = [cut(" ".join(category_text(category).split()), 20) for category in ordered.index]
     if len(names) <= 2 * _MAX_NAMED:

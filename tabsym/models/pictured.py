@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.frame import Table
+from tabsym.frame import Table, check_regression_target, check_weights, plain_labels, split_target
 from tabsym.frame.read import as_rows
 from tabsym.models.explain import columns_of_terms
+from tabsym.models.page import notebook_html, write_report
+from tabsym.models.page_rows import RowsOfReport
 from tabsym.models.pictures import draw_model, draw_term, link_of
 from tabsym.models.readable import Readable
+from tabsym.plots.style import category_text
 from tabsym.plots.waterfall import draw_waterfall
 from tabsym.validation import check_option
+
+Floats = NDArray[np.float64]
 
 
 class Pictured(Readable):
@@ -163,9 +173,93 @@ class Pictured(Readable):
             title=f"{unit}{of}: {shown:.4g}, from the intercept (dotted) on",
         )  # fmt: skip
 
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        offset: Any = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write one self-contained HTML page on the fitted model (needs matplotlib).
+
+        It has what to be careful with, the terms by importance with their variances, their pictures and coefficients;
+        with rows also calibration, lift, worst segments, and what fit has not seen. It loads nothing, and runs no
+        script.
+
+        Parameters
+        ----------
+        path : path
+            Of the file, such as "model.html".
+        X : dataframe or array-like, optional
+            Rows, best of those held out of fit.
+        y : array-like of shape (n_rows,), or the name of its column in X, optional
+            Their target.
+        sample_weight, offset : array-like of shape (n_rows,), optional
+        title : str, optional
+            Of the page.
+
+        Returns
+        -------
+        pathlib.Path
+            The path.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 20.0] * 50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/model.html").name
+        'model.html'
+        """
+        check_is_fitted(self, "model_")
+        rows = None
+        if X is not None:
+            X, y = split_target(X, y, type(self).__name__)
+            if y is None:
+                raise ValueError("X is given without y; give both, for calibration and errors, or neither.")
+            rows = self._rows_of_report(as_rows(X), y, sample_weight, offset)
+        elif y is not None or sample_weight is not None or offset is not None:
+            raise ValueError("y, sample_weight and offset belong to rows, and X is None; give X too, or none of them.")
+        return write_report(self, path, rows, title)
+
+    def _rows_of_report(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
+        """The rows with their predictions, validated."""
+        table, own = self._read_to_predict(X)
+        given = np.ones(len(table)) if (found := check_weights(sample_weight, len(table))) is None else found
+        score = self.score(X, y, sample_weight, offset=offset)  # type: ignore[attr-defined]
+        if is_classifier(self):
+            predicted = np.asarray(self.predict_proba(X, offset=offset))  # type: ignore[attr-defined]
+            classes = self.classes_  # type: ignore[attr-defined]
+            observed = (np.asarray(plain_labels(y))[:, None] == classes[None, :]).astype(np.float64)
+            names = list(map(str, classes))
+            if len(names) == 2:
+                predicted, observed, names = predicted[:, 1:], observed[:, 1:], names[1:]
+            task = "binary" if len(names) == 1 else "multiclass"
+            return RowsOfReport(table, observed, predicted, given, given, names, task, f"accuracy {score:.3f}")
+        target = check_regression_target(y, len(table), caller=type(self).__name__)
+        values, weight = np.asarray(self.predict(X, offset=offset), dtype=np.float64), given  # type: ignore[attr-defined]
+        column = getattr(self, "_offset_column", None)
+        if column is not None and column.is_exposure and own is not None:
+            exposure = np.exp(own)
+            values, target, weight = values / exposure, target / exposure, weight * exposure
+        task = "count" if self.model_.loss.name == "poisson" else "regression"
+        is_squared = self._names_no_loss() or not self.model_.loss.log_link  # type: ignore[attr-defined]
+        words = f"R2 {score:.3f}" if is_squared else f"D2, the fraction of deviance explained, {score:.3f}"
+        return RowsOfReport(table, target[:, None], values[:, None], weight, given, ["target"], task, words)
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the fitted model, or scikit-learn's diagram before fit."""
+        return notebook_html(self) if hasattr(self, "model_") else str(estimator_html_repr(self))
+
     def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
         """The categories and values of a row, by block."""
-        held = {name: str(table[name].series.to_list()[row]) for name in table.names}
+        held = {name: _value_text(table[name].series.to_list()[row]) for name in table.names}
         blocks = [block for block in self.model_.spec.blocks if block.columns]
         said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
         return {name: value for name, value in held.items() if name not in said} | said
@@ -173,3 +267,8 @@ class Pictured(Readable):
     def _date_columns(self) -> set[str]:
         """The columns of dates, whose bins are days since 1970."""
         return {name for name, measure in getattr(self, "_moments", {}).items() if "date" in measure}
+
+
+def _value_text(value: Any) -> str:
+    """A cell of a table, with numbers in six digits."""
+    return f"{value:.6g}" if isinstance(value, float) and value == value else category_text(value)  # noqa: PLR0124

@@ -68,7 +68,7 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     category : optional
         The unknown category; default: the first one in X.
     top : int, default 12
-        Number of donors, the heaviest.
+        Maximal number of donors, the heaviest.
     ax : matplotlib axes, optional
 
     Returns
@@ -79,12 +79,12 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     --------
     >>> import pandas as pd
     >>> from tabsym import TIWSEncoder, plots
-    >>> X = pd.DataFrame({"city": ["Rome", "Milan", "Oslo"] * 20, "land": ["it", "it", "no"] * 20})
-    >>> encoder = TIWSEncoder(cols=["city"]).fit(X, [1.0, 1.2, 3.0] * 20)
+    >>> X = pd.DataFrame({"city": ["Rome", "Milan", "Oslo", "Bergen"] * 20, "land": ["it", "it", "no", "no"] * 20})
+    >>> encoder = TIWSEncoder(cols=["city"]).fit(X, [1.0, 1.2, 3.0, 3.3] * 20)
     >>> new = pd.DataFrame({"city": ["Turin"], "land": ["it"]})
     >>> ax = plots.donors(encoder, new, "city")
-    >>> sorted(label.get_text().partition("  ")[0] for label in ax.get_yticklabels()[-2:])
-    ['Milan', 'Rome']
+    >>> sorted(label.get_text() for label in ax.get_yticklabels())
+    ['Milan  (20)', 'Rome  (20)']
     """
     found = encoder.donors(X, column, n_donors=top)
     if found.empty:
@@ -94,7 +94,7 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     if own.empty:
         names = ", ".join(map(repr, found["category"].unique()[:5].tolist()))
         raise ValueError(f"{wanted!r} is no unknown category of {column!r} in X; there is {names}.")
-    own = own.sort_values("weight", kind="stable")
+    own = own[own["weight"] >= 0.005 * own["weight"].max()].sort_values("weight", kind="stable")
     ax = axes_of(ax, height=0.3 * len(own) + 1.4)
     places = np.arange(len(own))
     ax.barh(places, own["weight"].to_numpy(), height=0.62, color=BLUE)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Series = TypeVar("Series")
 
-INK = "#7a7a7a"
-"""Text and axes: a contrast of 4.3 to white, and of 4.9 to black."""
+INK = "#7c7c7c"
+"""Text and axes: a contrast of 4.2 to white, and of 5.0 to black."""
 BLUE, ORANGE, GREEN, PURPLE, YELLOW = "#3a7fc1", "#d9692a", "#3a9a68", "#9467bd", "#b8960c"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, YELLOW, "#c4568a", "#5aa7a7", "#8c6d4f")
 """Of series: none is lighter than 65 % or darker than 40 %, so that all of them read on white and on black."""
@@ -52,8 +52,16 @@ def load_matplotlib() -> None:
 
 
 def axes_of(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
-    """The axes given, or those of a new figure; both without a background, and with neutral ink."""
+    """The axes given, or those of a new figure; both without a background, and with neutral ink.
+
+    A figure given, of a page, takes the height.
+    """
     load_matplotlib()
+    from matplotlib.figure import Figure
+
+    if isinstance(ax, Figure):
+        ax.set_figheight(height)
+        return dressed(ax.subplots())
     return dressed(window(width, height).subplots() if ax is None else ax)
 
 
@@ -142,7 +150,7 @@ def show_as_ratios(axis: Any, values: Floats) -> None:
     steps, every = ((1, 2, 5), 1) if last - first <= 3 else ((1,), (last - first + 7) // 8)
     ticks = [step * 10.0**power for power in range(first, last + 1, every) for step in steps]
     if high / low < 5.0:
-        ticks = [tick for tick in MaxNLocator(6).tick_values(low, high) if tick > 0.0]
+        ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high) if tick > 0.0]
     ticks = [tick for tick in ticks if 0.8 * low <= tick <= 1.25 * high] or [1.0]
     axis.set_major_locator(FixedLocator(np.log(ticks).tolist()))
     axis.set_major_formatter(FixedFormatter([f"{tick:.4g}" for tick in ticks]))

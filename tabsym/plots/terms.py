@@ -132,12 +132,14 @@ def draw_curve(
         low -= 1.15 * _ROWS_HEIGHT * (high - low) / (1.0 - _ROWS_HEIGHT)
         _draw_rows(ax, edges, first["rows"].to_numpy(dtype=np.float64)[apart:], is_log)
     ax.set_ylim(low, high)
+    if apart:
+        _label_missing(ax, tables, float(np.sqrt(left * edges[0]) if is_log else (left + edges[0]) / 2))
     _label_values(ax, ax.yaxis, look, shown)
     if is_date:
         _as_dates(ax)
     ax.set_xlabel(plain(cut(column, 60)) + (" (logarithmic)" if is_log else ""))
     if len(tables) > 1:
-        legend(ax)
+        legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     titled(ax, look.title("bars: rows per unit" if first["rows"].notna().all() else ""))
     return dressed(ax)
 
@@ -284,9 +286,14 @@ def _draw_missing(ax: Any, tables: dict[str, pd.DataFrame], edges: Floats, is_lo
         if np.isfinite(one["lower"]) and np.isfinite(one["upper"]):
             ax.vlines([place], one["lower"], one["upper"], colors=colour, linewidth=2)
     ax.axvline(edges[0], color=INK, linewidth=0.6, linestyle=":")
-    below = {"textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 7, "color": INK}
-    ax.annotate("missing", (place, 1.0), (0, -2), xycoords=ax.get_xaxis_transform(), rotation=90, **below)
     return float(left)
+
+
+def _label_missing(ax: Any, tables: dict[str, pd.DataFrame], x: float) -> None:
+    """The word beside the point of missing values, where the point is not."""
+    is_high = np.mean([table["value"].iloc[0] for table in tables.values()]) > np.mean(ax.get_ylim())
+    at = {"ha": "center", "va": "bottom" if is_high else "top", "rotation": 90, "fontsize": 7, "color": INK}
+    ax.text(x, 0.02 if is_high else 0.98, "missing", transform=ax.get_xaxis_transform(), **at)
 
 
 def _draw_rows(ax: Any, edges: Floats, rows: Floats, is_log: bool) -> None:
