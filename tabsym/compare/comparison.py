@@ -18,6 +18,7 @@ from tabsym.compare.exporting import stack_of_winner, terms_of_winner
 from tabsym.compare.features import Features
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
+from tabsym.compare.notebook import comparison_html
 from tabsym.compare.prepare import Columns, Prepared
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
@@ -212,6 +213,10 @@ class Comparison:
     _run_config: RunConfig = field(repr=False)
     _contenders: dict[str, Contender] = field(repr=False)
     best_file: Path | None = None
+
+    def _repr_html_(self) -> str:
+        """The ranking, the conclusions and the plots, for a notebook."""
+        return comparison_html(self)
 
     @property
     def not_installed(self) -> list[str]:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.task import CLASSES
 from tabsym.plots.rows import draw_deciles, draw_reliability
-from tabsym.plots.style import BLUE, COLOURS, INK, PALE, cut, dressed, legend, new_figure
+from tabsym.plots.style import BLUE, COLOURS, INK, PALE, PALE_BLUE, cut, dressed, legend, new_figure
 from tabsym.plots.style import plain as _plain
 from tabsym.plots.style import svg as _svg
 from tabsym.plots.style import widened as _widened
 
 Floats = NDArray[np.float64]
 
-_PALE_BLUE = "#8fb0d3"
 _FAR = 3.0  # times the spread of the better half: what lies further out is put at the edge, with its number
 
 
@@ -32,10 +31,10 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
     for place, row in enumerate(reversed(ranking)):
         values = by_name[row["name"]]
         inside = (values >= low) & (values <= high)
-        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=_PALE_BLUE, markersize=5, zorder=2)
+        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=PALE_BLUE, markersize=5, zorder=2)
         for beyond, edge, mark in ((values < low, low, "<"), (values > high, high, ">")):
             if beyond.any():
-                axes.plot([edge], [place], mark, color=_PALE_BLUE, markersize=7, zorder=2, clip_on=False)
+                axes.plot([edge], [place], mark, color=PALE_BLUE, markersize=7, zorder=2, clip_on=False)
         if low <= row["score"] <= high:
             axes.plot([row["score"]], [place], "|", color=BLUE, markersize=16, markeredgewidth=2.5, zorder=3)
         else:
@@ -65,7 +64,7 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
         far = shown != row["score"]
         worse_is_down = (row["score"] < low) == settings["larger_is_better"]
         mark = ("v" if worse_is_down else "^") if far else "o"
-        axes.plot(row["fit_seconds"], shown, mark, color=BLUE if place == 0 else _PALE_BLUE, clip_on=False)
+        axes.plot(row["fit_seconds"], shown, mark, color=BLUE if place == 0 else PALE_BLUE, clip_on=False)
         text = f"{place + 1}" + (f" ({row['score']:.3g})" if far else "")
         axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10)
     axes.set_xscale("log")

@@ -19,6 +19,7 @@ from tabsym.models.page import notebook_html, write_report
 from tabsym.models.page_rows import RowsOfReport
 from tabsym.models.pictures import draw_model, draw_term, link_of
 from tabsym.models.readable import Readable
+from tabsym.models.shapley import shap_explanation
 from tabsym.plots.style import category_text
 from tabsym.plots.waterfall import draw_waterfall
 from tabsym.validation import check_option
@@ -227,6 +228,34 @@ class Pictured(Readable):
         elif y is not None or sample_weight is not None or offset is not None:
             raise ValueError("y, sample_weight and offset belong to rows, and X is None; give X too, or none of them.")
         return write_report(self, path, rows, title)
+
+    def to_shap(self, X: Any) -> Any:
+        """The contributions of `explain` as a `shap.Explanation`, for shap's plots (needs shap: ``pip install shap``).
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        shap.Explanation
+            `values` (n_rows, n_terms), with a last axis for the classes where there are several; `base_values`, the
+            intercept with the offset; `data`, the row's values of each term; `feature_names`, the terms. Values and
+            base values of a row add up to `decision_function`, or to the prediction before its link. Of sums of terms
+            they are the Shapley values of the terms, against the training rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 20.0] * 50)
+        >>> explanation = model.to_shap(X)  # doctest: +SKIP
+        >>> shap.plots.waterfall(explanation[0])  # doctest: +SKIP
+        """
+        X = as_rows(X)
+        made = self.explain(X)
+        return shap_explanation(self.model_, made, self._read_to_predict(X)[0], self._output_names())
 
     def _rows_of_report(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
         """The rows with their predictions, validated."""

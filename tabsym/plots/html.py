@@ -16,7 +16,8 @@ STYLE = f"""
 .tabsym {{ font: 14px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }}
 .tabsym p {{ margin: .3rem 0 }} .tabsym .muted {{ opacity: .75; font-size: .9em }}
 .tabsym .scroll {{ overflow-x: auto }}
-.tabsym table {{ color: inherit; border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabular-nums; font-size: .9em }}
+.tabsym table {{ color: inherit; border-collapse: collapse; margin: .4rem 0 }}
+.tabsym table {{ font-variant-numeric: tabular-nums; font-size: .9em }}
 .tabsym tr, .tabsym th, .tabsym td {{ background: transparent; color: inherit }}
 .tabsym th, .tabsym td {{ text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border: 0;
   border-bottom: 1px solid #80808050 }}

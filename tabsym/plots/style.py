@@ -22,6 +22,7 @@ Series = TypeVar("Series")
 INK = "#7c7c7c"
 """Text and axes: a contrast of 4.2 to white, and of 5.0 to black."""
 BLUE, ORANGE, GREEN, PURPLE, YELLOW = "#3a7fc1", "#d9692a", "#3a9a68", "#9467bd", "#b8960c"
+PALE_BLUE = "#8fb0d3"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, YELLOW, "#c4568a", "#5aa7a7", "#8c6d4f")
 """Of series: none is lighter than 65 % or darker than 40 %, so that all of them read on white and on black."""
 PALE = "#9a9a9a66"

@@ -190,7 +190,7 @@ def draw_heatmap(
     grid[at] = pairs["value"].to_numpy()
     ax = axes_of(ax, height=0.24 * len(down) + 1.9)
     reach = float(np.nanmax(np.abs(grid))) or 1.0
-    image = ax.imshow(grid, cmap=_diverging(), vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
+    image = ax.imshow(grid, cmap=diverging(), vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
     ax.set_yticks(np.arange(len(down)), [label_of(one, 24) for one in down])
     every = max(1, -(-len(across) // 16)) if orders[1] is not None or _natural_order(across) is not None else 1
     ticks = np.arange(0, len(across), every)
@@ -314,7 +314,7 @@ def _as_dates(ax: Any) -> None:
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _diverging() -> Any:
+def diverging() -> Any:
     """Orange below 0, blue above it, grey at 0: empty cells are transparent."""
     from matplotlib.colors import LinearSegmentedColormap
 
