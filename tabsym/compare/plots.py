@@ -66,7 +66,7 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
         mark = ("v" if worse_is_down else "^") if far else "o"
         axes.plot(row["fit_seconds"], shown, mark, color=BLUE if place == 0 else PALE_BLUE, clip_on=False)
         text = f"{place + 1}" + (f" ({row['score']:.3g})" if far else "")
-        axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10)
+        axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10, color=INK)
     axes.set_xscale("log")
     axes.margins(x=0.08)
     axes.set_ylim(*_widened(low, high, 0.12))

@@ -131,7 +131,7 @@ def _segments(model: Any, rows: RowsOfReport, held: Held) -> list[str]:
     if rows.task == "multiclass":
         return [
             heading,
-            paragraph("They are shown for one prediction a row; of several classes there is one for each."),
+            paragraph("They are shown for one prediction a row, and each class has its own."),
         ]
     frame = pd.DataFrame({name: rows.table[name].series.to_list() for name in rows.table.names})
     frame = frame.infer_objects()

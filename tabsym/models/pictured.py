@@ -241,8 +241,8 @@ class Pictured(Readable):
         shap.Explanation
             `values` (n_rows, n_terms), with a last axis for the classes where there are several; `base_values`, the
             intercept with the offset; `data`, the row's values of each term; `feature_names`, the terms. Values and
-            base values of a row add up to `decision_function`, or to the prediction before its link. Of sums of terms
-            they are the Shapley values of the terms, against the training rows.
+            base values of a row add up to `decision_function`, or to the prediction before its link. Of main
+            effects in a sum they are the Shapley values, against the training rows.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Contributions as `shap.Explanation`: of sums of terms they are the Shapley values of the terms."""
+"""Contributions as `shap.Explanation`: of main effects in a sum they are the Shapley values."""
 
 from __future__ import annotations
 

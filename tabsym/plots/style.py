@@ -82,7 +82,7 @@ def dressed(ax: Any) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     for spine in ax.spines.values():
         spine.set_color(INK)
-    ax.tick_params(colors=INK, labelsize=8)
+    ax.tick_params(which="both", colors=INK, labelsize=8)
     for text in (ax.xaxis.label, ax.yaxis.label, ax.title, ax._left_title, ax._right_title):
         text.set_color(INK)
     for label in (ax.xaxis.label, ax.yaxis.label):
