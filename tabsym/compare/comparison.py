@@ -18,7 +18,6 @@ from tabsym.compare.exporting import stack_of_winner, terms_of_winner
 from tabsym.compare.features import Features
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
-from tabsym.compare.notebook import comparison_html
 from tabsym.compare.prepare import Columns, Prepared
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
@@ -216,6 +215,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The ranking, the conclusions and the plots, for a notebook."""
+        from tabsym.compare.notebook import comparison_html  # needs the extra; reading a winner does not
+
         return comparison_html(self)
 
     @property

@@ -41,8 +41,8 @@ def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | 
     path = Path(path)
     heading = f"{type(model).__name__}: {model._rows_in_words()}, loss {model.loss_}" if title is None else title
     names = [name for name, _ in important_terms(model.model_, model.coefs_)]
-    crosses = [name for name in names if _is_interaction(model, name)]
-    effects = [name for name in names if name not in crosses]
+    interactions = [name for name in names if _is_interaction(model, name)]
+    effects = [name for name in names if name not in interactions]
     parts = [
         paragraph(facts(model), muted=True),
         f'<h2>What to be careful with</h2><div class="box">{listed(cautions(model))}</div>',
@@ -59,8 +59,8 @@ def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | 
         paragraph(_units(model), muted=True),
         _pictures(model, effects),
     ]
-    if crosses:
-        parts += ["<h2>Interactions</h2>", _pictures(model, crosses)]
+    if interactions:
+        parts += ["<h2>Interactions</h2>", _pictures(model, interactions)]
     if rows is None:
         parts += [
             "<h2>Calibration, lift and worst segments</h2>",
