@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.design.sources import Bins, Crossing, Symbols
-from tabsym.models.coefficients import has_ratios
 from tabsym.models.explain import category_range, score_text, switched_off
 from tabsym.models.page_rows import RowsOfReport, sections_of_rows
-from tabsym.models.pictures import draw_term, important_terms
+from tabsym.models.pictures import draw_term, important_terms, shows_ratios, unit_of
 from tabsym.models.solving import separated_terms
 from tabsym.models.tables import split_frame
 from tabsym.plots.html import Raw, bar, details, fragment, image, listed, page, paragraph, table
@@ -175,7 +174,7 @@ def cautions(model: Any) -> list[str]:
 
 def _pictures(model: Any, names: list[str]) -> str:
     """The pictures of terms with their coefficients, two in a row where there is room."""
-    scale = "response" if has_ratios(model.model_) else "link"
+    scale = "response" if shows_ratios(model.model_) else "link"
     parts = []
     for name in names[:MAX_TERMS]:
         figure = new_figure(5.6, 3.4)
@@ -220,11 +219,11 @@ def _is_interaction(model: Any, name: str) -> bool:
 
 def _units(model: Any) -> str:
     """What the pictures show."""
-    if model.model_.loss.for_classes:
+    if model.model_.loss.for_classes and shows_ratios(model.model_):
         return "Odds ratios to the mean of the term: 2 is twice the odds. Bands and lines are intervals of 95 %."
-    if has_ratios(model.model_):
+    if shows_ratios(model.model_):
         return "Relativities: factors of the mean of the term, 1.2 is 20 % more. Bands and lines are intervals of 95 %."
-    return "Differences from the mean of the term, in units of the target. Bands and lines are intervals of 95 %."
+    return f"They show the {unit_of(model.model_, False)}. Bands and lines are intervals of 95 %."
 
 
 def _names(names: list[str]) -> str:

@@ -261,6 +261,8 @@ class Pictured(Readable):
         """The rows with their predictions, validated."""
         table, own = self._read_to_predict(X)
         given = np.ones(len(table)) if (found := check_weights(sample_weight, len(table))) is None else found
+        if self.model_.loss.for_classes and not self.model_.loss.is_smooth:
+            raise ValueError("The hinge loss has no probabilities for the sections of rows; leave X and y out.")
         score = self.score(X, y, sample_weight, offset=offset)  # type: ignore[attr-defined]
         if is_classifier(self):
             predicted = np.asarray(self.predict_proba(X, offset=offset))  # type: ignore[attr-defined]

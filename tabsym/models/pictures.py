@@ -34,7 +34,7 @@ def draw_term(
     """The picture of a term by what it has coefficients of; see `plot_term`."""
     check_option("top", top, (Number(at_least=1, whole=True),))
     table = table_of_term(model, frames, outputs, term, scale=scale, base=base, level=level)
-    ratios = scale == "response" and has_ratios(model)
+    ratios = scale == "response" and shows_ratios(model)
     note = "dropped: its variance is estimated as 0" if term in switched_off(model) else ""
     look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
     tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
@@ -78,11 +78,18 @@ def _in_words(model: WideModel, source: Crossing, table: pd.DataFrame) -> tuple[
     ]
 
 
+def shows_ratios(model: WideModel) -> bool:
+    """Whether coefficients are logarithms of relativities or odds ratios; those of the hinge loss are neither."""
+    return has_ratios(model) and model.loss.is_smooth
+
+
 def unit_of(model: WideModel, ratios: bool, base: Any = None) -> str:
     """The label of an axis of coefficients."""
     to = "the mean" if base is None else "the base"
     if ratios:
         return f"odds ratio to {to}" if model.loss.for_classes else f"relativity to {to}"
+    if not model.loss.is_smooth and model.loss.for_classes:
+        return f"difference from {to}, of the decision function"
     if not has_ratios(model):
         return f"difference from {to}, in units of the target"
     return "difference of log odds" if model.loss.for_classes else "difference of the logarithm"
@@ -141,6 +148,6 @@ def draw_model(
 
 def link_of(model: WideModel) -> tuple[str, Any, Any] | None:
     """The name of a prediction, the link and its inverse; None where predictions are the linear predictor, or many."""
-    if model.n_outputs > 1 or not model.loss.is_smooth or not has_ratios(model):
+    if model.n_outputs > 1 or not shows_ratios(model):
         return None
     return ("probability", logit, expit) if model.loss.for_classes else ("prediction", np.log, np.exp)

@@ -145,7 +145,7 @@ def show_as_ratios(axis: Any, values: Floats) -> None:
     """Ticks of an axis of logarithms at round ratios, such as 0.5, 1 and 2, that cover the values."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
-    known = values[np.isfinite(values)]
+    known = np.clip(values[np.isfinite(values)], -600.0, 600.0)
     low, high = np.exp([min(known.min(initial=0.0), 0.0), max(known.max(initial=0.0), 0.0)])
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     steps, every = ((1, 2, 5), 1) if last - first <= 3 else ((1,), (last - first + 7) // 8)
