@@ -16,7 +16,7 @@ from tabsym.models.pictures import draw_term, important_terms, shows_ratios, uni
 from tabsym.models.solving import separated_terms
 from tabsym.models.tables import split_frame
 from tabsym.plots.html import Raw, bar, details, fragment, image, listed, page, paragraph, table
-from tabsym.plots.style import category_text, cut, new_figure
+from tabsym.plots.style import bounds_as_text, category_text, cut, new_figure
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def terms_table(model: Any) -> str:
         )
         named = category_range(values.iloc[:, 0]) if values.shape[1] == 1 and len(frame) > 1 else ""
         if isinstance(source, Bins) and len(source.bounds) > 1:
-            named = f"bins between {source.bounds[0]:.4g} and {source.bounds[-1]:.4g}"
+            named = f"bins between {_outer(model, source)}"
         rows.append([name, *shown, f"{len(frame):,}", *known, f"{low:.3g}", f"{high:.3g}", named])
     headings = ["term", "fraction", "", "coefficients", "sd", "edf", "lowest", "highest", "from high to low"]
     dropped = switched_off(inner)
@@ -120,6 +120,7 @@ def cautions(model: Any) -> list[str]:
     """What a reader should know before using the coefficients, in sentences."""
     inner, frames = model.model_, model.coefs_
     spec, certainty = inner.spec, inner.certainty
+    dropped = set(switched_off(inner))
     found = []
     if certainty is None:
         found.append("Coefficients have no intervals, as the model was trained online.")
@@ -142,7 +143,7 @@ def cautions(model: Any) -> list[str]:
         source = None if block.source is None else spec.sources[block.source]
         counts = inner.counts[spec.coefs(index)][:: block.rank]
         few = int(np.count_nonzero(counts < FEW_ROWS))
-        if isinstance(source, (Symbols, Crossing)) and few and block.name not in switched_off(inner):
+        if isinstance(source, (Symbols, Crossing)) and few and block.name not in dropped:
             found.append(
                 f"Rare: {few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {FEW_ROWS} "
                 f"training rows ({counts[counts < FEW_ROWS].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
@@ -155,9 +156,11 @@ def cautions(model: Any) -> list[str]:
             "similar": "Unknown categories are predicted as the known ones that they resemble in the other columns.",
         }[model.handle_unknown]
     )
-    bins = {source.column: source for source in spec.sources if isinstance(source, Bins) and len(source.bounds) > 1}
+    left = (block for block in spec.blocks if block.source is not None and block.name not in dropped)
+    kept = [spec.sources[block.source] for block in left if block.source is not None]
+    bins = {source.column: source for source in kept if isinstance(source, Bins) and len(source.bounds) > 1}
     if bins:
-        ends = [f"{name} ({one.bounds[0]:.4g} and {one.bounds[-1]:.4g})" for name, one in list(bins.items())[:8]]
+        ends = [f"{cut(name, 40)} ({_outer(model, one)})" for name, one in list(bins.items())[:8]]
         found.append(
             f"Extrapolation: beyond the outer bounds of a number its effect stays the same: {', '.join(ends)}"
             + (", ..." if len(bins) > len(ends) else ".")
@@ -165,9 +168,10 @@ def cautions(model: Any) -> list[str]:
     slopes = list(dict.fromkeys(one.label for one in spec.numerics))
     if slopes:
         found.append(f"Extrapolation: the effect of {_names(slopes)} is linear, also beyond the training rows.")
-    dropped = switched_off(inner)
     if dropped:
-        found.append(f"Dropped: the variance of {_names(dropped)} is estimated as 0, so that they have no effect.")
+        found.append(
+            f"Dropped: the variance of {_names(sorted(dropped))} is estimated as 0, so that they have no effect."
+        )
     found.append("Coefficients describe associations, given the other terms; they are not effects of a change.")
     return found if len(frames) else found[-1:]
 
@@ -224,6 +228,11 @@ def _units(model: Any) -> str:
     if shows_ratios(model.model_):
         return "Relativities: factors of the mean of the term, 1.2 is 20 % more. Bands and lines are intervals of 95 %."
     return f"They show the {unit_of(model.model_, False)}. Bands and lines are intervals of 95 %."
+
+
+def _outer(model: Any, bins: Bins) -> str:
+    """The outer bounds of bins."""
+    return " and ".join(bounds_as_text(bins.bounds[[0, -1]], bins.column in model._date_columns()))
 
 
 def _names(names: list[str]) -> str:

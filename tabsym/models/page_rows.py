@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.design.sources import Symbols
-from tabsym.frame import Table
+from tabsym.frame import Column, Kind, Table
 from tabsym.models.explain import variances_of_columns
 from tabsym.plots.held import Held, deciles, gini, in_parts
 from tabsym.plots.html import details, image, listed, paragraph, table
@@ -125,6 +125,17 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _cells_of(column: Column) -> pd.Series:
+    """A column as categories, or as numbers that are binned; dates by month, or by year where there are many."""
+    if column.kind is not Kind.NUMERIC:
+        return pd.Series(column.series.to_list(), dtype=object)
+    if column.measure.name != "dates":
+        return pd.Series(np.asarray(column.values, dtype=np.float64))
+    days = pd.Series(pd.to_datetime(np.asarray(column.values, dtype=np.float64), unit="D"))
+    is_long = (days.max() - days.min()) > pd.Timedelta(days=3 * 366)
+    return days.dt.strftime("%Y" if is_long else "%Y-%m")
+
+
 def _segments(model: Any, rows: RowsOfReport, held: Held) -> list[str]:
     """Where predictions err."""
     heading = "<h2>Worst segments</h2>"
@@ -133,8 +144,7 @@ def _segments(model: Any, rows: RowsOfReport, held: Held) -> list[str]:
             heading,
             paragraph("They are shown for one prediction a row, and each class has its own."),
         ]
-    frame = pd.DataFrame({name: rows.table[name].series.to_list() for name in rows.table.names})
-    frame = frame.infer_objects()
+    frame = pd.DataFrame({column.name: _cells_of(column) for column in rows.table.columns})
     sizes = variances_of_columns(model.model_) or {}
     order = sorted(frame.columns, key=lambda name: -sizes.get(str(name), 0.0))
     errors = error_tables(held, frame, rows.sample_weight, rows.task, order)

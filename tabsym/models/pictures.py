@@ -15,7 +15,7 @@ from tabsym.models.coefficients import has_ratios, table_of_term
 from tabsym.models.explain import switched_off, variances_of_terms
 from tabsym.models.model import WideModel
 from tabsym.models.tables import CoefficientFrames, split_frame
-from tabsym.plots.style import INK, cut, plain, window
+from tabsym.plots.style import INK, bounds_as_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
 from tabsym.validation import Number, check_option
 
@@ -47,35 +47,34 @@ def draw_term(
     single = replace(look, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else look
     few = dict(list(chosen.items())[:_MAX_LINES])
     if isinstance(source, Bins) and 1 < len(one) <= _FEW_BINS:
-        few = {name: table.assign(category=texts_of(source)) for name, table in few.items()}
+        few = {name: table.assign(category=texts_of(source, dates)) for name, table in few.items()}
         return draw_ordered(few, look if len(few) > 1 else single, source.column, ax=ax)
     if isinstance(source, Bins) and len(one) > 1:
         return draw_curve(few, look if len(few) > 1 else single, source.column, is_date=source.column in dates, ax=ax)
     if isinstance(source, CountEffect) and len(one) > 1:
         return draw_ordered(few, look if len(few) > 1 else single, "other training rows of the category", ax=ax)
     if block is not None and isinstance(source, Crossing) and len(block.columns) == 2 and len(one) > 1:
-        named, orders = _in_words(model, source, one)
+        named, orders = _in_words(model, source, one, dates)
         return draw_heatmap(named, single, (block.columns[0], block.columns[1]), orders, ax=ax)
     return draw_categories(one, single, top=top, ax=ax)
 
 
-def texts_of(bins: Bins) -> list[str]:
+def texts_of(bins: Bins, dates: set[str]) -> list[str]:
     """The bins ``(low, high]`` of a column as text."""
-    ends = [f"{bound:.4g}" for bound in bins.bounds]
-    if len(set(ends)) < len(ends):
-        ends = [repr(float(bound)) for bound in bins.bounds]
+    ends = bounds_as_text(bins.bounds, bins.column in dates)
     inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
     return ["(missing)"] * bins.missing + ([f"≤ {ends[0]}", *inner, f"> {ends[-1]}"] if ends else ["all"])
 
 
-def _in_words(model: WideModel, source: Crossing, table: pd.DataFrame) -> tuple[pd.DataFrame, list[list[str] | None]]:
+def _in_words(
+    model: WideModel, source: Crossing, table: pd.DataFrame, dates: set[str]
+) -> tuple[pd.DataFrame, list[list[str] | None]]:
     """The rows of an interaction with bins as text, and the order of the bins on each side, None for categories."""
     sides = (model.spec.sources[source.left], model.spec.sources[source.right])
-    texts = [dict(zip(one.labels, texts_of(one), strict=True)) if isinstance(one, Bins) else {} for one in sides]
+    texts = [dict(zip(one.labels, texts_of(one, dates), strict=True)) if isinstance(one, Bins) else {} for one in sides]
     named = [tuple(words.get(part, part) for words, part in zip(texts, one, strict=True)) for one in table["category"]]
-    return table.assign(category=pd.Series(named, index=table.index, dtype=object)), [
-        list(words.values()) if words else None for words in texts
-    ]
+    orders = [list(words.values()) if words else None for words in texts]
+    return table.assign(category=pd.Series(named, index=table.index, dtype=object)), orders
 
 
 def shows_ratios(model: WideModel) -> bool:

@@ -37,7 +37,7 @@ body { background: var(--back); color: var(--ink); max-width: 84rem; margin: 1.5
 h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 h3 { font-size: 1rem; margin: .4rem 0 }
 .box { background: var(--box); padding: .6rem 1rem; border-radius: 4px } .box li { margin: .25rem 0 }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1rem 2rem }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); gap: 1rem 2rem }
 .grid > * { min-width: 0 }
 .grid img { width: 100% }
 ul { padding-left: 1.2rem }
