@@ -153,7 +153,9 @@ def draw_ordered(tables: dict[str, pd.DataFrame], look: Look, column: str, *, ax
         known = np.isfinite(table["lower"].to_numpy()) & np.isfinite(table["upper"].to_numpy())
         ax.vlines(places[known], table["lower"].to_numpy()[known], table["upper"].to_numpy()[known], colors=colour)
     first = next(iter(tables.values()))
-    ax.set_xticks(np.arange(len(first)), [label_of(one, 16) for one in first["category"]], rotation=35, ha="right")
+    labels = [label_of(one, 16) for one in first["category"]]
+    turned = {"rotation": 35, "ha": "right"} if sum(map(len, labels)) > 40 else {}
+    ax.set_xticks(np.arange(len(first)), labels, **turned)
     ax.axhline(0.0, color=INK, linewidth=0.8)
     ax.set_xlabel(plain(cut(column, 60)))
     _label_values(ax, ax.yaxis, look, np.concatenate([table["value"].to_numpy() for table in tables.values()]))
@@ -300,8 +302,8 @@ def _draw_rows(ax: Any, edges: Floats, rows: Floats, is_log: bool) -> None:
     """A histogram at the foot of the axes, whose areas are the rows of the bins."""
     widths = np.diff(np.log(edges) if is_log else edges)
     heights = rows / widths
-    most = np.sort(heights)[-2:].min() * 1.5 if len(heights) > 2 else heights.max()  # one spike would hide the others
-    heights = _ROWS_HEIGHT * np.minimum(heights / (min(most, heights.max()) or 1.0), 1.0)
+    most = min(heights.max(), 1.25 * np.quantile(heights, 0.9)) or 1.0  # spikes would hide the others
+    heights = _ROWS_HEIGHT * np.minimum(heights / most, 1.0)
     bars = {"align": "edge", "color": PALE, "linewidth": 0, "transform": ax.get_xaxis_transform(), "zorder": 0}
     ax.bar(edges[:-1], heights, np.diff(edges), **bars)
 

@@ -93,6 +93,10 @@ def _write_predictions(ax: Any, link: Function, inverse_link: Function) -> None:
     if len(shown) < 3 or high > 30.0 * low:
         shown = inverse_link(np.array(MaxNLocator(6).tick_values(*ax.get_xlim())[1:-1]))
     ax.xaxis.set_major_locator(FixedLocator(link(shown).tolist()))
-    ax.xaxis.set_major_formatter(
-        FixedFormatter([f"{value:.3g}" if value < 0.999 or value > 1.0 else f"{value:.6g}" for value in shown])
-    )
+    ax.xaxis.set_major_formatter(FixedFormatter([_prediction_text(float(value)) for value in shown]))
+
+
+def _prediction_text(value: float) -> str:
+    """Three digits, and of probabilities next to 1 so many that they are not 1."""
+    digits = 3 if not 0.99 < value < 1.0 else 1 + int(np.ceil(-np.log10(1.0 - value)))
+    return f"{value:.{digits}g}"
