@@ -30,6 +30,7 @@ _HOMES = {
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
     "load": "tabsym.export",
+    "plots": "tabsym.plots",
     "save": "tabsym.export",
     "trusted_types": "tabsym.export",
 }
@@ -55,12 +56,13 @@ __all__ = [
     "compare",
     "datasets",
     "load",
+    "plots",
     "save",
     "trusted_types",
 ]
 
 if TYPE_CHECKING:
-    from tabsym import datasets
+    from tabsym import datasets, plots
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, DateParts, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.export import load, save, trusted_types
@@ -74,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tabsym' has no attribute {name!r}")
     home = import_module(_HOMES[name])
-    return home if name == "datasets" else getattr(home, name)
+    return home if name in ("datasets", "plots") else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn", "validation"],
+    ["plots"],
     ["jit"],
     ["frame"],
     ["categories"],

@@ -394,6 +394,12 @@ def test_names_from_data_are_escaped(tmp_path):
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "<i>" not in page
+    shown = result._repr_html_()
+    assert "<script" not in shown and "<i>" not in shown and 'src="data:image/svg+xml' in shown
+    assert all(sentence.split()[0] in shown for sentence in result.summary)
+    assert shown.count("<tr>") == 1 + len(result.ranking)
+    (result.folder / "results.json").unlink()
+    assert result.ranking["label"][0] in result._repr_html_()
 
 
 @pytest.mark.processes

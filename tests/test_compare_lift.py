@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym.compare.diagnostics import Held, deciles, gini, held_out, lorenz, mean_gini, pooled
+from tabsym.compare.diagnostics import held_out
 from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.results import prediction_path
+from tabsym.plots.held import Held, deciles, gini, lorenz, mean_gini, pooled
 
 
 def held(predicted, observed, weight=None):

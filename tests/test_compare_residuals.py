@@ -5,8 +5,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tabsym.compare.diagnostics import STANDARD_ERRORS, Held, cells_of, error_tables
 from tabsym.compare.prepare import Columns, prepare
+from tabsym.plots.held import Held
+from tabsym.plots.segments import STANDARD_ERRORS, cells_of, error_tables
+
+
+def rows_of(prepared):
+    return prepared.X, prepared.weight, prepared.task
 
 
 def case(table, task, predicted, **roles):
@@ -44,7 +49,7 @@ def test_sums_and_standard_errors_are_those_of_the_formula(task):
     table, mean = made(task)
     roles = {"weight": "w"} | ({"exposure": "e"} if task == "count" else {})
     held, prepared = case(table if task == "count" else table.drop(columns="e"), task, mean, **roles)
-    found = by_category(error_tables(held, prepared, ["code"]), "code")
+    found = by_category(error_tables(held, *rows_of(prepared), ["code"]), "code")
     assert set(found) == {"a", "b", "c", "d", "(missing)"}
     exposure = table["e"].to_numpy() if task == "count" else np.ones(len(table))
     for label, cell in found.items():
@@ -70,7 +75,7 @@ def test_rows_of_several_repeats_count_once_with_their_mean_prediction():
         np.concatenate([held.rows, held.rows[::-1]]), np.concatenate([mean + 0.2, (mean - 0.2)[::-1]]),
         np.concatenate([held.observed, held.observed[::-1]]), np.concatenate([held.weight, held.weight[::-1]]),
     )  # fmt: skip
-    one, two = (error_tables(which, prepared, ["code"])["columns"][0]["cells"] for which in (held, twice))
+    one, two = (error_tables(which, *rows_of(prepared), ["code"])["columns"][0]["cells"] for which in (held, twice))
     for a, b in zip(one, two, strict=True):
         assert a == pytest.approx(b)
 
@@ -82,8 +87,8 @@ def test_groups_that_err_together_are_less_sure():
         "code": np.where(group < 20, "a", "b"), "y": rng.normal(size=40)[group] + 0.01 * rng.normal(size=1000),
     })  # fmt: skip
     held, prepared = case(table, "regression", np.zeros(1000))
-    alone = by_category(error_tables(held, prepared, ["code"]), "code")
-    together = by_category(error_tables(held, prepared, ["code"], group), "code")
+    alone = by_category(error_tables(held, *rows_of(prepared), ["code"]), "code")
+    together = by_category(error_tables(held, *rows_of(prepared), ["code"], group), "code")
     for label, groups in (("a", range(20)), ("b", range(20, 40))):
         sums = [held.observed[group == one].sum() for one in groups]
         assert together[label]["error"] == pytest.approx(np.sqrt(np.square(sums).sum()) / 500)
@@ -106,7 +111,7 @@ def planted(task, seed, times):
     table = pd.DataFrame({"code": [f"c{one}" for one in code], "x": rng.normal(size=n), "e": exposure, "y": y})
     roles = {"exposure": "e"} if task == "count" else {}
     held, prepared = case(table if roles else table.drop(columns="e"), task, mean, **roles)
-    return error_tables(held, prepared, ["x", "code"])
+    return error_tables(held, *rows_of(prepared), ["x", "code"])
 
 
 @pytest.mark.parametrize("task", ["regression", "binary", "count"])
@@ -146,12 +151,12 @@ def test_small_cells_are_never_marked_and_columns_without_marks_are_left_out_bey
     table.loc[20:99, "y"] += 3
     table["y"] -= table["y"].mean()
     held, prepared = case(table, "regression", np.zeros(n))
-    found = error_tables(held, prepared, [*(f"x{k}" for k in range(8)), "rare", "off"], most=3)
+    found = error_tables(held, *rows_of(prepared), [*(f"x{k}" for k in range(8)), "rare", "off"], most=3)
     shown = [one["column"] for one in found["columns"]]
     assert shown[:3] == ["x0", "x1", "x2"]
     assert "off" in shown
     assert "rare" not in shown
-    every = error_tables(held, prepared, ["rare", "off"], most=2)["columns"][0]["cells"]
+    every = error_tables(held, *rows_of(prepared), ["rare", "off"], most=2)["columns"][0]["cells"]
     assert max(cell["z"] for cell in every if cell["category"] == "few") > found["limit"]
     assert found["flagged"] == sum(one["flagged"] for one in found["columns"])
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_pinball_loss
@@ -618,19 +619,24 @@ def test_plots_show_deviations_and_contributions():
     table, y = products()
     model = WideRegressor(**AMOUNTS).fit(table, y)
     axes = model.plot_term("a")
-    assert len(axes.containers) == 2  # bars, and their deviations
+    frame = model.coefs_["a"].sort_values("rows", ascending=False, kind="stable").head(30).sort_values("value")
+    np.testing.assert_allclose(axes.collections[1].get_offsets()[:, 0], frame["value"])  # points
+    ends = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_allclose((ends[:, 1] - ends[:, 0]) / 2, norm.ppf(0.975) * frame["sd"])  # their intervals
     axes = model.plot_explanation(table, row=3, top=2)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     made = model.explain(table).iloc[3]
+    made = made.drop("(intercept)")  # the intercept, from which the bars start
     first = made.abs().idxmax()
     assert labels[0].startswith(first)
     assert labels[-1].endswith("others")
     widths = [patch.get_width() for patch in axes.patches]
+    assert widths[0] == pytest.approx(made[first])
     assert sum(widths) == pytest.approx(made.sum())
     classes = WideClassifier(**GLM).fit(table, np.digitize(y, [2, 3]))
     for row in range(6):
         title = classes.plot_explanation(table, row=row).get_title(loc="left")
-        assert title.startswith(f"score of {classes.predict(table)[row]} ")
+        assert title.startswith(f"linear predictor of {classes.predict(table)[row]}: ")
     with pytest.raises(ValueError, match="row=9999"):
         model.plot_explanation(table, row=9999)
     plt.close("all")
@@ -743,7 +749,8 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     y = np.sin(2 * X["x"].fillna(0.0)) + 0.2 * rng.normal(size=600)
     model = WideRegressor(**COUNTED | {"numeric": "smooth"}).fit(X, y)
     axes, values = model.plot_term("x"), model.coefs_["x"]["value"].to_numpy()
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), values[1:])
+    np.testing.assert_array_equal(axes.lines[0].get_ydata()[:-1], values[1:])
+    np.testing.assert_array_equal(axes.lines[0].get_xdata()[1:-1], model.coefs_["x"]["high"][1:-1])  # to scale
     np.testing.assert_array_equal(axes.lines[1].get_ydata(), values[:1])  # missing, apart
     plain = WideSGDRegressor(numeric="quantile").fit(X, y).plot_term("x")
     assert not plain.collections  # counts are no deviations
@@ -751,10 +758,10 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     classes = WideClassifier(**GLM | {"numeric": "smooth"}).fit(X, kinds)
     assert [text.get_text() for text in classes.plot_term("x").get_legend().get_texts()] == ["high", "low", "mid"]
     bars = classes.plot_term("a", output="mid", top=5)
-    own = classes.coefs_["a"]["mid"].abs().nlargest(5)
-    assert sorted(abs(bar.get_width()) for bar in bars.patches) == pytest.approx(sorted(own))
+    frequent = classes.coefs_["a"].sort_values("rows", ascending=False, kind="stable").head(5)
+    np.testing.assert_allclose(bars.collections[1].get_offsets()[:, 0], sorted(frequent["mid"]))
     curve = classes.plot_term("x", output="mid")
-    np.testing.assert_array_equal(curve.lines[0].get_ydata(), classes.coefs_["x"]["mid"].to_numpy()[1:])
+    np.testing.assert_array_equal(curve.lines[0].get_ydata()[:-1], classes.coefs_["x"]["mid"].to_numpy()[1:])
     for block in "ax":
         with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
             classes.plot_term(block, output="else")

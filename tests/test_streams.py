@@ -168,7 +168,9 @@ def test_plots_of_parameters():
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) == 10
     assert all("(" in label and r"\$" in label for label in labels)
-    assert " | " in model.plot_term("a:b", top=3).get_yticklabels()[0].get_text()
+    cells = model.plot_term("a:b")
+    assert [cells.get_ylabel(), cells.get_xlabel()] == ["a", "b"]
+    assert [label.get_text() for label in cells.get_yticklabels()[:3]] == [r"0\$", r"1\$", r"2\$"]
     axes.figure.canvas.draw()  # a stray dollar sign would fail here
     with pytest.raises(ValueError, match="There is no term 'z'; there is 'a', 'b'"):
         model.plot_term("z")

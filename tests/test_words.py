@@ -28,7 +28,6 @@ EXCEPTIONS = {
     ("models/tables.py", "symbols"),  # an attribute of `codes.Categories`
     ("models/similar.py", "symbols"),
     ("models/terms.py", "symbols"),
-    ("models/explain.py", "layout"),  # an argument of matplotlib
 }
 
 PHRASES = [

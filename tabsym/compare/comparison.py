@@ -213,6 +213,12 @@ class Comparison:
     _contenders: dict[str, Contender] = field(repr=False)
     best_file: Path | None = None
 
+    def _repr_html_(self) -> str:
+        """The ranking, the conclusions and the plots, for a notebook."""
+        from tabsym.compare.notebook import comparison_html  # needs the extra; reading a winner does not
+
+        return comparison_html(self)
+
     @property
     def not_installed(self) -> list[str]:
         """Names of contenders that were left out because their libraries are not installed."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import logging
 import textwrap
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,25 +11,15 @@ from numpy.typing import NDArray
 
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.task import CLASSES
+from tabsym.plots.rows import draw_deciles, draw_reliability
+from tabsym.plots.style import BLUE, COLOURS, INK, PALE, PALE_BLUE, cut, dressed, legend, new_figure
+from tabsym.plots.style import plain as _plain
+from tabsym.plots.style import svg as _svg
+from tabsym.plots.style import widened as _widened
 
 Floats = NDArray[np.float64]
 
-DARK, LIGHT, GRID = "#12355b", "#8aa5c4", "#e5e5e5"
 _FAR = 3.0  # times the spread of the better half: what lies further out is put at the edge, with its number
-
-
-def load_matplotlib() -> None:
-    """Import matplotlib without its words on folders: where its own cannot be written it takes a temporary one.
-
-    It removes that folder at exit; processes started from this one use the same.
-    """
-    log = logging.getLogger("matplotlib")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        import_module("matplotlib")
-    finally:
-        log.setLevel(level)
 
 
 def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]], ranking: list[dict[str, Any]]) -> str:
@@ -45,17 +31,17 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
     for place, row in enumerate(reversed(ranking)):
         values = by_name[row["name"]]
         inside = (values >= low) & (values <= high)
-        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=LIGHT, markersize=5, zorder=2)
+        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=PALE_BLUE, markersize=5, zorder=2)
         for beyond, edge, mark in ((values < low, low, "<"), (values > high, high, ">")):
             if beyond.any():
-                axes.plot([edge], [place], mark, color=LIGHT, markersize=7, zorder=2, clip_on=False)
+                axes.plot([edge], [place], mark, color=PALE_BLUE, markersize=7, zorder=2, clip_on=False)
         if low <= row["score"] <= high:
-            axes.plot([row["score"]], [place], "|", color=DARK, markersize=16, markeredgewidth=2.5, zorder=3)
+            axes.plot([row["score"]], [place], "|", color=BLUE, markersize=16, markeredgewidth=2.5, zorder=3)
         else:
             right = row["score"] > high
             axes.annotate(
                 f"mean {row['score']:.3g}", (high if right else low, place), (-10 if right else 10, 0),
-                textcoords="offset points", ha="right" if right else "left", va="center", fontsize=9, color=DARK,
+                textcoords="offset points", ha="right" if right else "left", va="center", fontsize=9, color=BLUE,
             )  # fmt: skip
     names = [f"{_plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
     axes.set_yticks(range(len(ranking)), names[::-1])
@@ -64,7 +50,7 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
     far = any((values < low).any() or (values > high).any() for values in by_name.values())
     arrows = "; arrows: further out" if far else ""
     axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better}{arrows})", fontsize=9)
-    axes.grid(axis="x", color=GRID)
+    axes.grid(axis="x", color=PALE)
     return _svg(figure)
 
 
@@ -78,9 +64,9 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
         far = shown != row["score"]
         worse_is_down = (row["score"] < low) == settings["larger_is_better"]
         mark = ("v" if worse_is_down else "^") if far else "o"
-        axes.plot(row["fit_seconds"], shown, mark, color=DARK if place == 0 else LIGHT, clip_on=False)
+        axes.plot(row["fit_seconds"], shown, mark, color=BLUE if place == 0 else PALE_BLUE, clip_on=False)
         text = f"{place + 1}" + (f" ({row['score']:.3g})" if far else "")
-        axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10)
+        axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10, color=INK)
     axes.set_xscale("log")
     axes.margins(x=0.08)
     axes.set_ylim(*_widened(low, high, 0.12))
@@ -88,7 +74,7 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
     axes.set_ylabel(settings["metric"] + " (better is up)")
     if not settings["larger_is_better"]:
         axes.invert_yaxis()
-    axes.grid(color=GRID)
+    axes.grid(color=PALE)
     return _svg(figure)
 
 
@@ -104,16 +90,14 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
     low, high = _widened(low, high)
     panels = np.atleast_1d(panels)
     for panel, (label, curve) in zip(panels.flat, curves, strict=False):
-        panel.plot([low, high], [low, high], color=GRID, linewidth=1.5, zorder=1)
-        panel.plot(curve[:, 0], curve[:, 1], "o-", color=DARK, markersize=3.5, linewidth=1, zorder=2)
-        panel.set_title(_plain(textwrap.fill(textwrap.shorten(label, 56, placeholder=" …"), 28)), fontsize=8)
-        panel.set_xlim(low, high)
-        panel.set_ylim(low, high)
+        draw_reliability(panel, curve, (low, high))
+        title = textwrap.fill(textwrap.shorten(label, 56, placeholder=" …"), 28)
+        panel.set_title("\n".join(map(_plain, title.splitlines())), fontsize=8, color=INK)
         panel.tick_params(labelsize=7)
     for panel in list(panels.flat)[len(curves) :]:
         panel.set_visible(False)
-    figure.supxlabel("predicted (means of tenths of the test rows)", fontsize=9)
-    figure.supylabel("observed", fontsize=9)
+    figure.supxlabel("predicted (means of tenths of the test rows)", fontsize=9, color=INK)
+    figure.supylabel("observed", fontsize=9, color=INK)
     return _svg(figure)
 
 
@@ -135,8 +119,8 @@ def ranks_figure(means: pd.Series, critical: float) -> Any:
     figure, axes = _figure(0.35 * len(means) + 1.2)
     places = range(len(means))
     best = float(means.iloc[0])
-    axes.axvspan(best, best + critical, color=GRID, zorder=1)
-    axes.plot(means.to_numpy(), places, "o", color=DARK, zorder=3)
+    axes.axvspan(best, best + critical, color=PALE, zorder=1)
+    axes.plot(means.to_numpy(), places, "o", color=BLUE, zorder=3)
     axes.set_yticks(places, [_plain(str(name)) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlim(0.5, len(means) + 0.5)
@@ -153,35 +137,14 @@ def limits(means: Floats, values: Floats) -> tuple[float, float]:
     return float(kept.min()), float(kept.max())
 
 
-def _widened(low: float, high: float, share: float = 0.04) -> tuple[float, float]:
-    room = share * (high - low) or 0.01 * abs(high) or 0.01
-    return low - room, high + room
-
-
 def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
-    load_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, height), layout="constrained")
+    figure = new_figure(8.4, height)
     axes = figure.subplots(rows, columns, squeeze=False)
     for one in axes.flat:
-        one.spines[["top", "right"]].set_visible(False)
-        one.set_axisbelow(True)
+        dressed(one)
     return figure, axes if rows * columns > 1 else axes[0, 0]
 
 
-def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would read a formula
-
-
-def _svg(figure: Any) -> str:
-    """The figure as a data address: an image element runs no script, whatever the labels hold."""
-    out = io.BytesIO()
-    figure.savefig(out, format="svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()
-
-
-_COLOURS = ("#12355b", "#c05621", "#2f855a", "#8aa5c4", "#805ad5")
 _MAX_POINTS = 400  # of a curve in the page
 
 
@@ -191,18 +154,12 @@ def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
     every = [row[what] for _, rows in tables for row in rows for what in ("observed", "predicted")]
     limits = _widened(min(every), max(every))
     for panel, (label, rows) in zip(np.atleast_1d(panels).flat, tables, strict=True):
-        places = [row["decile"] for row in rows]
-        panel.plot(places, [row["observed"] for row in rows], "o-", color=_COLOURS[0], markersize=4, label="observed")
-        panel.plot(
-            places, [row["predicted"] for row in rows], "s--", color=_COLOURS[1], markersize=4, label="predicted"
-        )
-        panel.set_title(_title(label), fontsize=9)
-        panel.set_xticks(range(1, 11))
+        draw_deciles(panel, rows)
+        panel.set_title(_title(label), fontsize=9, color=INK)
         panel.set_ylim(*limits)  # the same for all: what one panel magnifies looks like an effect
         panel.tick_params(labelsize=7)
-        panel.grid(axis="y", color=GRID)
-    np.atleast_1d(panels).flat[0].legend(fontsize=8, frameon=False)
-    figure.supxlabel("decile of prediction, lowest first", fontsize=9)
+    legend(np.atleast_1d(panels).flat[0])
+    figure.supxlabel("decile of prediction, lowest first", fontsize=9, color=INK)
     return _svg(figure)
 
 
@@ -210,18 +167,17 @@ def lorenz_plot(curves: list[tuple[str, Floats]], of_weight: str, of_target: str
     """Ordered Lorenz curves (n, 2) of a few contenders in one panel; the diagonal orders nothing."""
     figure, axes = _figure(4.6)
     axes.plot([0, 1], [0, 1], color="#999", linewidth=1)
-    for (label, curve), colour in zip(curves, _COLOURS, strict=False):
+    for (label, curve), colour in zip(curves, COLOURS, strict=False):
         step = max(1, len(curve) // _MAX_POINTS)
         kept = np.concatenate([curve[:-1:step], curve[-1:]])
         axes.plot(kept[:, 0], kept[:, 1], color=colour, linewidth=1.5, label=_title(label))
     axes.set_xlabel(f"cumulative fraction of {of_weight}, lowest predictions first", fontsize=9)
     axes.set_ylabel(f"cumulative fraction of {of_target}", fontsize=9)
     axes.set_aspect("equal")
-    axes.grid(color=GRID)
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    axes.grid(color=PALE)
+    legend(axes, loc="upper left")
     return _svg(figure)
 
 
 def _title(label: Any) -> str:
-    text = str(label)
-    return _plain(text if len(text) <= 34 else text[:33] + "…")
+    return _plain(cut(str(label), 34))

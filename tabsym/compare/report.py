@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.compare.columns import LEAK, MAX_LEVEL_ROWS, source_column
-from tabsym.compare.diagnostics import Held, deciles, error_tables, held_out, lorenz, mean_gini, pooled, reliability
+from tabsym.compare.diagnostics import held_out, reliability
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import lift_plot, lorenz_plot, reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
 from tabsym.compare.splits import Split
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
+from tabsym.plots.held import Held, deciles, lorenz, mean_gini, pooled
+from tabsym.plots.segments import error_tables
 
 _MAX_COLUMNS, _MAX_TEXT, _MANY_COLUMNS = 60, 90, 15
 _MAX_CURVES, _MAX_LIFTS = 12, 3
@@ -160,7 +162,9 @@ def _errors(
     gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
     kinds = list(prepared.features.kinds)
     order = sorted(map(str, prepared.X.columns), key=lambda name: -gains.get(source_column(name, kinds), 0.0))
-    tables = error_tables(pooled(known[ranking[0]["name"]]), prepared, order, clusters)
+    tables = error_tables(
+        pooled(known[ranking[0]["name"]]), prepared.X, prepared.weight, prepared.task, order, clusters
+    )
     for one in tables["columns"]:
         one["rows"] = [
             (cell["flagged"],

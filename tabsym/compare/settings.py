@@ -20,11 +20,11 @@ from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS
-from tabsym.compare.plots import load_matplotlib
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.reading import ReadOptions, name_of_file
 from tabsym.compare.results import Results, check_places, load_results
 from tabsym.compare.splits import Split
+from tabsym.plots.style import load_matplotlib
 
 MAX_SEED = 2**32 - 1
 """NumPy's."""

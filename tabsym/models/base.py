@@ -32,7 +32,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Precomputed, fit_model
 from tabsym.models.model import WideModel
-from tabsym.models.readable import Readable
+from tabsym.models.pictured import Pictured
 from tabsym.models.similar import Similar
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import warn_user
@@ -40,7 +40,7 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 
 
-class WideBase(Readable, BaseEstimator):
+class WideBase(Pictured, BaseEstimator):
     """Base class of the wide models, solved and online; not public."""
 
     def _config(self) -> Config:

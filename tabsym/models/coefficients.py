@@ -27,10 +27,7 @@ def table_of(
     model: WideModel, frames: CoefficientFrames, outputs: list[str], *, scale: str, base: Any, level: float
 ) -> pd.DataFrame:
     """One row per coefficient: see `WideRegressor.coef_table`."""
-    if scale not in SCALES:
-        raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
-    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
+    _check_scale_and_level(scale, level)
     bases = bases_of(base, model, frames, len(outputs))
     shifts = shifts_of_scalars(model, frames, bases)
     parts = [_part(model, name, frame, outputs, bases.get(name), level, shifts) for name, frame in frames.items()]
@@ -42,6 +39,24 @@ def table_of(
             table[column] = np.exp(table[column])
         table["sd"] = table["sd"] * table["value"]  # delta method
     return table
+
+
+def table_of_term(
+    model: WideModel, frames: CoefficientFrames, outputs: list[str], term: str, *, scale: str, base: Any, level: float
+) -> pd.DataFrame:
+    """The rows of one term on the link scale, with `class`; `scale` is only checked."""
+    _check_scale_and_level(scale, level)
+    frame = frame_of(frames, term)
+    if base is not None:
+        bases_of({term: base}, model, frames, len(outputs))
+    return _part(model, term, frame, outputs, base, level, {})
+
+
+def _check_scale_and_level(scale: str, level: float) -> None:
+    if scale not in SCALES:
+        raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
+    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
 
 
 def has_ratios(model: WideModel) -> bool:

@@ -1,9 +1,8 @@
-"""Summaries, plots and explanations of a fitted wide model."""
+"""Summaries and explanations of a fitted wide model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,8 @@ from tabsym.design.sources import CountEffect
 from tabsym.frame import Table
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import describe_directions
-from tabsym.models.tables import Split, split_frame
+from tabsym.models.tables import split_frame
+from tabsym.plots.style import LONGEST, category_text, cut
 
 Floats = NDArray[np.float64]
 
@@ -156,7 +156,6 @@ def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger]
 
 _MAX_NAMED = 3
 _MAX_TICKS = 10
-_LONGEST = 32
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
@@ -181,13 +180,13 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         split = split_frame(frame, model.n_outputs * (model.spec.blocks[index].rank if is_block else 1))
         rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
         low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
-        named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
+        named = category_range(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
             held = "fixed" if model.spec.blocks[index].fixed else _deviation(model.entry_variance(index))
             known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
-        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+        lines.append(f"{cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     shares = variances_of_terms(model)
     if shares:
         lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
@@ -202,7 +201,7 @@ def _shares_line(sizes: Mapping[str, float]) -> str:
     """The largest shares of the terms in the variance of the linear predictor, as if they were uncorrelated."""
     total = sum(sizes.values()) or 1.0
     ordered = sorted(sizes, key=lambda name: -sizes[name])
-    shown = [f"{_cut(name, _LONGEST)} {sizes[name] / total:.1%}" for name in ordered if sizes[name] >= 0.001 * total]
+    shown = [f"{cut(name, LONGEST)} {sizes[name] / total:.1%}" for name in ordered if sizes[name] >= 0.001 * total]
     return f"share of the linear predictor's variance: {', '.join(shown[:_MAX_TICKS]) or 'none'}"
 
 
@@ -218,29 +217,6 @@ def _deviation(variance: float) -> str:
     return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
 
 
-def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
-    """Bar plot of the contributions to a linear predictor, largest first, with the row's values; returns the axes."""
-    from matplotlib import pyplot as plt
-
-    order = made.abs().sort_values(ascending=False, kind="stable").index
-    shown, others = made.loc[order[:top]], made.loc[order[top:]]
-    labels = [f"{name} = {held[name]}" if name in held else str(name) for name in shown.index]
-    values = shown.tolist()
-    if len(others):
-        labels.append(f"{len(others)} others")
-        values.append(float(others.sum()))
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 0.34 * len(values) + 1.3), layout="constrained")
-    ax.barh(range(len(values)), values, color=["#b5482a" if v < 0 else "#12355b" for v in values])
-    ax.set_yticks(range(len(values)), [_plain(_cut(label, 48)) for label in labels])
-    ax.invert_yaxis()
-    ax.axvline(0, color="#1c1c1c", linewidth=0.8)
-    of = "" if made.name is None or isinstance(made.name, (int, np.integer)) else f" of {made.name}"
-    ax.set_title(_plain(f"score{of} {float(made.sum()):.4g}, and what it is made of"), loc="left", fontsize=10)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    return ax
-
-
 def describe_crosses(chosen: pd.DataFrame) -> str:
     """Text table of the selected interactions."""
     if chosen.empty:
@@ -248,7 +224,7 @@ def describe_crosses(chosen: pd.DataFrame) -> str:
     lines = [f"{'interaction, best first':44}{'coefs':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
     for row in chosen.itertuples():
         lines.append(
-            f"{_cut(str(row.interaction), 43):44}{row.coefficients:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}"
+            f"{cut(str(row.interaction), 43):44}{row.coefficients:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}"
         )
     return "\n".join(lines)
 
@@ -269,105 +245,14 @@ def score_text(spec: ModelSpec) -> str:
     return " + ".join(products)
 
 
-def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
-    """Bar plot of a term's coefficients, highest first, with their training rows; the matplotlib axes."""
-    from matplotlib import pyplot as plt
-
-    values, counts = split.values, split.rows
-    index = _place_of(values, output, name)
-    column = values.columns[index]
-    order = values[column].abs().sort_values(ascending=False).index[:top]
-    shown = values.loc[order, column].sort_values()
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
-    ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
-    if split.sd is not None:
-        spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, index].to_numpy(), np.arange(len(shown))
-        told = np.isfinite(spread)
-        ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
-        for row in rows[np.isinf(spread)]:  # unknown: infinite standard deviation
-            ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
-    labels = [_cut(_symbol(category), _LONGEST) for category in shown.index]
-    if counts is not None:
-        labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]
-    ax.set_yticks(range(len(shown)), labels)
-    ax.axvline(0, color="#1c1c1c", linewidth=0.8)
-    more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""
-    whiskers = "; whiskers: 1.96 sd" if split.sd is not None else ""
-    title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows{whiskers})"
-    side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # long labels make the axes narrow
-    ax.set_title(title, loc=side, fontsize=10)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    return ax
-
-
-def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -> Any:
-    """Step plot of ordered coefficients, one line per output, missing values as points; the matplotlib axes."""
-    from matplotlib import pyplot as plt
-
-    values, certain, frame = split.values, split.sd, split.values
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    apart = 1 if str(frame.index[0]) == "Missing" else 0
-    indices = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
-    colours = ["#12355b"] if values.shape[1] == 1 else [plt.get_cmap("tab10")(number) for number in range(10)]
-    shown = range(values.shape[1]) if output is None else [_place_of(values, output, name)]
-    for number in shown:
-        column = values.columns[number]
-        colour, own = colours[number % len(colours)], values[column].to_numpy()
-        ax.plot(indices[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
-        ax.plot(indices[:apart], own[:apart], "o", color=colour)
-        if certain is not None:
-            spread = 1.96 * certain.iloc[:, number].to_numpy()
-            band = {"step": "mid", "color": colour, "alpha": 0.15, "linewidth": 0}
-            ax.fill_between(indices[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
-            ax.errorbar(indices[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
-    named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MAX_TICKS)).round().astype(int))
-    named = np.concatenate([np.arange(apart), named])
-    ticks = [_symbol(frame.index[index]) for index in named]
-    ax.set_xticks(indices[named], ticks, rotation=35, ha="right", fontsize=8)
-    ax.axhline(0, color="#1c1c1c", linewidth=0.8)
-    if values.shape[1] > 1:
-        ax.legend(frameon=False, fontsize=8)
-    ax.set_title(_plain(name) + (" (band: 1.96 sd)" if certain is not None else ""), loc="left", fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
 def _has_link(model: WideModel) -> bool:
     return model.loss.log_link or model.loss.for_classes
 
 
-def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
-    """Index of the column of an output; 0 for None."""
-    if output is None:
-        return 0
-    columns = list(map(str, values.columns))
-    if str(output) not in columns:
-        raise ValueError(f"Block {name!r} has no output {output!r}; it has {', '.join(map(repr, columns))}.")
-    return columns.index(str(output))
-
-
-def _extremes(values: pd.Series) -> str:
+def category_range(values: pd.Series) -> str:
+    """The categories with the highest values, and those with the lowest."""
     ordered = values.sort_values(ascending=False)
-    names = [_cut(" ".join(_text(category).split()), 20) for category in ordered.index]
+    names = [cut(" ".join(category_text(category).split()), 20) for category in ordered.index]
     if len(names) <= 2 * _MAX_NAMED:
         return ", ".join(names)
     return ", ".join(names[:_MAX_NAMED]) + " ... " + ", ".join(names[-_MAX_NAMED:])
-
-
-def _text(category: Any) -> str:
-    parts = category if isinstance(category, tuple) else (category,)
-    return " | ".join("(missing)" if pd.isna(part) else str(part) for part in parts)
-
-
-def _symbol(category: Any) -> str:
-    return _plain(_text(category))
-
-
-def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would parse it as mathematics
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,10 +1,9 @@
-"""Inspection of a fitted wide model: coefficients, deviations, explanations, plots."""
+"""Inspection of a fitted wide model: coefficients, deviations, explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.design.sources import Bins, CountEffect
 from tabsym.frame import Table
 from tabsym.frame.read import as_rows
-from tabsym.models.coefficients import difference, frame_of, model_by, table_of
+from tabsym.models.coefficients import difference, model_by, table_of
 from tabsym.models.explain import (
     contributions,
     describe_crosses,
     describe_model,
-    plot_block,
-    plot_contributions,
-    plot_curve,
     variances_of_columns,
 )
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
 from tabsym.models.nested import compare_nested
-from tabsym.models.tables import CoefficientFrames, split_frame
+from tabsym.models.tables import CoefficientFrames
 from tabsym.solvers.newton.certainty import Certainty
 
 Floats = NDArray[np.float64]
@@ -75,39 +70,6 @@ class Readable:
             return pd.DataFrame({name: values[:, 0] for name, values in found.items()}, index=index)
         columns = pd.MultiIndex.from_product([found, outputs], names=["term", "class"])
         return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
-
-    def plot_explanation(self, X: Any, *, row: int = 0, top: int = 12, ax: Any = None) -> Any:
-        """Plot the `top` largest contributions of terms to the prediction of one row (needs matplotlib).
-
-        Parameters
-        ----------
-        X : dataframe or array-like
-        row : int, default 0
-            Its position in X.
-        top : int, default 12
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
-        table = self._read_to_predict(as_rows(X))[0]
-        if not isinstance(row, Integral) or not -len(table) <= row < len(table):
-            raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
-        outputs = self._output_names()
-        made = self.explain(X).iloc[row]
-        if len(outputs) > 1:
-            best = made.groupby(level=1, sort=False).sum().idxmax()
-            made = made.xs(best, level=1)
-            made.name = best
-        return plot_contributions(made, self._symbols_of_row(table, row), top=top, ax=ax)
-
-    def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
-        """The categories and values of a row, by block."""
-        held = {name: str(table[name].series.to_list()[row]) for name in table.names}
-        blocks = [block for block in self.model_.spec.blocks if block.columns]
-        said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
-        return {name: value for name, value in held.items() if name not in said} | said
 
     @property
     def variances_(self) -> pd.DataFrame:
@@ -315,36 +277,6 @@ class Readable:
     def _rows_in_words(self) -> str:
         """The number of training rows, as text."""
         return f"{self._n_rows():,} rows"
-
-    def plot_term(self, term: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
-        """Plot the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.
-
-        For solved models with whiskers, or a band, of 1.96 standard deviations to either side.
-
-        Parameters
-        ----------
-        term : str
-            A key of `coefs_`.
-        top : int, default 30
-            Number of bars, the largest by absolute value.
-        output : optional
-            The column of the frame: a class, where there are several. Default: the first for bars, all for curves.
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
-        frame = frame_of(self.coefs_, term)
-        spec = self.model_.spec
-        own = next((one for one in spec.blocks if one.name == term), None)
-        split = split_frame(frame, self.model_.n_outputs * (1 if own is None else own.rank))
-        has_order = (
-            own is not None and own.source is not None and isinstance(spec.sources[own.source], (Bins, CountEffect))
-        )
-        if has_order and len(frame) > 1:
-            return plot_curve(split, term, output=output, ax=ax)
-        return plot_block(split, term, top=top, output=output, ax=ax)
 
     def _output_names(self) -> list[str]:
         return ["value"]

@@ -295,11 +295,11 @@ FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 of the standard deviation to it above which the coefficient is poorly determined."""
 
 
-def warn_of_separation(caller: str, model: WideModel, loss: float) -> None:
-    """Warn of unpenalized terms whose optimum is infinite; `loss`: the mean loss of the training rows."""
+def separated_terms(model: WideModel, loss: float) -> list[str]:
+    """The unpenalized terms whose optimum is infinite; `loss`: the mean loss of the training rows."""
     certainty, spec = model.certainty, model.spec
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
-        return
+        return []
     found = []
     for term in spec.learned:
         block = term.factors[0].block
@@ -314,6 +314,12 @@ def warn_of_separation(caller: str, model: WideModel, loss: float) -> None:
         known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if spec.blocks[block].source is not None else True)
         if (known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)).any():
             found.append(spec.blocks[block].name)
+    return found
+
+
+def warn_of_separation(caller: str, model: WideModel, loss: float) -> None:
+    """Warn of the separated terms."""
+    found = separated_terms(model, loss)
     if found:
         names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         warn_user(

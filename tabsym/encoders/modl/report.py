@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.modl.column import MODLColumn, estimates
+from tabsym.encoders.modl.pictures import plot_cells, plot_parts
 from tabsym.encoders.modl.stability import Sample, stability_table
 from tabsym.frame import check_weights
 from tabsym.modl import Groups, Intervals
+from tabsym.plots.html import Raw, bar, details, fragment, paragraph, table
 
 _MAX_LINES = 12  # lines of a column in the text
 _MAX_CLASSES = 6
-_MAX_COLOURS = 12  # classes of a plot with a colour and a line of their own
-_LINES_BETWEEN = 60  # parts of a plot up to which white lines keep them apart
+_MAX_COLUMNS = 60  # of the page in a notebook
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,40 @@ class PartitionReport:
         """
         return plot_parts(self._fitted_column(column), column, ax=ax)
 
+    def plot_grid(self, column: str, *, ax: Any = None) -> Any:
+        """Draw the grid of a column's parts and the target's intervals, in regression (needs matplotlib).
+
+        Widths and heights are by rows, so that the area of a cell is the rows that it would have if the column said
+        nothing on the target; the colour is the ratio of the rows that it has to these.
+
+        Parameters
+        ----------
+        column : str
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"age": range(400)})
+        >>> y = [float(min(age, 300)) for age in X["age"]]
+        >>> encoder = MODLEncoder(target_type="continuous").fit(X, y)
+        >>> encoder.plot_grid("age").get_ylabel()
+        'target'
+        """
+        fitted = self._fitted_column(column)
+        if fitted.target.is_classes:
+            raise ValueError("The target is of classes, which have no intervals; use plot_partition.")
+        return plot_cells(fitted, column, ax=ax)
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the columns by Level and their parts, or scikit-learn's diagram before fit."""
+        return partitions_html(self) if hasattr(self, "columns_") else str(estimator_html_repr(self))
+
     def _fitted_column(self, column: str) -> Intervals | Groups:
         if column not in self.partitions_:
             is_known = column in getattr(self, "feature_names_in_", ())
@@ -197,6 +233,36 @@ def likelihood_cost(fitted: Intervals | Groups) -> float:
     counts = fitted.partition.counts
     cost = float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
     return cost if fitted.target.is_classes else cost + float(gammaln(counts.sum(axis=0) + 1).sum())
+
+
+def partitions_html(encoder: PartitionReport) -> str:
+    """The columns by Level, and the parts of each, which a click shows."""
+    levels = encoder.levels_
+    most = max(levels.values(), default=0.0) or 1.0
+    rows, parts = [], []
+    for name in list(levels)[:_MAX_COLUMNS]:
+        fitted = encoder.partitions_[name]
+        kind = "groups" if isinstance(fitted, Groups) else "intervals"
+        one = fitted.partition
+        rows.append([name, f"{levels[name]:.5f}", Raw(bar(levels[name] / most)), f"{one.n_parts:,}", kind,
+                     f"{one.cost:,.1f}", f"{one.null_cost:,.1f}"])  # fmt: skip
+        if one.n_parts > 1:
+            told = parts_table(fitted)
+            cells = [[_cell_text(cell) for cell in row] for row in told.head(_MAX_LINES).itertuples(index=False)]
+            more = paragraph(f"{_MAX_LINES} of {len(told)} parts.", muted=True) if len(told) > _MAX_LINES else ""
+            parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, told.columns)), cells) + more))
+    left = len(levels) - len(rows)
+    more = paragraph(f"{left} further columns; see levels_.", muted=True) if left > 0 else ""
+    heading = f"{type(encoder).__name__}: {len(levels)} columns by Level, the normalized gain of their parts"
+    columns = ["column", "Level", "", "parts", "of", "cost", "null cost"]
+    return fragment(paragraph(heading), table(columns, rows), more, *parts)
+
+
+def _cell_text(value: Any) -> str:
+    """A cell of `parts_table`."""
+    if isinstance(value, str):
+        return value
+    return "-" if pd.isna(value) else f"{value:,.0f}" if float(value).is_integer() and value > 1 else f"{value:.4g}"
 
 
 def parts_table(fitted: Intervals | Groups) -> pd.DataFrame:
@@ -258,71 +324,6 @@ def print_heads(columns: dict[str, Intervals | Groups]) -> None:
             print(line, file=sys.stderr)
 
 
-def plot_parts(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
-    """Bars as wide as the part has rows: the target's distribution in each, and a line for that of all rows."""
-    from matplotlib import pyplot as plt
-
-    target = fitted.target
-    rows = fitted.partition.counts.sum(axis=1)
-    widths = rows / rows.sum()
-    lefts = np.cumsum(widths) - widths
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    style: dict[str, Any] = {"align": "edge"}
-    if len(rows) <= _LINES_BETWEEN:
-        style |= {"edgecolor": "white", "linewidth": 1.0}
-    if target.means is not None:
-        _plot_means(ax, target, lefts, widths, style)
-    else:
-        _plot_shares(ax, target, lefts, widths, style)
-    _label_parts(ax, fitted.labels, lefts, widths)
-    ax.set_xlim(0, 1)
-    level = fitted.partition.level
-    ax.set_title(_plain(f"{name}: {len(rows)} parts, Level {level:.4f} (width: rows)"), loc="left", fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
-def _plot_means(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, Any]) -> None:
-    ax.bar(lefts, target.means, widths, color="#7d9cc0", **style)
-    if not target.is_classes:
-        middle = lefts + widths / 2
-        ax.errorbar(middle, target.means, target.deviations, fmt="none", ecolor="#12355b", elinewidth=0.8, capsize=2)
-    ax.axhline(float(widths @ target.means), color="#b5482a", linewidth=1.2, linestyle="--", label="all rows")
-    ax.set_ylabel(_plain(f"P({target.names[1]})" if target.is_classes else "mean target (bars: sd)"))
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-
-
-def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, Any]) -> None:
-    from matplotlib import colormaps
-
-    shares = target.counts / np.maximum(target.counts.sum(axis=1, keepdims=True), 1e-300)
-    largest = sorted(np.argsort(-target.counts.sum(axis=0), kind="stable")[:_MAX_COLOURS].tolist())
-    colours = dict(zip(largest, (colormaps["tab20"](k) for k in range(_MAX_COLOURS)), strict=False))
-    bottom, others = np.zeros(len(widths)), False
-    for j, name in enumerate(target.names):
-        label = _plain(str(name)) if j in colours else "_" if others else f"{len(target.names) - len(largest)} others"
-        others = others or j not in colours
-        ax.bar(lefts, shares[:, j], widths, bottom=bottom, color=colours.get(j, "#c9c9c9"), label=label, **style)
-        bottom += shares[:, j]
-    few = len(target.names) <= _MAX_COLOURS
-    for height in np.cumsum(widths @ shares)[:-1] if few else ():
-        ax.axhline(float(height), color="#1c1c1c", linewidth=0.5, linestyle="--")
-    ax.set_ylabel("P(class | part)" + ("; dashed: all rows" if few else ""))
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=True)  # as they lie
-
-
-def _label_parts(ax: Any, labels: list[str], lefts: Any, widths: Any) -> None:
-    """Labels under the parts, where there is room for one."""
-    middles, shown = lefts + widths / 2, [0]
-    for i in range(1, len(labels)):
-        if middles[i] - middles[shown[-1]] >= 0.03:
-            shown.append(i)
-    ticks = [float(middles[i]) for i in shown]
-    texts = [labels[i] if len(labels[i]) <= 28 else labels[i][:27] + "…" for i in shown]
-    ax.set_xticks(ticks, [_plain(text) for text in texts], rotation=35, ha="right", fontsize=8)
-
-
 def _part_lines(fitted: Intervals | Groups) -> list[str]:
     table = parts_table(fitted)
     columns = [c for c in table.columns if c.startswith("P(")]
@@ -336,7 +337,3 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
     text = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines()
     more = len(table) - len(shown)
     return [*text, f"... and {more} more"] if more > 0 else text
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("$", r"\$")  # matplotlib would read a formula

@@ -1,0 +1,239 @@
+"""The page of a fitted wide model: what a notebook shows, and the report in one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.design.sources import Bins, Crossing, Symbols
+from tabsym.models.explain import category_range, score_text, switched_off
+from tabsym.models.page_rows import RowsOfReport, sections_of_rows
+from tabsym.models.pictures import draw_term, important_terms, shows_ratios, unit_of
+from tabsym.models.solving import separated_terms
+from tabsym.models.tables import split_frame
+from tabsym.plots.html import Raw, bar, details, fragment, image, listed, page, paragraph, table
+from tabsym.plots.style import bounds_as_text, category_text, cut, new_figure
+
+Floats = NDArray[np.float64]
+
+MAX_TERMS = 12
+"""Effects, and interactions, that the report draws."""
+MAX_COEFFICIENTS = 40
+"""Coefficients of a term in the report's table: the most frequent."""
+FEW_ROWS = 5
+"""Training rows below which a category counts as rare."""
+
+
+def notebook_html(model: Any) -> str:
+    """The fitted model for a notebook: its terms by importance, variances and fit."""
+    heading = f"{type(model).__name__}: loss {model.loss_}, {model._rows_in_words()}"
+    more = [details("linear predictor", paragraph(score_text(model.model_.spec)))]
+    return fragment(paragraph(heading), paragraph(facts(model), muted=True), terms_table(model), *more)
+
+
+def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | None) -> Path:
+    """Write the report of a fitted model; `rows`: what the sections of rows are made of."""
+    path = Path(path)
+    heading = f"{type(model).__name__}: {model._rows_in_words()}, loss {model.loss_}" if title is None else title
+    names = [name for name, _ in important_terms(model.model_, model.coefs_)]
+    interactions = [name for name in names if _is_interaction(model, name)]
+    effects = [name for name in names if name not in interactions]
+    parts = [
+        paragraph(facts(model), muted=True),
+        f'<h2>What to be careful with</h2><div class="box">{listed(cautions(model))}</div>',
+        "<h2>Terms by importance, and their variances</h2>",
+        paragraph(
+            "Fraction: of the linear predictor's variance over the training rows, as if terms were uncorrelated. Sd: "
+            "of the coefficients of a term about their mean, estimated (REML). Edf: effective degrees of freedom. "
+            "Lowest and highest: coefficients on the link scale.",
+            muted=True,
+        ),
+        terms_table(model),
+        details("linear predictor", paragraph(score_text(model.model_.spec))),
+        "<h2>Effects</h2>",
+        paragraph(_units(model), muted=True),
+        _pictures(model, effects),
+    ]
+    if interactions:
+        parts += ["<h2>Interactions</h2>", _pictures(model, interactions)]
+    if rows is None:
+        parts += [
+            "<h2>Calibration, lift and worst segments</h2>",
+            paragraph("They need rows, and none were given: model.report(path, X, y), best with rows held out of fit."),
+        ]
+    else:
+        parts += sections_of_rows(model, rows)
+    path.write_text(page(heading, *parts), encoding="utf-8")
+    return path
+
+
+def facts(model: Any) -> str:
+    """The fit in one line."""
+    spec, certainty = model.model_.spec, model.model_.certainty
+    words = [f"{len(spec.blocks)} terms with {sum(spec.sizes) * model.model_.n_outputs:,} coefficients"]
+    if certainty is not None:
+        words.append(f"{float(certainty.edf.sum()):,.1f} effective degrees of freedom")
+        measures = (("deviance", model.deviance_), ("AIC", model.aic_), ("dispersion", model.dispersion_))
+        words += [f"{name} {value:,.4g}" for name, value in measures if np.isfinite(value)]
+    words.append(f"{model.n_iter_} iterations")
+    return "; ".join(words)
+
+
+def terms_table(model: Any) -> str:
+    """The terms, most important first: fraction of variance, sd, edf, and the extreme categories."""
+    inner, frames = model.model_, model.coefs_
+    terms = important_terms(inner, frames)
+    index = {block.name: number for number, block in enumerate(inner.spec.blocks)}
+    most = max((share or 0.0 for _, share in terms), default=0.0) or 1.0
+    rows = []
+    for name, share in terms:
+        frame, at = frames[name], index.get(name)
+        rank = 1 if at is None else inner.spec.blocks[at].rank
+        values = split_frame(frame, inner.n_outputs * rank).values
+        known: list[Any] = ["-", "-"]
+        if inner.certainty is not None and at is not None:
+            variance = inner.entry_variance(at)
+            sd = "fixed" if inner.spec.blocks[at].fixed else f"{np.sqrt(variance):.3g}"
+            known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.certainty.edf[at]:,.1f}"]
+        shown = ["-", ""] if share is None else [f"{share:.1%}", Raw(bar(share / most, 6.0))]
+        low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
+        source = (
+            None
+            if at is None or inner.spec.blocks[at].source is None
+            else inner.spec.sources[inner.spec.blocks[at].source]
+        )
+        named = category_range(values.iloc[:, 0]) if values.shape[1] == 1 and len(frame) > 1 else ""
+        if isinstance(source, Bins) and len(source.bounds) > 1:
+            named = f"bins between {_outer(model, source)}"
+        rows.append([name, *shown, f"{len(frame):,}", *known, f"{low:.3g}", f"{high:.3g}", named])
+    headings = ["term", "fraction", "", "coefficients", "sd", "edf", "lowest", "highest", "from high to low"]
+    dropped = switched_off(inner)
+    more = paragraph(f"Dropped, as their variance is estimated as 0: {', '.join(dropped)}.", muted=True)
+    return table(headings, rows) + (more if dropped else "")
+
+
+def cautions(model: Any) -> list[str]:
+    """What a reader should know before using the coefficients, in sentences."""
+    inner, frames = model.model_, model.coefs_
+    spec, certainty = inner.spec, inner.certainty
+    dropped = set(switched_off(inner))
+    found = []
+    if certainty is None:
+        found.append("Coefficients have no intervals, as the model was trained online.")
+    separated = separated_terms(inner, model.loss_curve_[-1]) if model.loss_curve_ else []
+    if separated:
+        found.append(
+            f"Separation: {_names(separated)} predict the target completely in some rows; without penalties their "
+            "maximum likelihood estimates are infinite, and what is shown is where the solver ended."
+        )
+    if certainty is not None:
+        unknown = [
+            block.name for index, block in enumerate(spec.blocks) if np.isinf(certainty.sd[spec.coefs(index)]).any()
+        ]
+        if unknown:
+            found.append(
+                f"Aliased: some coefficients of {_names(unknown)} are not unique, as other terms determine them or no "
+                "row has them; their standard deviations are infinite, and predictions are not affected."
+            )
+    for index, block in enumerate(spec.blocks):
+        source = None if block.source is None else spec.sources[block.source]
+        counts = inner.counts[spec.coefs(index)][:: block.rank]
+        few = int(np.count_nonzero(counts < FEW_ROWS))
+        if isinstance(source, (Symbols, Crossing)) and few and block.name not in dropped:
+            found.append(
+                f"Rare: {few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {FEW_ROWS} "
+                f"training rows ({counts[counts < FEW_ROWS].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
+                + ("; they are shrunk towards the mean." if certainty is not None and not block.fixed else ".")
+            )
+    found.append(
+        {
+            "neutral": "Unknown categories add nothing: they are predicted as the mean of their term.",
+            "error": "Unknown categories are refused at prediction.",
+            "similar": "Unknown categories are predicted as the known ones that they resemble in the other columns.",
+        }[model.handle_unknown]
+    )
+    left = (block for block in spec.blocks if block.source is not None and block.name not in dropped)
+    kept = [spec.sources[block.source] for block in left if block.source is not None]
+    bins = {source.column: source for source in kept if isinstance(source, Bins) and len(source.bounds) > 1}
+    if bins:
+        ends = [f"{cut(name, 40)} ({_outer(model, one)})" for name, one in list(bins.items())[:8]]
+        found.append(
+            f"Extrapolation: beyond the outer bounds of a number its effect stays the same: {', '.join(ends)}"
+            + (", ..." if len(bins) > len(ends) else ".")
+        )
+    slopes = list(dict.fromkeys(one.label for one in spec.numerics))
+    if slopes:
+        found.append(f"Extrapolation: the effect of {_names(slopes)} is linear, also beyond the training rows.")
+    if dropped:
+        found.append(
+            f"Dropped: the variance of {_names(sorted(dropped))} is estimated as 0, so that they have no effect."
+        )
+    found.append("Coefficients describe associations, given the other terms; they are not effects of a change.")
+    return found if len(frames) else found[-1:]
+
+
+def _pictures(model: Any, names: list[str]) -> str:
+    """The pictures of terms with their coefficients, two in a row where there is room."""
+    scale = "response" if shows_ratios(model.model_) else "link"
+    parts = []
+    for name in names[:MAX_TERMS]:
+        figure = new_figure(5.6, 3.4)
+        draw_term(
+            model.model_, model.coefs_, model._output_names(), model._date_columns(), name,
+            scale=scale, base=None, level=0.95, top=16, output=None, ax=figure,
+        )  # fmt: skip
+        coefficients = details(f"{name}: coefficients", _coefficients(model, name))
+        parts.append(f"<div>{image(figure, f'Coefficients of {name}')}{coefficients}</div>")
+    more = f"{len(names) - MAX_TERMS} further terms are not drawn." if len(names) > MAX_TERMS else ""
+    return f'<div class="grid">{"".join(parts)}</div>' + (paragraph(more, muted=True) if more else "")
+
+
+def _coefficients(model: Any, name: str) -> str:
+    """The coefficients of a term: bins in order, of categories the most frequent."""
+    frame = model.coefs_[name]
+    at = next((index for index, block in enumerate(model.model_.spec.blocks) if block.name == name), None)
+    rank = 1 if at is None else model.model_.spec.blocks[at].rank
+    split = split_frame(frame, model.model_.n_outputs * rank)
+    if split.low is None and split.rows is not None:
+        order = np.argsort(-split.rows.to_numpy(), kind="stable")
+        frame = frame.iloc[order]
+        split = split_frame(frame, model.model_.n_outputs * rank)
+    shown = frame.drop(columns=[one for one in ("low", "high") if one in frame and split.low is not None])
+    rows = [
+        [category_text(key), *(_number(value, column == "rows") for column, value in zip(shown.columns, values))]
+        for key, values in zip(shown.index[:MAX_COEFFICIENTS], shown.to_numpy()[:MAX_COEFFICIENTS], strict=True)
+    ]
+    more = paragraph(f"{MAX_COEFFICIENTS} of {len(frame):,}.", muted=True) if len(frame) > MAX_COEFFICIENTS else ""
+    return table(["category", *map(str, shown.columns)], rows) + more
+
+
+def _number(value: Any, is_count: bool) -> str:
+    return "-" if pd.isna(value) else f"{value:,.0f}" if is_count else f"{value:.4g}"
+
+
+def _is_interaction(model: Any, name: str) -> bool:
+    spec = model.model_.spec
+    block = next((one for one in spec.blocks if one.name == name), None)
+    return block is not None and block.source is not None and isinstance(spec.sources[block.source], Crossing)
+
+
+def _units(model: Any) -> str:
+    """What the pictures show."""
+    if model.model_.loss.for_classes and shows_ratios(model.model_):
+        return "Odds ratios to the mean of the term: 2 is twice the odds. Bands and lines are intervals of 95 %."
+    if shows_ratios(model.model_):
+        return "Relativities: factors of the mean of the term, 1.2 is 20 % more. Bands and lines are intervals of 95 %."
+    return f"They show the {unit_of(model.model_, False)}. Bands and lines are intervals of 95 %."
+
+
+def _outer(model: Any, bins: Bins) -> str:
+    """The outer bounds of bins."""
+    return " and ".join(bounds_as_text(bins.bounds[[0, -1]], bins.column in model._date_columns()))
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(repr(cut(name, 40)) for name in names[:6]) + (", ..." if len(names) > 6 else "")

@@ -1,0 +1,152 @@
+"""Pictures of a fitted wide model: which one shows a term, the most important terms together, one row's waterfall."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from tabsym.design.sources import Bins, CountEffect, Crossing
+from tabsym.models.coefficients import has_ratios, table_of_term
+from tabsym.models.explain import switched_off, variances_of_terms
+from tabsym.models.model import WideModel
+from tabsym.models.tables import CoefficientFrames, split_frame
+from tabsym.plots.style import INK, bounds_as_text, cut, plain, window
+from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
+from tabsym.validation import Number, check_option
+
+_MAX_LINES = 8
+"""Classes that are drawn together."""
+_FEW_BINS = 3
+"""Bins up to which they are points, as of a column of 0 and 1; a curve would be of ends that no bin has."""
+_IN_PANEL = 12
+"""Categories of a panel of the whole model."""
+
+
+def draw_term(
+    model: WideModel, frames: CoefficientFrames, outputs: list[str], dates: set[str], term: str, *,
+    scale: str, base: Any, level: float, top: int, output: Any, ax: Any,
+) -> Any:  # fmt: skip
+    """The picture of a term by what it has coefficients of; see `plot_term`."""
+    check_option("top", top, (Number(at_least=1, whole=True),))
+    table = table_of_term(model, frames, outputs, term, scale=scale, base=base, level=level)
+    ratios = scale == "response" and shows_ratios(model)
+    note = "dropped: its variance is estimated as 0" if term in switched_off(model) else ""
+    look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
+    tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
+    if output is not None and str(output) not in tables:
+        raise ValueError(f"Block {term!r} has no output {output!r}; it has {', '.join(map(repr, tables))}.")
+    block = next((one for one in model.spec.blocks if one.name == term), None)
+    source = None if block is None or block.source is None else model.spec.sources[block.source]
+    chosen = {str(output): tables[str(output)]} if output is not None else tables
+    one = next(iter(chosen.values()))
+    single = replace(look, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else look
+    few = dict(list(chosen.items())[:_MAX_LINES])
+    if isinstance(source, Bins) and 1 < len(one) <= _FEW_BINS:
+        few = {name: table.assign(category=texts_of(source, dates)) for name, table in few.items()}
+        return draw_ordered(few, look if len(few) > 1 else single, source.column, ax=ax)
+    if isinstance(source, Bins) and len(one) > 1:
+        return draw_curve(few, look if len(few) > 1 else single, source.column, is_date=source.column in dates, ax=ax)
+    if isinstance(source, CountEffect) and len(one) > 1:
+        return draw_ordered(few, look if len(few) > 1 else single, "other training rows of the category", ax=ax)
+    if block is not None and isinstance(source, Crossing) and len(block.columns) == 2 and len(one) > 1:
+        named, orders = _in_words(model, source, one, dates)
+        return draw_heatmap(named, single, (block.columns[0], block.columns[1]), orders, ax=ax)
+    return draw_categories(one, single, top=top, ax=ax)
+
+
+def texts_of(bins: Bins, dates: set[str]) -> list[str]:
+    """The bins ``(low, high]`` of a column as text."""
+    ends = bounds_as_text(bins.bounds, bins.column in dates)
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    return ["(missing)"] * bins.missing + ([f"≤ {ends[0]}", *inner, f"> {ends[-1]}"] if ends else ["all"])
+
+
+def _in_words(
+    model: WideModel, source: Crossing, table: pd.DataFrame, dates: set[str]
+) -> tuple[pd.DataFrame, list[list[str] | None]]:
+    """The rows of an interaction with bins as text, and the order of the bins on each side, None for categories."""
+    sides = (model.spec.sources[source.left], model.spec.sources[source.right])
+    texts = [dict(zip(one.labels, texts_of(one, dates), strict=True)) if isinstance(one, Bins) else {} for one in sides]
+    named = [tuple(words.get(part, part) for words, part in zip(texts, one, strict=True)) for one in table["category"]]
+    orders = [list(words.values()) if words else None for words in texts]
+    return table.assign(category=pd.Series(named, index=table.index, dtype=object)), orders
+
+
+def shows_ratios(model: WideModel) -> bool:
+    """Whether coefficients are logarithms of relativities or odds ratios; those of the hinge loss are neither."""
+    return has_ratios(model) and model.loss.is_smooth
+
+
+def unit_of(model: WideModel, ratios: bool, base: Any = None) -> str:
+    """The label of an axis of coefficients."""
+    to = "the mean" if base is None else "the base"
+    if ratios:
+        return f"odds ratio to {to}" if model.loss.for_classes else f"relativity to {to}"
+    if not model.loss.is_smooth and model.loss.for_classes:
+        return f"difference from {to}, of the decision function"
+    if not has_ratios(model):
+        return f"difference from {to}, in units of the target"
+    return "difference of log odds" if model.loss.for_classes else "difference of the logarithm"
+
+
+def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[str, float | None]]:
+    """The terms with categories or slopes, most important first, with their fraction of the variance if it is known.
+
+    Of products by the range of their coefficients. Without dropped terms.
+    """
+    dropped = set(switched_off(model))
+    sizes = variances_of_terms(model)
+    if sizes is not None:
+        total = sum(size for size, _ in sizes.values()) or 1.0
+        found = {name: size / total for name, (size, columns) in sizes.items() if columns and name not in dropped}
+        return [(name, found[name]) for name in sorted(found, key=lambda name: -found[name])]
+    ranges = {}
+    for name, frame in frames.items():
+        values = split_frame(frame, model.n_outputs).values.to_numpy(dtype=np.float64)
+        if len(values) > 1 and name not in dropped:
+            ranges[name] = float(np.nanstd(values))
+    return [(name, None) for name in sorted(ranges, key=lambda name: -ranges[name])]
+
+
+def draw_model(
+    model: WideModel, frames: CoefficientFrames, outputs: list[str], dates: set[str], *,
+    scale: str, top: int, output: Any,
+) -> Any:  # fmt: skip
+    """The most important terms, two in a row; an array of axes."""
+    check_option("top", top, (Number(at_least=1, whole=True),))
+    terms = important_terms(model, frames)
+    if not terms:
+        raise ValueError("The model has no term beside the intercept to plot; all were dropped or none was there.")
+    shown = terms[:top]
+    columns = min(2, len(shown))
+    lines = -(-len(shown) // columns)
+    figure = window(6.2 * columns, 3.7 * lines + 0.4)
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    for panel, (name, share) in zip(panels, shown, strict=False):
+        draw_term(
+            model, frames, outputs, dates, name,
+            scale=scale, base=None, level=0.95, top=_IN_PANEL, output=output, ax=panel,
+        )  # fmt: skip
+        for side in ("left", "right"):
+            panel.set_title("", loc=side)
+        n = len(frames[name])
+        capped = f"; {_IN_PANEL} of {n}" if len(panel.get_yticklabels()) == _IN_PANEL < n else ""
+        title = cut(name, 40) + ("" if share is None else f" ({share:.1%} of the variance{capped})")
+        panel.set_title(plain(title), loc="left", fontsize=10, color=INK)
+    for panel in panels[len(shown) :]:
+        panel.remove()
+    more = f", the {len(shown)} most important of {len(terms)} terms" if len(terms) > len(shown) else ""
+    figure.suptitle(plain(f"linear predictor by term{more}"), fontsize=11, color=INK)
+    return panels[: len(shown)]
+
+
+def link_of(model: WideModel) -> tuple[str, Any, Any] | None:
+    """The name of a prediction, the link and its inverse; None where predictions are the linear predictor, or many."""
+    if model.n_outputs > 1 or not shows_ratios(model):
+        return None
+    return ("probability", logit, expit) if model.loss.for_classes else ("prediction", np.log, np.exp)
