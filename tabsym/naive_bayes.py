@@ -52,7 +52,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
     ----------
     weights_ : dict of str -> float
         The weight of each column, greatest first; 0 for those not used.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         The mean absolute contribution of each column to the log odds of a class (its Shapley value), of sum 1.
     encoder_ : MODLEncoder
         Fitted: `partitions_`, `levels_`, `describe()`.
@@ -61,7 +61,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
     n_iter_ : int
         Iterations in which the weights were found.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Where the columns have names.
 
     Notes

@@ -77,7 +77,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     encoder_ : transformer
         Fitted on all rows.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Where the columns had names.
 
     Notes

@@ -99,7 +99,7 @@ class DateParts(TableTransformer):
 
         Parameters
         ----------
-        X : dataframe of shape (n_rows, n_features_in_)
+        X : dataframe of shape (n_rows, n_columns)
 
         Returns
         -------

@@ -48,7 +48,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray
         Of classifiers.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----

@@ -71,11 +71,11 @@ tree_ : Tree
     more.
 encoder_ : TIWSEncoder or None
     Fitted, if donors can be needed.
-feature_importances_ : ndarray of shape (n_features_in_,)
+feature_importances_ : ndarray of shape (n_columns,)
     The fraction of the total decrease of impurity that is due to each column.
 max_features_ : int
 n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_columns,)
     Where the columns have names."""
 
 TREE_NOTES = """\
@@ -217,7 +217,7 @@ class JitterTree(BaseEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """The fraction of the total decrease of impurity that is due to each column (n_features_in_,)."""
+        """The fraction of the total decrease of impurity that is due to each column (n_columns,)."""
         check_is_fitted(self, "tree_")
         return self.tree_.importances(len(self._columns.names))
 

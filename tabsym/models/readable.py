@@ -283,7 +283,7 @@ class Readable:
 
     @property
     def feature_importances_(self) -> Floats:
-        """The fraction of the linear predictor's variance over the training rows by column (n_features_in_,).
+        """The fraction of the linear predictor's variance over the training rows by column (n_columns,).
 
         As if terms were uncorrelated; interactions are divided equally among their columns. For sums of terms.
         """

@@ -108,7 +108,7 @@ class ReadableStack:
 
     @property
     def feature_importances_(self) -> Floats:
-        """The share of each column in the scores (n_features_in_,).
+        """The share of each column in the scores (n_columns,).
 
         The mean absolute contribution to the scores of the training rows (of a sample of 500), as in `explain`: per
         row a column's terms and its contribution to the boosters are added up, interactions being divided equally among

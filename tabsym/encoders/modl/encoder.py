@@ -163,7 +163,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     n_cells_ : dict of str -> int
         The numbers of a lazy frame that were counted in cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----

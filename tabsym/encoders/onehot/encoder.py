@@ -98,7 +98,7 @@ class OneHotEncoder(ColumnEncoder):
     invariant_cols_ : list of str
         Output columns left out by `drop_invariant`.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----

@@ -125,7 +125,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     n_cells_ : dict of str -> int
         The numbers of a lazy frame that were cut from cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----

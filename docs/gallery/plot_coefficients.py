@@ -1,0 +1,6 @@
+"""
+A coefficient for each category
+===============================
+
+text
+"""
