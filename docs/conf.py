@@ -45,6 +45,8 @@ html_sidebars = {"changelog": [], "benchmarks": [], "errors": []}
 
 myst_heading_anchors = 4
 
+default_role = "code"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
@@ -54,10 +56,11 @@ numpydoc_show_class_members = False  # the templates list them
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
+    "subsection_order": [f"gallery/{name}" for name in ("models", "categories", "practice")],
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
-    "min_reported_time": 5,
+    "min_reported_time": 60,
     "show_memory": False,
     "show_signature": False,
     "matplotlib_animations": False,

@@ -1,6 +1,0 @@
-"""
-A coefficient for each category
-===============================
-
-text
-"""
