@@ -6,7 +6,6 @@ site, to that file in the repository.
 
 import re
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,7 +49,6 @@ toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
-autodoc_mock_imports = [name for name in ("torch", "torch_frame") if find_spec(name) is None]
 numpydoc_show_class_members = False  # the templates list them
 
 sphinx_gallery_conf = {
