@@ -8,10 +8,13 @@ import re
 import tomllib
 from pathlib import Path, PurePosixPath
 from typing import Any
+from warnings import filterwarnings
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+filterwarnings("ignore", module="category_encoders")  # of an example; it is about pandas, not about the reader's code
 
 project = "tabsym"
 author = copyright = "the authors of tabsym"
@@ -75,7 +78,9 @@ def on_site(text: str, folder: str) -> str:
     def lead(match: re.Match) -> str:
         target, hash_, anchor = match[1].partition("#")
         path = PurePosixPath(*_resolve(PurePosixPath(folder, target).parts))
-        if path.parts[:1] == ("docs",) and path.suffix in (".md", ".png"):
+        if path.parts[:2] == ("docs", "gallery"):
+            path = PurePosixPath("docs", "auto_gallery", *path.parts[2:]).with_suffix(".rst")
+        if path.parts[:1] == ("docs",) and path.suffix in (".md", ".png", ".rst"):
             here = PurePosixPath("docs" if folder in ("", "benchmarks") else folder)
             up = [".."] * (len(here.parts) - 1)
             return f"]({PurePosixPath(*up, *path.parts[1:])}{hash_}{anchor})"
