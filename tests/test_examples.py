@@ -24,8 +24,12 @@ def test_example_reads_the_truth(capsys):
 
 @pytest.mark.slow
 def test_readme_python_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert blocks
+    blocks = [
+        block
+        for page in ("README.md", "docs/index.md")
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    ]
+    assert len(blocks) >= 3
     namespace: dict = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
