@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
+    "capture_repr": (),
     "write_computation_times": False,  # that page would load scripts from elsewhere
     "show_memory": False,
     "show_signature": False,

@@ -1,9 +1,9 @@
 """
-An interaction that was chosen: the season of each product group
-================================================================
+An interaction: the season of each product group
+================================================
 
-``interactions="auto"``, the default, takes the pairs of columns that lower the loss of rows held out. In these sales
-every product group has a season of its own: swimwear in one part of the year, coats in another.
+``interactions="auto"``, the default, takes the pairs of columns that lower the loss of rows held out, or you name them.
+In these sales every product group has a season of its own: swimwear in one part of the year, coats in another.
 """
 
 import matplotlib.pyplot as plt
