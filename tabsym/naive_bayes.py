@@ -52,7 +52,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
     ----------
     weights_ : dict of str -> float
         The weight of each column, greatest first; 0 for those not used.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         The mean absolute contribution of each column to the log odds of a class (its Shapley value), of sum 1.
     encoder_ : MODLEncoder
         Fitted: `partitions_`, `levels_`, `describe()`.
@@ -61,7 +61,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
     n_iter_ : int
         Iterations in which the weights were found.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Where the columns have names.
 
     Notes
@@ -155,16 +155,43 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
+        """Class probabilities, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         table = self._read_as_fitted(X)
         return self.model_.probabilities(_parts(self.encoder_, table, self._columns), len(table))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the class probabilities."""
+        """Logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row (n_rows,)."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 

@@ -24,8 +24,12 @@ def test_example_reads_the_truth(capsys):
 
 @pytest.mark.slow
 def test_readme_python_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert blocks
+    blocks = [
+        block
+        for page in ("README.md", "docs/index.md")
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    ]
+    assert len(blocks) >= 3
     namespace: dict = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
@@ -42,6 +46,52 @@ def test_guides_run(name, tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, f"docs/{name}.md", "exec"), namespace)
     assert ("encoder" if name == "larger_than_memory" else "model") in namespace
+
+
+MADE = {
+    "category_encoders": "crossed",
+    "boosters": "stack",
+    "ebm": "edited",
+    "glm": "tariff",
+    "khiops": "model",
+    "mixed_models": "model",
+    "optbinning": "card",
+    "target_encoder": "scores",
+    "vowpal_wabbit": "model",
+}
+"""What the block of each guide makes, by guide."""
+
+GUIDES = [ROOT / "docs" / "category_encoders.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_guides_from_other_tools_run(path):
+    """A title, a block that runs, a table of translations, and what the package does not do."""
+    text = path.read_text(encoding="utf-8")
+    assert text.split("```python")[0].count("\n\n") == 1
+    assert "| there | here |" in text or "| here |" in text
+    assert "## What it does not do" in text
+    namespace: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(compile(block, path.name, "exec"), namespace)
+    assert MADE[path.stem] in namespace
+
+
+def test_the_page_of_errors_has_the_messages():
+    """Each section's block raises the error of its heading."""
+    start, *sections = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8").split("\n## ")
+    namespace: dict = {}
+    exec(re.search(r"```python\n(.*?)```", start, flags=re.S)[1], namespace)
+    raised = 0
+    for section in sections:
+        block = re.search(r"```python\n(.*?)```", section, flags=re.S)
+        if block is not None:
+            with pytest.raises((ValueError, TypeError)) as info:
+                exec(compile(block[1], "errors.md", "exec"), namespace)
+            assert section.split("\n")[0] in str(info.value)
+            raised += 1
+    assert raised >= 15
 
 
 @pytest.mark.slow

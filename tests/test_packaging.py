@@ -1,13 +1,18 @@
 """Folders, packages of the wheel and entry points name the same adapters; so do wheel and editable install."""
 
+import os
+import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from email import message_from_string
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+import trove_classifiers
 
 from tabsym import integrations
 
@@ -35,13 +40,17 @@ def test_the_installed_package_has_the_same_adapters():
     assert sorted(f"tabsym_{name}" for name in [*integrations.available(), *bridges]) == folders()
 
 
-def test_the_wheel_has_the_same_adapters(tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
-        check=True,
-        capture_output=True,
-    )
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the sdist and of the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def test_the_wheel_has_the_same_adapters(built):
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         names = wheel.namelist()
         points = wheel.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     tops = {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")}
@@ -52,6 +61,50 @@ def test_the_wheel_has_the_same_adapters(tmp_path):
     groups = CONFIG["project"]["entry-points"]
     lines = points.splitlines()
     assert all(f"{name} = {target}" in lines for group in groups.values() for name, target in group.items())
+
+
+def test_the_package_is_ready_for_an_index(built):
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        text = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+    metadata = message_from_string(text)
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    links = re.findall(r"\]\(([^)]*)\)", metadata.get_payload())
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    assert {line.partition(",")[0] for line in metadata.get_all("Project-URL")} == set(CONFIG["project"]["urls"])
+    assert set(metadata.get_all("Classifier")) <= set(trove_classifiers.classifiers)
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"hatch_build.py", "LICENSE", "CITATION.cff", "docs/conf.py", "tests/conftest.py"} <= names
+    assert not [name for name in names if name.startswith(("docs/_build", "docs/auto_gallery"))]
+
+
+def test_the_wheel_works_from_an_empty_folder(built, tmp_path):
+    """Unpacked, without the checkout on the path."""
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path)
+    code = "import tabsym; tabsym.OneHotEncoder().fit(tabsym.datasets.make_retail(50)); print(tabsym.__file__)"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True, env=env)
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
+
+
+def test_versions_agree():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {CONFIG['project']['version']}\n" in citation
+    assert f"repository-code: {CONFIG['project']['urls']['Source']}\n" in citation
+
+
+def test_no_address_of_a_machine_is_in_the_files():
+    """Paths of home folders and hosts of mirrors of package indexes."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not names:
+        pytest.skip("no checkout")
+    files = [name for name in names if name.endswith((".md", ".toml", ".txt", ".yml", ".cff", ".cfg"))]
+    found = [
+        name for name in files if re.search(r"/home/\w|/root/|/Users/\w|index-url|@ file:", (ROOT / name).read_text())
+    ]
+    assert not found
 
 
 def test_a_missing_library_says_what_to_install(monkeypatch):

@@ -47,6 +47,10 @@ class WideModule(nn.Module):
         ----------
         X : dataframe or array
             As for the model's `predict`.
+
+        Returns
+        -------
+        WideInput
         """
         program = self._program
         table = self._estimator._table_to_predict(X)
@@ -73,7 +77,18 @@ class WideModule(nn.Module):
         return np.where(selected < 0, self._first_neutral + slot, selected + entry + 1)
 
     def forward(self, entries: Tensor, numbers: Tensor, fixed: Tensor) -> Tensor:
-        """Scores (n, K), before the inverse link."""
+        """Scores before the inverse link; the arguments are those of `WideInput`.
+
+        Parameters
+        ----------
+        entries : Tensor
+        numbers : Tensor
+        fixed : Tensor
+
+        Returns
+        -------
+        Tensor of shape (n_rows, K)
+        """
         program = self._program
         values = self.embedding(entries)
         first_slope, n_slopes = program.n_plain, len(program.slopes)

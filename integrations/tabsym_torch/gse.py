@@ -143,24 +143,45 @@ class GSE(optim.Optimizer):
                     )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters to the optimizer; those of categories in `modules` are treated as such from now on."""
+        """Add parameters to the optimizer; those of categories in `modules` are treated as such from now on.
+
+        Parameters
+        ----------
+        param_group : dict
+            As of the optimizer.
+        """
         super().add_param_group(param_group)
         if not hasattr(self, "_kernels"):  # torch's constructor adds the optimizer's own groups
             return
         self._share()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Clear the gradients, and the counts with them."""
+        """Clear the gradients, and the counts with them.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+        """
         self.optimizer.zero_grad(set_to_none)
         for table in self.tables:
             table.forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """The optimizer's, with a row of state for every category."""
+        """The optimizer's, with a row of state for every category.
+
+        Returns
+        -------
+        dict
+        """
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every category."""
+        """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every category.
+
+        Parameters
+        ----------
+        state_dict : dict
+        """
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         for table in self.tables:
             place = next(i for i, parameter in enumerate(parameters) if parameter is table.parameter)
@@ -176,6 +197,10 @@ class GSE(optim.Optimizer):
         closure : callable, optional
             Clears the gradients, computes the loss, calls backward and
             returns the loss; called once.
+
+        Returns
+        -------
+        The loss that `closure` returns, or None.
         """
         loss = None
         if closure is not None:
@@ -225,6 +250,17 @@ class GSE(optim.Optimizer):
         """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.
 
         To be called after the last backward pass and before `step`.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from tabsym_torch import GSE, OneHotLinear
+        >>> model = OneHotLinear([10], 1)
+        >>> optimizer = GSE(torch.optim.SGD(model.parameters(), lr=0.1), model)
+        >>> model(torch.tensor([[3], [3], [4]])).mean().backward()
+        >>> optimizer.rescale()
+        >>> model.weight.grad[[4, 5], 0].tolist()  # means over a category's own rows, not over all
+        [1.0, 1.0]
         """
         with torch.no_grad():
             self._keep_up()

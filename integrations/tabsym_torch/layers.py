@@ -24,6 +24,8 @@ class OneHotLinear(nn.Module):
         Gradients as sparse tensors: the cost of a batch then depends on its
         categories, not on the size of the table. Takes `GSE`, SGD, Adagrad or
         SparseAdam; clipping by norm does not take sparse gradients.
+    device, dtype : optional
+        Of the parameters.
 
     Attributes
     ----------
@@ -86,11 +88,36 @@ class OneHotLinear(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     def rows_of(self, codes: Tensor) -> Tensor:
-        """The row of `weight` for each code; codes below 0 select row 0, which is zero."""
+        """The row of `weight` for each code; codes below 0 select row 0, which is zero.
+
+        Parameters
+        ----------
+        codes : Tensor of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_columns)
+
+        Examples
+        --------
+        >>> import torch
+        >>> from tabsym_torch import OneHotLinear
+        >>> OneHotLinear([10, 3], 1).rows_of(torch.tensor([[0, 2], [-1, 0]])).tolist()
+        [[1, 13], [0, 11]]
+        """
         return torch.where(codes < 0, 0, codes + self.offsets)
 
     def forward(self, codes: Tensor) -> Tensor:
-        """The sum of the selected entries of each row; `codes`: int64 of shape (n_rows, n_columns)."""
+        """The sum of the selected entries of each row.
+
+        Parameters
+        ----------
+        codes : int64 Tensor of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        Tensor of shape (n_rows, out_features)
+        """
         self._check(codes)
         rows = self.rows_of(codes)
         if self._forward_hooks:
@@ -115,5 +142,10 @@ class OneHotLinear(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """What print shows.
+
+        Returns
+        -------
+        str
+        """
         return f"{len(self.alphabet_sizes)} columns, {sum(self.alphabet_sizes)} categories, {self.out_features}"

@@ -64,12 +64,25 @@ class Winner:
         ----------
         table : dataframe or path
             With the feature columns; others are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
         """
         values = self._values(table)
         return np.asarray(self.classes_[values.argmax(axis=1)]) if self.task in CLASSES else values
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Probabilities (n_rows, n_classes), in the order of `classes_`.
+
+        Parameters
+        ----------
+        table : dataframe or path
+            With the feature columns; others are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
 
         Raises
         ------
@@ -83,6 +96,14 @@ class Winner:
     def save(self, path: str | Path) -> Path:
         """Write the winner to a file without code; `tabsym.compare.load` and `tabsym.load` read it.
 
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+
         Raises
         ------
         ValueError
@@ -95,6 +116,15 @@ class Winner:
     def export_terms(self, base: Any = None) -> ModelTerms:
         """The terms for `tabsym.export`, in columns of the table as the comparison took it; `base` as in `coef_table`.
 
+        Parameters
+        ----------
+        base : optional
+            As in `coef_table`.
+
+        Returns
+        -------
+        ModelTerms
+
         Raises
         ------
         ValueError, TypeError
@@ -104,6 +134,10 @@ class Winner:
 
     def export_stack(self) -> Stack:
         """The stack for `tabsym.export.to_stack`, in columns of the table as the comparison took it.
+
+        Returns
+        -------
+        Stack
 
         Raises
         ------
@@ -140,10 +174,24 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
     allow_boosters : bool, default True
         Whether a booster's bytes may be passed to its library. Use False for files from unknown sources.
 
+    Returns
+    -------
+    Winner
+
     Raises
     ------
     ValueError
         The file is not such a file, is damaged, or contains other types.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tabsym.compare import compare, load
+    >>> from tabsym.datasets import make_retail
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     result = compare(make_retail(500), "sales", contenders=["wide"], out=f"{folder}/out")
+    ...     result.best.save(f"{folder}/best.skops")
+    ...     load(f"{folder}/best.skops").predict(make_retail(3))
     """
     winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
     return winner

@@ -53,7 +53,19 @@ class Metric:
     by_row: Callable[[Floats, Floats, Floats | None], Floats] | None = None
 
     def of(self, y: Floats, p: Floats, weight: Floats | None) -> float:
-        """The score of these predictions."""
+        """The score of these predictions.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+        p : ndarray
+            Predictions, or probabilities.
+        weight : ndarray of shape (n_rows,) or None
+
+        Returns
+        -------
+        float
+        """
         return float(self.score(y, p) if weight is None else self.score(y, p, weight))
 
 

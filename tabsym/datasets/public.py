@@ -97,6 +97,11 @@ def load(name: str, folder: str | Path | None = None) -> tuple[pd.DataFrame, pd.
         The name is unknown, or OpenML does not have the table.
     FileNotFoundError
         The folder has no such file.
+
+    Examples
+    --------
+    >>> from tabsym.datasets import load
+    >>> X, y = load("adult")  # doctest: +SKIP
     """
     if name not in PUBLIC:
         raise ValueError(f"There is no public table {name!r}; there are {', '.join(sorted(PUBLIC))}.")

@@ -177,7 +177,17 @@ class ColumnEncoder(TableTransformer):
         return self._encode_table(self._read_as_fitted(X)) if lazy is None else self._encode_lazily(lazy)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the output columns, in order."""
+        """Names of the output columns, in order.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Must be the names of fit.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self, "columns_")
         self._check_input_features(input_features)
         names: list[str] = []
@@ -187,7 +197,12 @@ class ColumnEncoder(TableTransformer):
         return np.asarray(names, dtype=object)
 
     def get_feature_names_in(self) -> NDArray[Any]:
-        """Names of the columns of fit, in order: category_encoders' method; ``x0, x1, ...`` where they had none."""
+        """Names of the columns of fit, in order: category_encoders' method; ``x0, x1, ...`` where they had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self, "columns_")
         return np.asarray(self._names_in, dtype=object)
 

@@ -77,7 +77,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     encoder_ : transformer
         Fitted on all rows.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Where the columns had names.
 
     Notes
@@ -224,7 +224,17 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self.encoder, "get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the output columns, as the encoder gives them."""
+        """Names of the output columns, as the encoder gives them.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Not used; for scikit-learn's contract.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         return np.asarray(self.encoder_.get_feature_names_out(input_features), dtype=object)
 

@@ -76,7 +76,18 @@ class DateParts(TableTransformer):
         self.dayfirst = dayfirst
 
     def fit(self, X: Any, y: Any = None) -> DateParts:
-        """Find the columns of dates, their formats and parts; `y` is ignored."""
+        """Find the columns of dates, their formats and parts.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : optional
+            Not used.
+
+        Returns
+        -------
+        self
+        """
         frame, _ = _as_pandas(X)
         for name in self.cols or []:
             if name not in frame.columns:
@@ -99,7 +110,7 @@ class DateParts(TableTransformer):
 
         Parameters
         ----------
-        X : dataframe of shape (n_rows, n_features_in_)
+        X : dataframe of shape (n_rows, n_columns)
 
         Returns
         -------
@@ -127,7 +138,17 @@ class DateParts(TableTransformer):
         return nw.from_dict(found, backend=native.implementation).to_native()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the output columns, in order."""
+        """Names of the output columns, in order.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Not used; for scikit-learn's contract.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         self._check_input_features(input_features)
         names: list[str] = []

@@ -123,6 +123,10 @@ class NativeCategories(TableTransformer):
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : ignored
+
+        Returns
+        -------
+        self
         """
         check_declared_options(self)
         table = read_table(X, caller=type(self).__name__, by_value=True)
@@ -139,7 +143,16 @@ class NativeCategories(TableTransformer):
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """The safe frame (n_rows, n_columns), columns in order, with the names in `names_`."""
+        """The frame that the library takes, columns in order, with the names in `names_`.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, n_columns)
+        """
         check_is_fitted(self, "alphabets_")
         table = read_table(X, caller=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)
@@ -156,7 +169,17 @@ class NativeCategories(TableTransformer):
         return pd.DataFrame(columns, index=getattr(table.native, "index", None))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The output names, as `names_` has them."""
+        """The output names, as `names_` has them.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Must be the names of fit.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self, "alphabets_")
         self._check_input_features(input_features)
         return np.asarray(list(self.names_), dtype=object)
@@ -185,7 +208,19 @@ class NativeCategories(TableTransformer):
         return self.of_codes(name, self.alphabets_[name][0].transform(raw), raw.codes < 0)
 
     def of_codes(self, name: str, codes: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
-        """What the codes (n,) of a column's levels are passed as; `missing`: for which values there was none."""
+        """What the codes of a column's levels are passed as.
+
+        Parameters
+        ----------
+        name : str
+        codes : ndarray of int of shape (n,)
+        missing : ndarray of bool of shape (n,)
+            For which values there was none.
+
+        Returns
+        -------
+        ndarray or pandas.Categorical of shape (n,)
+        """
         alphabet, has_other = self.alphabets_[name]
         if has_other:  # an infrequent category and an unknown one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)

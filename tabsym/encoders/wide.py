@@ -92,7 +92,7 @@ class WideEncoder(OutOfFoldEncoder):
     model_ : WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor or None
         Fitted on all rows; None where it would have no columns.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Examples
     --------

@@ -174,6 +174,10 @@ def load_model(
 def trusted_types() -> list[str]:
     """Full names of all types that `load` makes, for ``skops.io.load`` and MLflow's ``skops_trusted_types``.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> from tabsym import trusted_types

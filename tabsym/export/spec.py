@@ -64,6 +64,10 @@ def to_spec(model: Any) -> dict[str, Any]:
 def spec_schema() -> dict[str, Any]:
     """The JSON Schema of specs.
 
+    Returns
+    -------
+    dict
+
     Examples
     --------
     >>> from tabsym.export import spec_schema

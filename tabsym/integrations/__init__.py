@@ -44,12 +44,32 @@ def _packages() -> dict[str, EntryPoint]:
 
 
 def available() -> list[str]:
-    """Names of the adapters that are installed (their libraries may not be)."""
+    """Names of the adapters that are installed (their libraries may not be).
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from tabsym.integrations import available
+    >>> available()
+    ['catboost', 'lightgbm', 'xgboost']
+    """
     return sorted(_entry_points())
 
 
 def load_adapter(name: str) -> Adapter:
     """Load an adapter by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `available`.
+
+    Returns
+    -------
+    Adapter
 
     Raises
     ------
@@ -57,6 +77,12 @@ def load_adapter(name: str) -> Adapter:
         There is no such adapter.
     ModuleNotFoundError
         Its library is not installed; the message says what to install.
+
+    Examples
+    --------
+    >>> from tabsym.integrations import load_adapter
+    >>> load_adapter("lightgbm").label
+    'LightGBM native'
     """
     if name not in _entry_points():
         raise ValueError(f"There is no adapter {name!r}; there are {', '.join(available())}.")

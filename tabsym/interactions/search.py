@@ -74,6 +74,13 @@ class AutoInteractions:
         The most interactions that are chosen.
     max_rows : int, default 200_000
         Larger tables are evaluated on a random sample of this many rows.
+
+    Examples
+    --------
+    >>> from tabsym import WideClassifier
+    >>> from tabsym.interactions import AutoInteractions
+    >>> WideClassifier(interactions=AutoInteractions(max_order=2, max_crosses=5))
+    WideClassifier(interactions=AutoInteractions(...))
     """
 
     max_order: int = 3

@@ -48,7 +48,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray
         Of classifiers.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----
@@ -143,25 +143,63 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             ) from error
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted values or classes (n_rows,)."""
+        """Predicted values or classes.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         check_is_fitted(self)
         return self.estimator_.predict(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities (n_rows, n_classes)."""
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         check_is_fitted(self)
         return self.estimator_.predict_proba(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Margins (n_rows,), of several classes (n_rows, n_classes)."""
+        """Linear predictors of the rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), of several classes (n_rows, n_classes)
+        """
         check_is_fitted(self)
         return self.estimator_.decision_function(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The estimator's own score: accuracy or R2."""
+        """The estimator's own score: accuracy or R2.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         encoded, y = _plain(self.encoder_.transform(X)), plain_labels(y)
         if sample_weight is None:
@@ -191,6 +229,17 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             For this model ("augmented"), the same over plain encodings ("encoded") and the same without the column
             ("without column"): mean loss (log-loss in classification, squared error in regression), the difference to
             "without column" and its standard error, clustered by category. The fitted model is unchanged.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from tabsym import AugmentedModel
+        >>> X = pd.DataFrame({"model": list("abcdefgh") * 20, "kind": ["car", "van"] * 80})
+        >>> y = [0, 1, 0, 1, 0, 1, 1, 0] * 20
+        >>> model = AugmentedModel(LogisticRegression()).fit(X, y)
+        >>> sorted(model.evaluate_unknown(X, y, "model", folds=2).iloc[:, 0])
+        ['augmented', 'encoded', 'without column']
         """
         if folds < 2:
             raise ValueError(f"folds={folds!r} is not possible; use at least 2.")

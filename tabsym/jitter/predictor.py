@@ -148,6 +148,21 @@ class JitterPredictor(BaseEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from tabsym import JitterPredictor, OneHotEncoder, TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("aabbccdd") * 10, "body": ["van"] * 40 + ["city"] * 40})
+        >>> X["body"] = X["car"].map({"a": "van", "b": "van", "c": "city", "d": "city"})
+        >>> y = X["body"].map({"van": 9.0, "city": 1.0})
+        >>> encoder = TIWSEncoder(cols=["car"]).fit(X, y)
+        >>> model = make_pipeline(OneHotEncoder(), RandomForestRegressor(5, random_state=0)).fit(X, y)
+        >>> jitter = JitterPredictor(model, encoder).fit(X, y)
+        >>> jitter.calibrate(X, y, n_rows=40).describe()["column"].tolist()
+        ['car']
         """
         self._check_options()
         model, encoder = self._fitted_parts()
@@ -188,14 +203,40 @@ class JitterPredictor(BaseEstimator):
     def predict_proba(
         self, X: Any, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
     ) -> Any:
-        """Class probabilities (n_rows, n_classes); options as of `predict`."""
+        """Class probabilities, averaged over donors.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        return_std : bool, default False
+        n_draws : int, optional
+        random_state : int, RandomState or None, default None
+            As of `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes); with `return_std` a pair of them
+        """
         return self._answers(X, return_std, n_draws, random_state).probabilities()
 
     @_model_has("decision_function")
     def decision_function(
         self, X: Any, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
     ) -> Any:
-        """Linear predictors, averaged over donors whatever `average` is; options as of `predict`."""
+        """Linear predictors, averaged over donors whatever `average` is.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        return_std : bool, default False
+        n_draws : int, optional
+        random_state : int, RandomState or None, default None
+            As of `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes); with `return_std` a pair of them
+        """
         return self._answers(X, return_std, n_draws, random_state).scores()
 
     def donors(self, X: Any, column: str, n_donors: int = 5) -> pd.DataFrame:
@@ -213,6 +254,22 @@ class JitterPredictor(BaseEstimator):
         pandas.DataFrame
             Columns category, donor, weight (of at most `max_donors` donors; they sum to 1) and rows (the donor's). No
             rows for a column that uses the model's own treatment after `calibrate`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from tabsym import JitterPredictor, OneHotEncoder, TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("aabbccdd") * 10, "body": ["van"] * 40 + ["city"] * 40})
+        >>> X["body"] = X["car"].map({"a": "van", "b": "van", "c": "city", "d": "city"})
+        >>> y = X["body"].map({"van": 9.0, "city": 1.0})
+        >>> encoder = TIWSEncoder(cols=["car"]).fit(X, y)
+        >>> model = make_pipeline(OneHotEncoder(), RandomForestRegressor(5, random_state=0)).fit(X, y)
+        >>> jitter = JitterPredictor(model, encoder).fit(X, y)
+        >>> new = pd.DataFrame({"car": ["new"], "body": ["van"]})
+        >>> sorted(jitter.donors(new, "car", n_donors=2)["donor"])
+        ['a', 'b']
         """
         self._check_options()
         encoder, treated = self._fitted_parts()[1], self._treatments()
@@ -243,6 +300,22 @@ class JitterPredictor(BaseEstimator):
             Columns column, used ("jitter", or "default": the model's own treatment), rate, name_rate, and mean losses
             default, uncalibrated and calibrated with the standard error of the difference of calibrated and default,
             and the numbers of rows and categories used.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from tabsym import JitterPredictor, OneHotEncoder, TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("aabbccdd") * 10, "body": ["van"] * 40 + ["city"] * 40})
+        >>> X["body"] = X["car"].map({"a": "van", "b": "van", "c": "city", "d": "city"})
+        >>> y = X["body"].map({"van": 9.0, "city": 1.0})
+        >>> encoder = TIWSEncoder(cols=["car"]).fit(X, y)
+        >>> model = make_pipeline(OneHotEncoder(), RandomForestRegressor(5, random_state=0)).fit(X, y)
+        >>> jitter = JitterPredictor(model, encoder).fit(X, y)
+        >>> jitter.calibrate(X, y, n_rows=40).describe()[["column", "used"]]
+          column     used
+        0    car  default
         """
         records = []
         encoder = self._fitted_parts()[1]
@@ -259,7 +332,18 @@ class JitterPredictor(BaseEstimator):
     # -- for scikit-learn -----------------------------------------------------------------------
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, R2 of a regressor."""
+        """Accuracy of a classifier, R2 of a regressor.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
         measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(plain_labels(y), self.predict(X), sample_weight=sample_weight))
 

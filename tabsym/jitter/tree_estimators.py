@@ -71,11 +71,11 @@ tree_ : Tree
     more.
 encoder_ : TIWSEncoder or None
     Fitted, if donors can be needed.
-feature_importances_ : ndarray of shape (n_features_in_,)
+feature_importances_ : ndarray of shape (n_columns,)
     The fraction of the total decrease of impurity that is due to each column.
 max_features_ : int
 n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_columns,)
     Where the columns have names."""
 
 TREE_NOTES = """\
@@ -173,7 +173,25 @@ class JitterTree(BaseEstimator):
         return Donors.of(self.encoder_, table, table.names[place], self.context)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf (n_rows,) of each row; with unknown categories, the one with most of the row's weight."""
+        """The leaf of each row; with unknown categories, the one with most of the row's weight.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import JitterTreeClassifier
+        >>> X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20, "price": range(60)})
+        >>> tree = JitterTreeClassifier(max_depth=2).fit(X, X["colour"] == "red")
+        >>> tree.apply(X[:3]).tolist()
+        [2, 1, 1]
+        """
         return self._route(X)[1]
 
     def donors(self, X: Any, column: str, *, n_donors: int = 5) -> pd.DataFrame:
@@ -192,6 +210,15 @@ class JitterTree(BaseEstimator):
         pandas.DataFrame
             Columns category, donor and weight (of all donors they sum to 1), the heaviest donor first. With context
             "row" once for each row.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import JitterTreeClassifier
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> tree = JitterTreeClassifier(max_depth=2).fit(X, X["body"] == "van")
+        >>> tree.donors(pd.DataFrame({"car": ["new"], "body": ["van"]}), "car", n_donors=2)["donor"].tolist()
+        ['a', 'b']
         """
         table = self._read_as_fitted(X)
         able = [] if self.encoder_ is None else [table.names[place] for place in self.tree_.splits_symbols]
@@ -217,17 +244,27 @@ class JitterTree(BaseEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """The fraction of the total decrease of impurity that is due to each column (n_features_in_,)."""
+        """The fraction of the total decrease of impurity that is due to each column (n_columns,)."""
         check_is_fitted(self, "tree_")
         return self.tree_.importances(len(self._columns.names))
 
     def get_depth(self) -> int:
-        """Splits on the longest way from the root to a leaf."""
+        """Splits on the longest way from the root to a leaf.
+
+        Returns
+        -------
+        int
+        """
         check_is_fitted(self, "tree_")
         return self.tree_.depth
 
     def get_n_leaves(self) -> int:
-        """Leaves of the tree."""
+        """Leaves of the tree.
+
+        Returns
+        -------
+        int
+        """
         check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
@@ -246,6 +283,18 @@ class JitterTree(BaseEstimator):
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import JitterTreeClassifier
+        >>> X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20, "price": range(60)})
+        >>> tree = JitterTreeClassifier(max_depth=2).fit(X, X["colour"] == "red")
+        >>> print(tree.export_text().rstrip())
+        |--- colour not in {red}
+        |   |--- class: False (40 rows)
+        |--- colour in {red}
+        |   |--- class: True (20 rows)
         """
         check_is_fitted(self, "tree_")
         return write_tree(
@@ -360,16 +409,43 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
+        """Class probabilities, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         return self._route(X)[0]
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the class probabilities."""
+        """Logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row (n_rows,)."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         places = self._route(X)[0].argmax(axis=1)
         return np.asarray(self.classes_[places])
 
@@ -466,7 +542,16 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predicted values (n_rows,)."""
+        """Predicted values.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         return self._route(X)[0][:, 0]
 
     def _say(self, node: int, decimals: int) -> str:

@@ -60,6 +60,16 @@ class Quantile:
     References
     ----------
     Koenker and Bassett 1978, "Regression quantiles".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor
+    >>> from tabsym.losses import Quantile
+    >>> X = pd.DataFrame({"shop": ["a"] * 1000})
+    >>> model = WideSGDRegressor(loss=Quantile(0.9), random_state=0).fit(X, range(1000))
+    >>> bool(850 < model.predict(X[:1])[0] < 950)
+    True
     """
 
     quantile: float = 0.5
@@ -81,6 +91,15 @@ class Tweedie:
     References
     ----------
     Joergensen 1987, "Exponential dispersion models".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> from tabsym.losses import Tweedie
+    >>> X = pd.DataFrame({"area": ["a", "b"] * 50})
+    >>> WideRegressor(loss=Tweedie(1.5)).fit(X, [0.0, 4.0, 0.0, 0.0] * 25).predict(X[:2]).round(1).tolist()
+    [0.0, 2.0]
     """
 
     power: float = 1.5

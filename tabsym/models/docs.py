@@ -210,7 +210,7 @@ coefs_ : mapping of str -> pandas.DataFrame
     By term (a column, an interaction "a:b", the "(intercept)"): a frame indexed by category, with `value` (one column
     per class, for more than two), {deviations}and `rows`, its training rows; of bins also `low` and `high`. In units
     of the target (behind a link of the linear predictor). The mean of every term is in the intercept.
-feature_importances_ : ndarray of shape (n_features_in_,)
+feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the variance of the linear predictor over the training rows, as if terms were
     uncorrelated; interactions are shared equally by their columns. For sums of terms.
 interactions_ : pandas.DataFrame
@@ -229,7 +229,7 @@ n_iter_ : int
 n_rows_seen_ : int
     Rows shown in training, repeats counted.
 n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_columns,)
     Column names, where the table has them."""
 
 SOLVED_ATTRIBUTES = _ATTRIBUTES.format(

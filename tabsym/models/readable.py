@@ -58,6 +58,17 @@ class Readable:
             `decision_function`, or the prediction before its link, without an offset. With several linear predictors
             the columns are (term, class), and each class has its own sum. Unknown categories contribute as for
             ``handle_unknown="neutral"``, also under "similar", where the sum is that for "neutral".
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> model.explain(X[:2]).round(1)
+           size  (intercept)
+        0 -10.2         20.2
+        1   0.3         20.2
         """
         X = as_rows(X)
         table, own = self._read_to_predict(X)
@@ -201,6 +212,19 @@ class Readable:
             several linear predictors, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p`
             (two-sided normal test of no difference), `relativity` (exp of the value on the link scale) and the number
             of training `rows`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> model.coef_table(base="largest")[["term", "category", "value", "rows"]].round(1)
+                  term category  value   rows
+        0         size        S  -10.5   50.0
+        1         size        M    0.0  100.0
+        2         size        L    9.5   50.0
+        3  (intercept)     None   20.5    NaN
         """
         check_is_fitted(self, "model_")
         return table_of(self.model_, self.coefs_, self._output_names(), scale=scale, base=base, level=level)
@@ -221,6 +245,15 @@ class Readable:
             `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
             coefficients given the other penalized terms); NaN after a fit without deviations, for dropped terms, and
             for bins of more than 1,200 coefficients of all classes.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> float(model.contrast("size", "L", "S")["value"].round(1))
+        20.0
         """
         check_is_fitted(self, "model_")
         return difference(self.model_, self.coefs_, term, a, b, self._output_names())
@@ -237,6 +270,16 @@ class Readable:
         -------
         WideClassifier or WideRegressor
             Fitted, without deviations, which are unknown for the new coefficients.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> changed = model.with_coefs({"size": {"L": 0.0}})
+        >>> changed.predict(pd.DataFrame({"size": ["L", "new"]})).round(2).tolist()  # both are the intercept
+        [20.17, 20.17]
         """
         check_is_fitted(self, "model_")
         changed = copy(self)
@@ -245,7 +288,7 @@ class Readable:
 
     @property
     def feature_importances_(self) -> Floats:
-        """The fraction of the linear predictor's variance over the training rows by column (n_features_in_,).
+        """The fraction of the linear predictor's variance over the training rows by column (n_columns,).
 
         As if terms were uncorrelated; interactions are divided equally among their columns. For sums of terms.
         """
@@ -268,7 +311,21 @@ class Readable:
         return table_of_crosses(chosen)
 
     def summary(self) -> str:
-        """Text summary: the linear predictor, and for every term its coefficients, rows, and extreme categories."""
+        """Text summary: the linear predictor, and for every term its coefficients, rows, and extreme categories.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> print(model.summary().splitlines()[0])
+        WideRegressor: loss squared_error, 200 rows
+        """
         check_is_fitted(self, "model_")
         heading = f"{type(self).__name__}: loss {self.loss_}, {self._rows_in_words()}"
         text = describe_model(self.model_, self.coefs_, heading)

@@ -114,10 +114,23 @@ class WideClassifierBase(LabelClassifier, WideBase):
     def decision_function(
         self, X: Any, *, offset: Any = None, return_std: bool = False
     ) -> Floats | tuple[Floats, Floats]:
-        """Linear predictors: (n_rows,) for two classes, else (n_rows, n_classes).
+        """Linear predictors of the rows.
 
-        With `return_std` also their posterior standard deviations (n_rows,): for two classes, after a fit with
+        With `return_std` also their posterior standard deviations: for two classes, after a fit with
         ``n_posterior_samples=32``.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        offset : array-like of shape (n_rows,), optional
+            Added to the linear predictor, as in `fit`.
+        return_std : bool, default False
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), for more than two classes (n_rows, n_classes)
+        sd : ndarray of shape (n_rows,)
+            With `return_std` only.
         """
         if return_std:
             return self.decision_function(X, offset=offset), self._score_deviations(X)  # type: ignore[return-value]
@@ -128,12 +141,34 @@ class WideClassifierBase(LabelClassifier, WideBase):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`; not for the hinge loss."""
+        """Class probabilities, in the order of `classes_`; not for the hinge loss.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        offset : array-like of shape (n_rows,), optional
+            Added to the linear predictor, as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         margins = self._margins(X, offset)
         return self.model_.loss.predict(margins)
 
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
-        """The most probable class of each row (n_rows,)."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        offset : array-like of shape (n_rows,), optional
+            Added to the linear predictor, as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         margins = self._margins(X, offset)
         indices = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
         return np.asarray(self.classes_[indices])
@@ -191,11 +226,24 @@ class WideRegressorBase(RegressorMixin, WideBase):
         return training
 
     def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
+        """Predicted values, in the units of the target; with a log link, the mean.
 
-        With `return_std` also their posterior standard deviations (n_rows,), without the noise of single rows
-        (`dispersion_`), after a fit with ``n_posterior_samples=32``; with a log link, the mean times the standard
-        deviation of the linear predictor.
+        With `return_std` also their posterior standard deviations, without the noise of single rows (`dispersion_`),
+        after a fit with ``n_posterior_samples=32``; with a log link, the mean times the standard deviation of the
+        linear predictor.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        offset : array-like of shape (n_rows,), optional
+            Added to the linear predictor, as in `fit`.
+        return_std : bool, default False
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        sd : ndarray of shape (n_rows,)
+            With `return_std` only.
         """
         margins = self._margins(X, offset)
         predicted = self.model_.loss.predict(margins)[:, 0]

@@ -203,7 +203,22 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
         return None if self._evidence is None else pd.DataFrame(self._evidence)
 
     def summary(self) -> str:
-        """The components with weights and rounds, the candidates' held-out losses, and the wide model, as text."""
+        """The components with weights and rounds, the candidates' held-out losses, and the wide model, as text.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideBoostRegressor, WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "price": range(200)})
+        >>> y = [1.0, 2.0, 3.0, 2.0] * 50
+        >>> model = WideBoostRegressor(WideRegressor(loss="squared_error"), random_state=0, n_jobs=1).fit(X, y)
+        >>> print(model.summary().splitlines()[0])
+        WideBoostRegressor: loss squared_error
+        """
         check_is_fitted(self)
         lines = [f"{type(self).__name__}: loss {self._loss.name}"]
         lines += [

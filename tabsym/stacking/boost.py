@@ -77,10 +77,10 @@ evidence_ : pandas.DataFrame or None
     The validation scores of the candidates: `mode` ("both": the blend of two), `rounds`, `share` (weight) of the
     booster alone, `loss`, the mean over held-out rows, `gain` over the wide model ("both": over the other component
     alone) with its standard `error` over rows, and the number of `folds`; None with ``early_stopping=False``.
-feature_importances_ : ndarray of shape (n_features_in_,)
+feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the scores.
 n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_columns,)
     Column names, where the table has them."""
 
 STACK_NOTES = """\
@@ -91,14 +91,17 @@ absolute one with ``scoring="neg_mean_absolute_error"``)."""
 Floats = NDArray[np.float64]
 
 
-@fill_in(parameters=STACK_PARAMETERS, class_weight=CLASS_WEIGHT, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
+@fill_in(
+    parameters=STACK_PARAMETERS.replace("random_state : int", f"{CLASS_WEIGHT}\nrandom_state : int"),
+    attributes=STACK_ATTRIBUTES,
+    notes=STACK_NOTES,
+)
 class WideBoostClassifier(LabelClassifier, WideBoost):
     """A wide classifier with a booster on top: the wide model fits categories, the booster the rest.
 
     Parameters
     ----------
     {parameters}
-    {class_weight}
 
     Attributes
     ----------
@@ -116,7 +119,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
     >>> from tabsym import WideBoostClassifier
     >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 50, "price": range(200)}})
     >>> y = ["sold" if c == "red" and p < 120 else "kept" for c, p in zip(X["colour"], X["price"])]
-    >>> model = WideBoostClassifier(random_state=0).fit(X, y)
+    >>> model = WideBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
     >>> model.predict(X.iloc[[0, 1, 198]]).tolist()
     ['sold', 'kept', 'kept']
     """
@@ -194,17 +197,44 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
+        """Scores before the link.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), for more than two classes (n_rows, n_classes)
+        """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
+        """Class probabilities, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
         scores = self._scores(X)
         return self._loss.predict(scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row (n_rows,)."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         scores = self._scores(X)
         places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
@@ -256,7 +286,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
     >>> from tabsym import WideBoostRegressor
     >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50, "weight": range(200)}})
     >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
-    >>> model = WideBoostRegressor(random_state=0).fit(X, y)
+    >>> model = WideBoostRegressor(random_state=0, n_jobs=1).fit(X, y)
     >>> model.predict(X.iloc[[0, 2, 198]]).round().tolist()
     [1.0, 11.0, 12.0]
     """
@@ -293,7 +323,16 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predicted values (n_rows,); with a log link, the mean."""
+        """Predicted values; with a log link, the mean.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         scores = self._scores(X)
         return self._loss.predict(scores)[:, 0]
 

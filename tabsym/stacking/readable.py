@@ -65,7 +65,7 @@ class ReadableStack:
         >>> from tabsym import WideBoostRegressor
         >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "weight": range(200)})
         >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
-        >>> model = WideBoostRegressor(random_state=0).fit(X, y)
+        >>> model = WideBoostRegressor(random_state=0, n_jobs=1).fit(X, y)
         >>> bool(abs(model.explain(X).sum(axis=1) - model.predict(X)).max() < 1e-6)
         True
         """
@@ -96,6 +96,16 @@ class ReadableStack:
         Returns
         -------
         pandas.DataFrame of shape (n_rows, n_columns of the booster)
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideBoostRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "price": range(200)})
+        >>> y = [1.0, 2.0, 3.0, 2.0] * 50
+        >>> model = WideBoostRegressor(mode="margin", early_stopping=False, random_state=0, n_jobs=1).fit(X, y)
+        >>> list(model.booster_frame(X).columns)
+        ['size', 'price']
         """
         table = self._table(X)
         layers = {layer.mode: layer for _, layer in self._layers if layer is not None}
@@ -108,7 +118,7 @@ class ReadableStack:
 
     @property
     def feature_importances_(self) -> Floats:
-        """The share of each column in the scores (n_features_in_,).
+        """The share of each column in the scores (n_columns,).
 
         The mean absolute contribution to the scores of the training rows (of a sample of 500), as in `explain`: per
         row a column's terms and its contribution to the boosters are added up, interactions being divided equally among

@@ -165,7 +165,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     n_cells_ : dict of str -> int
         The numbers of a lazy frame that were counted in cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----
@@ -339,6 +339,17 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"city": ["Bonn", "Rome", "Lyon"] * 100})
+        >>> y = X["city"].eq("Rome").astype(int)
+        >>> here = MODLEncoder().partial_fit(X[:150], y[:150])
+        >>> there = MODLEncoder().partial_fit(X[150:], y[150:])
+        >>> here.merge(there).parts("city")["rows"].tolist()
+        [200.0, 100.0]
         """
         if not isinstance(other, MODLEncoder):
             raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
@@ -369,6 +380,16 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ------
         ValueError
             Other columns, or a label of no part. (Other outputs have no `inverse_transform`.)
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"city": ["Bonn", "Rome", "Lyon"] * 100, "price": range(300)})
+        >>> y = X["city"].eq("Rome").astype(int)
+        >>> encoder = MODLEncoder().fit(X, y)
+        >>> encoder.inverse_transform(encoder.transform(X[:2]))["city"].tolist()
+        ['Bonn', 'Rome']
         """
         check_is_fitted(self, "columns_")
         encoded = read_table(X, caller=type(self).__name__, allow_empty=True)

@@ -160,11 +160,50 @@ class PartitionReport:
         For two classes also `woe`, the weight of evidence: the log of the part's share of the second class over its
         share of the first one, as ``output="logodds"`` has it; and `iv`, the difference of the two shares times that.
         Shares are smoothed by one row of each class in each part, so that both are finite.
+
+        Parameters
+        ----------
+        column : str
+
+        Returns
+        -------
+        pandas.DataFrame with a row for each part
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"city": ["Bonn", "Rome", "Lyon"] * 100, "price": range(300)})
+        >>> y = X["city"].eq("Rome").astype(int)
+        >>> encoder = MODLEncoder().fit(X, y)
+        >>> encoder.parts("city")[["part", "rows", "P(1)"]]
+                   part   rows  P(1)
+        0  {Bonn, Lyon}  200.0   0.0
+        1        {Rome}  100.0   1.0
         """
         return parts_table(self._fitted_column(column))
 
     def describe(self, column: str | None = None) -> str:
-        """All columns by Level, or one, with their intervals or groups, as text."""
+        """All columns by Level, or one, with their intervals or groups, as text.
+
+        Parameters
+        ----------
+        column : str, optional
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"city": ["Bonn", "Rome", "Lyon"] * 100, "price": range(300)})
+        >>> y = X["city"].eq("Rome").astype(int)
+        >>> encoder = MODLEncoder().fit(X, y)
+        >>> print(encoder.describe("city").splitlines()[0])
+        city: Level 0.92539, 2 groups, cost 14.500 (null 194.335, khiops, optimal)
+        """
         names = list(self.levels_) if column is None else [column]
         return describe_columns({name: self._fitted_column(name) for name in names})
 
@@ -179,6 +218,16 @@ class PartitionReport:
         Returns
         -------
         matplotlib axes
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import MODLEncoder
+        >>> X = pd.DataFrame({"city": ["Bonn", "Rome", "Lyon"] * 100, "price": range(300)})
+        >>> y = X["city"].eq("Rome").astype(int)
+        >>> encoder = MODLEncoder().fit(X, y)
+        >>> len(encoder.plot_partition("city").patches)
+        2
         """
         return plot_parts(self._fitted_column(column), column, ax=ax)
 

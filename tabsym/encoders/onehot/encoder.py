@@ -98,7 +98,7 @@ class OneHotEncoder(ColumnEncoder):
     invariant_cols_ : list of str
         Output columns left out by `drop_invariant`.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----
@@ -215,7 +215,19 @@ class OneHotEncoder(ColumnEncoder):
     # -- using ----------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, and encode the same table; see `fit` and `transform`. A target that is named is no feature."""
+        """Fit, and encode the same table. A target that is named is no feature.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X, optional
+        **fit_params
+            As of `fit`.
+
+        Returns
+        -------
+        dataframe, array or sparse matrix, as of `transform`
+        """
         if set(fit_params) <= {"sample_weight"} and (lazy := self._as_lazy(X, refit=True)) is not None:
             return self._fit_transform_lazily(lazy, y, fit_params.get("sample_weight"))
         X, y, sample_weight = split_columns(X, y, fit_params.pop("sample_weight", None), type(self).__name__)
@@ -234,6 +246,15 @@ class OneHotEncoder(ColumnEncoder):
         -------
         CodeMatrix
             ``codes`` (n_rows, encoded columns); -1 where a row has no one, flags left out.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import OneHotEncoder
+        >>> X = pd.DataFrame({"size": ["S", "M", "S"]})
+        >>> encoder = OneHotEncoder().fit(X)
+        >>> encoder.transform_codes(X).codes[:, 0].tolist()
+        [0, 1, 0]
         """
         table = self._read_as_fitted(X)
         sizes = [state.n_category_columns for state in self.columns_.values()]
@@ -261,6 +282,15 @@ class OneHotEncoder(ColumnEncoder):
         ------
         ValueError
             Another number of columns, or columns were dropped by `drop_invariant`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import OneHotEncoder
+        >>> X = pd.DataFrame({"size": ["S", "M", "S"]})
+        >>> encoder = OneHotEncoder().fit(X)
+        >>> encoder.inverse_transform(encoder.transform(X))["size"].tolist()
+        ['S', 'M', 'S']
         """
         check_is_fitted(self, "columns_")
         if self.invariant_cols_:

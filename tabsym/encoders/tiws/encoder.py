@@ -125,7 +125,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     n_cells_ : dict of str -> int
         The numbers of a lazy frame that were cut from cells of neighbouring values: columns and number of cells.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
 
     Notes
     -----
@@ -292,6 +292,17 @@ class TIWSEncoder(OutOfFoldEncoder):
         ------
         ValueError, TypeError
             The counts cannot be added; the encoder is then unchanged.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> y = [9.5, 8.5, 1.5, 2.5] * 20
+        >>> here = TIWSEncoder(cols=["car"], cv=None).fit(X[:40], y[:40])
+        >>> there = TIWSEncoder(cols=["car"], cv=None).fit(X[40:], y[40:])
+        >>> here.merge(there).transform(X[:2])["car"].round(1).tolist()
+        [9.5, 8.5]
         """
         if not isinstance(other, TIWSEncoder):
             raise TypeError(f"merge takes another TIWSEncoder, not {other!r}.")
@@ -314,6 +325,17 @@ class TIWSEncoder(OutOfFoldEncoder):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> encoder = TIWSEncoder(cols=["car"], context="observed").fit(X, [9.5, 8.5, 1.5, 2.5] * 20)
+        >>> encoder = encoder.observe(pd.DataFrame({"car": ["new"] * 3, "body": ["van"] * 3}))
+        >>> new = pd.DataFrame({"car": ["new"], "body": ["city"]})
+        >>> bool(encoder.transform(new)["car"].iloc[0] > 5.5)  # mostly seen as a van
+        True
         """
         table, rows = self._read_as_fitted(X), self._rows
         self._observed = {
@@ -347,6 +369,15 @@ class TIWSEncoder(OutOfFoldEncoder):
         target : ndarray of shape (2 * n_rows,)
         weight : ndarray of shape (2 * n_rows,)
             Half of each row's weight for each of its copies.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> rows, target, weight = TIWSEncoder(cols=["car"]).augment(X, [9.5, 8.5, 1.5, 2.5] * 20)
+        >>> rows.shape, target.shape
+        ((160, 2), (160,))
         """
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         refuse_lost_groups(self.cv, groups)
@@ -421,6 +452,17 @@ class TIWSEncoder(OutOfFoldEncoder):
             than two classes one column for each), rows (the donor's); the heaviest donor first. By method "poster"
             `transform` gives the mean of the estimates by these weights. By "documents" it solves a regression instead,
             and the weights are the similarities by which `JitterPredictor` and jitter trees replace unknown categories.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> y = [9.5, 8.5, 1.5, 2.5] * 20
+        >>> encoder = TIWSEncoder(cols=["car"]).fit(X, y)
+        >>> new = pd.DataFrame({"car": ["new"], "body": ["van"]})
+        >>> sorted(encoder.donors(new, "car", n_donors=2)["donor"])
+        ['a', 'b']
         """
         self._check_encoded(column)
         if n_donors < 1:
@@ -448,6 +490,17 @@ class TIWSEncoder(OutOfFoldEncoder):
         UnseenRows
             `rows` (r,), `unseen` (m documents) and `which` (r,) of these each row goes by: what
             ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import TIWSEncoder
+        >>> X = pd.DataFrame({"car": list("abcd") * 20, "body": ["van", "van", "city", "city"] * 20})
+        >>> y = [9.5, 8.5, 1.5, 2.5] * 20
+        >>> encoder = TIWSEncoder(cols=["car"]).fit(X, y)
+        >>> new = pd.DataFrame({"car": ["new"], "body": ["van"]})
+        >>> encoder.unseen_rows(new, "car").rows.tolist()
+        [0]
         """
         self._check_encoded(column)
         if context is not None and context not in CONTEXTS:

@@ -48,6 +48,16 @@ class SGD(_Optimizer):
     momentum : float, default 0.0
     nesterov : bool, default False
         Then ``theta -= lr * (g + momentum * v)``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor
+    >>> from tabsym.optimizers import SGD
+    >>> X = pd.DataFrame({"shop": ["a", "b"] * 200})
+    >>> model = WideSGDRegressor(optimizer=SGD(momentum=0.5), random_state=0).fit(X, [1.0, 2.0] * 200)
+    >>> model.predict(X[:2]).round(1).tolist()
+    [1.0, 2.0]
     """
 
     code = SGD_CODE
@@ -56,14 +66,17 @@ class SGD(_Optimizer):
 
     @property
     def memory(self) -> NDArray[np.float64]:
+        """Initial state of a coefficient."""
         return np.zeros(1 if self.momentum else 0)
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
+        """Its constants, as the kernel takes them."""
         return 0.0, self.momentum, 0.0
 
     @property
     def moves_on(self) -> bool:
+        """Whether a coefficient moves on where its gradient is zero."""
         return self.momentum > 0
 
 
@@ -79,6 +92,17 @@ class Adagrad(_Optimizer):
         columns most coefficients are updated only a few times, so that this costs much
         (`benchmarks/evidence/constants.md`). TensorFlow starts at 0.1.
     eps : float, default 1e-10
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor
+    >>> from tabsym.optimizers import Adagrad
+    >>> X = pd.DataFrame({"shop": ["a", "b"] * 200})
+    >>> optimizer = Adagrad(initial_accumulator_value=0.1)
+    >>> model = WideSGDRegressor(optimizer=optimizer, random_state=0).fit(X, [1.0, 2.0] * 200)
+    >>> model.predict(X[:2]).round(1).tolist()
+    [1.0, 2.0]
     """
 
     code = ADAGRAD_CODE
@@ -87,10 +111,12 @@ class Adagrad(_Optimizer):
 
     @property
     def memory(self) -> NDArray[np.float64]:
+        """Initial state of a coefficient."""
         return np.array([self.initial_accumulator_value])
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
+        """Its constants, as the kernel takes them."""
         return self.eps, 0.0, 0.0
 
 
@@ -102,6 +128,16 @@ class RMSprop(_Optimizer):
     ----------
     alpha : float, default 0.99
     eps : float, default 1e-8
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor
+    >>> from tabsym.optimizers import RMSprop
+    >>> X = pd.DataFrame({"shop": ["a", "b"] * 200})
+    >>> model = WideSGDRegressor(optimizer=RMSprop(alpha=0.9), random_state=0).fit(X, [1.0, 2.0] * 200)
+    >>> model.predict(X[:2]).round(1).tolist()
+    [1.0, 2.0]
     """
 
     code = RMSPROP_CODE
@@ -110,14 +146,17 @@ class RMSprop(_Optimizer):
 
     @property
     def memory(self) -> NDArray[np.float64]:
+        """Initial state of a coefficient."""
         return np.zeros(1)
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
+        """Its constants, as the kernel takes them."""
         return self.eps, 0.0, self.alpha
 
     @property
     def moves_on(self) -> bool:
+        """Whether a coefficient moves on where its gradient is zero."""
         return True
 
 
@@ -129,6 +168,16 @@ class Adam(_Optimizer):
     ----------
     betas : (float, float), default (0.9, 0.999)
     eps : float, default 1e-8
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor
+    >>> from tabsym.optimizers import Adam
+    >>> X = pd.DataFrame({"shop": ["a", "b"] * 200})
+    >>> model = WideSGDRegressor(optimizer=Adam(betas=(0.9, 0.99)), random_state=0).fit(X, [1.0, 2.0] * 200)
+    >>> model.predict(X[:2]).round(1).tolist()
+    [1.0, 2.0]
     """
 
     code = ADAM_CODE
@@ -138,14 +187,17 @@ class Adam(_Optimizer):
 
     @property
     def memory(self) -> NDArray[np.float64]:
+        """Initial state of a coefficient."""
         return np.zeros(2)
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
+        """Its constants, as the kernel takes them."""
         return self.eps, *self.betas
 
     @property
     def moves_on(self) -> bool:
+        """Whether a coefficient moves on where its gradient is zero."""
         return True
 
 
