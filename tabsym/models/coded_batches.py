@@ -1,0 +1,201 @@
+"""One pass over batches: parts of codes and numbers in files, the categories of each column, and a sample of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.categories import Categories
+from tabsym.categories.coding import encode_column
+from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, symbolic_columns
+from tabsym.models.data import OffsetColumn
+from tabsym.models.parts import InFiles, InMemory, Part
+
+Floats = NDArray[np.float64]
+
+SAMPLE_ROWS = 200_000
+"""Bins, interactions and the loss are chosen on a random sample of this many rows of larger tables."""
+
+MAX_CLASSES_KEPT = 1_000
+"""The most classes of each of which a row is kept for the sample."""
+
+
+class Sample:
+    """A uniform random sample of rows, with the first row of each kind that a sample must not miss.
+
+    Rows get random keys, and those of the smallest keys stay; a table of no more rows than the sample is kept whole,
+    in order.
+
+    Parameters
+    ----------
+    n_rows : int
+    rng : RandomState
+    """
+
+    def __init__(self, n_rows: int, rng: np.random.RandomState) -> None:
+        self._most, self._rng = n_rows, rng
+        self._tables: list[Any] = []
+        self._keys, self._n_seen, self._limit = np.empty(0), 0, np.inf
+
+    def add(self, table: Any, wanted: Collection[int]) -> None:
+        """The rows of a batch; those at `wanted` stay in any case."""
+        keys = self._rng.random_sample(table.num_rows)
+        keys[list(wanted)] = -1.0
+        some = np.flatnonzero(keys <= self._limit)
+        self._tables.append(table.take(some))
+        self._keys = np.append(self._keys, keys[some])
+        if len(self._keys) > 2 * self._most:
+            self._prune()
+
+    def table(self) -> Any:
+        """The rows of the sample as one Arrow table."""
+        self._prune()
+        return self._tables[0]
+
+    def _prune(self) -> None:
+        import pyarrow as pa
+
+        table = pa.concat_tables(self._tables)
+        if len(self._keys) > self._most:
+            some = np.sort(np.argpartition(self._keys, self._most)[: self._most])
+            table, self._keys = table.take(some), self._keys[some]
+            self._limit = float(self._keys.max())
+        self._tables = [table]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is read of a table.
+
+    Attributes
+    ----------
+    target : str
+    weight : str or None
+    columns : list of str
+        The features, and the offset's column.
+    offset : OffsetColumn or None
+    categorical : object
+        The option `categorical_features`, as `Config.cols`.
+    coded : collection of str
+        Columns that are coded whatever their type: in brackets of a formula.
+    is_classifier : bool
+    caller : str
+    check : callable
+        Called with the target (n,) of each batch, to refuse what a loss does not take.
+    """
+
+    target: str
+    weight: str | None
+    columns: list[str]
+    offset: OffsetColumn | None
+    categorical: Any
+    coded: Collection[str]
+    is_classifier: bool
+    caller: str
+    check: Callable[[Floats], None]
+
+
+class Reader:
+    """Makes parts of batches; categories are numbered as they come.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    sample : Sample
+    store : InFiles or InMemory
+    """
+
+    def __init__(self, wanted: Wanted, sample: Sample, store: InFiles | InMemory) -> None:
+        self.wanted, self.sample, self._store = wanted, sample, store
+        self.alphabets: dict[str, Categories] = {}
+        self.classes = Categories(wanted.target, np.empty(0, dtype=object))
+        self.class_type: Any = None
+        self._categorical: list[str] | None = None
+        self._met: set[tuple[str, bool]] = set()
+        self._least = np.inf
+
+    def read(self, batch: Any) -> Part | None:
+        """The part of a batch, an Arrow table; None where all its weights are 0."""
+        wanted = self.wanted
+        weight = None
+        if wanted.weight is not None:
+            weight = self._weights(batch[wanted.weight])
+            if not weight.all():
+                batch, weight = batch.filter(weight > 0), weight[weight > 0]
+            if not len(weight):
+                return None
+        table = read_table(batch.select(wanted.columns), caller=wanted.caller)
+        offset = None
+        if wanted.offset is not None:
+            table, offset = wanted.offset.split(table)
+        kept: set[int] = set()
+        y = self._target(batch, kept)
+        chosen = self._coded(table)
+        codes, numbers = {}, {}
+        for column in table.columns:
+            if column.name in chosen:
+                codes[column.name] = self._codes(column)
+            if column.kind is not Kind.SYMBOLIC:
+                numbers[column.name] = self._numbers(column, kept)
+        self.sample.add(
+            batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), kept
+        )
+        return Part(codes, numbers, y, weight, offset, self._store)
+
+    def _weights(self, values: Any) -> Floats:
+        own = np.asarray(values.to_numpy())
+        checked = check_weights(np.append(own.astype(np.float64), 1.0), len(own) + 1)
+        assert checked is not None
+        return checked[:-1]
+
+    def _target(self, batch: Any, kept: set[int]) -> Floats:
+        """Codes of classes in the order in which they come, or numbers."""
+        name = self.wanted.target
+        if not self.wanted.is_classifier:
+            y = check_regression_target(batch[name], batch.num_rows, caller=self.wanted.caller)
+            self.wanted.check(y)
+            least = int(np.argmin(y))
+            if y[least] < self._least:  # which losses there can be depends on it
+                self._least = float(y[least])
+                kept.add(least)
+            return y
+        column = read_table(batch.select([name]), caller=self.wanted.caller)[name]
+        self.class_type = batch.schema.field(name).type
+        before = len(self.classes)
+        self.classes, codes = self.classes.grow(encode_column(column))
+        if self.classes.has_missing:
+            raise ValueError(
+                "Input y contains NaN: the target is missing in some rows; drop these rows or fill them in."
+            )
+        for new in range(before, min(len(self.classes), MAX_CLASSES_KEPT)):
+            kept.add(int(np.argmax(codes == new)))
+        return codes.astype(np.float64)
+
+    def _coded(self, table: Table) -> list[str]:
+        """The columns that are coded, by the first batch."""
+        if self._categorical is None:
+            found = symbolic_columns(
+                table, self.wanted.categorical, booleans=True, whole=False, option="categorical_features"
+            )
+            self._categorical = [column.name for column in found]
+            self._categorical += [column.name for column in table.columns if column.kind is Kind.SYMBOLIC]
+        return [*self._categorical, *self.wanted.coded]
+
+    def _codes(self, column: Column) -> NDArray[np.int32]:
+        alphabet = self.alphabets.get(column.name, Categories(column.name, np.empty(0, dtype=object)))
+        self.alphabets[column.name], codes = alphabet.grow(encode_column(column))
+        return codes.astype(np.int32, copy=False)
+
+    def _numbers(self, column: Column, kept: set[int]) -> Floats:
+        """The values; the first row with one, and the first without, are for the sample."""
+        values = column.values
+        missing = np.isnan(values)
+        for is_missing in (False, True):
+            if (column.name, is_missing) not in self._met and (missing == is_missing).any():
+                self._met.add((column.name, is_missing))
+                kept.add(int(np.argmax(missing == is_missing)))
+        return values
