@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 
 from tabsym.frame.read import is_dataset
 
-BATCH_ROWS = 1 << 20
+BATCH_ROWS = 1 << 17
 
 
 class Batches:

@@ -1,4 +1,4 @@
-"""One pass over batches: parts of codes and numbers in files, the categories of each column, and a sample of the rows."""
+"""One pass over batches: parts of codes and numbers, the categories of each column, and a sample of the rows."""
 
 from __future__ import annotations
 
@@ -99,6 +99,25 @@ class Wanted:
     check: Callable[[Floats], None]
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a batch; see `Part`."""
+
+    codes: dict[str, NDArray[np.int32]]
+    numbers: dict[str, Floats]
+    y: Floats
+    weight: Floats | None
+    offset: Floats | None
+
+
+def _joined(found: list[Floats | None]) -> Floats | None:
+    return None if found[0] is None else np.concatenate([one for one in found if one is not None])
+
+
+PART_ROWS = 1 << 20
+"""Rows of a part: the sums of one part after the other are of all coefficients, and batches of text are smaller."""
+
+
 class Reader:
     """Makes parts of batches; categories are numbered as they come.
 
@@ -117,9 +136,27 @@ class Reader:
         self._categorical: list[str] | None = None
         self._met: set[tuple[str, bool]] = set()
         self._least = np.inf
+        self._waiting: list[_Rows] = []
 
     def read(self, batch: Any) -> Part | None:
-        """The part of a batch, an Arrow table; None where all its weights are 0."""
+        """Code a batch, an Arrow table; the part of this and earlier ones, once they are enough rows."""
+        rows = self._coded_rows(batch)
+        if rows is not None:
+            self._waiting.append(rows)
+        return self.rest() if sum(len(rows.y) for rows in self._waiting) >= PART_ROWS else None
+
+    def rest(self) -> Part | None:
+        """The part of the batches that wait; None without rows."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return None
+        first = waiting[0]
+        codes = {name: np.concatenate([rows.codes[name] for rows in waiting]) for name in first.codes}
+        numbers = {name: np.concatenate([rows.numbers[name] for rows in waiting]) for name in first.numbers}
+        y, weight = np.concatenate([rows.y for rows in waiting]), _joined([rows.weight for rows in waiting])
+        return Part(codes, numbers, y, weight, _joined([rows.offset for rows in waiting]), self._store)
+
+    def _coded_rows(self, batch: Any) -> _Rows | None:
         wanted = self.wanted
         weight = None
         if wanted.weight is not None:
@@ -144,7 +181,7 @@ class Reader:
         self.sample.add(
             batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), kept
         )
-        return Part(codes, numbers, y, weight, offset, self._store)
+        return _Rows(codes, numbers, y, weight, offset)
 
     def _weights(self, values: Any) -> Floats:
         own = np.asarray(values.to_numpy())

@@ -73,8 +73,8 @@ def refuse_options(config: Config, estimator: Any) -> None:
     for name, is_given in what.items():
         if is_given:
             raise ValueError(
-                f"{name}={getattr(estimator, name)!r} needs all rows in memory, and these are fitted in parts; leave it "
-                "out, or fit a table (dataset.to_table(), lazy_frame.collect()) or a sample of the rows."
+                f"{name}={getattr(estimator, name)!r} needs all rows in memory, and these are fitted in parts; leave "
+                "it out, or fit a table (dataset.to_table(), lazy_frame.collect()) or a sample of the rows."
             )
 
 

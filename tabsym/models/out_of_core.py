@@ -90,8 +90,10 @@ def _read(
         if part is not None:
             parts.append(part)
             n_rows += len(part)
-            if len(parts) % 10 == 0:
-                show_progress(config.verbose, f"{n_rows:,} rows coded")
+            show_progress(config.verbose, f"{n_rows:,} rows coded")
+    part = None if reader is None else reader.rest()
+    if part is not None:
+        parts.append(part)
     if reader is None or not parts:
         raise ValueError(
             f"The table has no rows of positive weight: found array with 0 sample(s) while a minimum of 1 is required "

@@ -401,7 +401,7 @@ class BlockDescent:
         for term in (self.terms[index] for index in indices):
             seen = term.codes >= 0
             own = (slopes * term.x if len(term.x) else slopes)[seen]
-            found.append(np.bincount(term.codes[seen], own, minlength=term.size))
+            found.append(np.asarray(np.bincount(term.codes[seen], own, minlength=term.size), dtype=np.float64))
         return found
 
     def count_rows(self, index: int) -> Floats:

@@ -44,6 +44,10 @@ class Engine(Protocol):
         ...
 
 
+ADDING = ("beside",)
+"""Methods of shards that add to the sums of other parts, passed last."""
+
+
 class OneAfterTheOther:
     """Parts in this process, one after the other: memory for one is enough."""
 
@@ -54,6 +58,11 @@ class OneAfterTheOther:
         return [part.ask(what, *arguments) for part in self.parts]
 
     def total(self, what: str, *arguments: Any) -> Any:
+        if what in ADDING:  # to one array, as each would be large
+            found = None
+            for part in self.parts:
+                found = part.ask(what, *arguments, found)
+            return found
         return add_up(part.ask(what, *arguments) for part in self.parts)
 
     def at(self, part: int, what: str, *arguments: Any) -> Any:
@@ -62,7 +71,14 @@ class OneAfterTheOther:
 
 def add_up(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Sums of arrays and numbers, element by element."""
-    return reduce(lambda one, other: tuple(a + b for a, b in zip(one, other, strict=True)), found)
+    return tuple(reduce(lambda one, other: [_plus(a, b) for a, b in zip(one, other, strict=True)], found))
+
+
+def _plus(total: Any, more: Any) -> Any:
+    if isinstance(total, np.ndarray) and total.flags.writeable and total.dtype == more.dtype:
+        total += more  # the first part's, which nobody else holds
+        return total
+    return total + more
 
 
 class _RowsInParts:
@@ -270,7 +286,9 @@ class _InformationInParts(Information):
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
         return np.asarray(self.solver._sums.ask("pairs", list(indices))[0])  # type: ignore[attr-defined]
 
-    def sum_beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
+    def sum_beside(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
         own, sums = self.solver._sums.ask("beside", index, list(others))  # type: ignore[attr-defined]
         return own, sums
 

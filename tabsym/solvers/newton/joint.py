@@ -124,10 +124,12 @@ class Information:
         own, sums = self.sum_beside(index, others)
         return own + self.solver.precision[index], sums
 
-    def sum_beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
-        """The sums over rows in `beside`."""
+    def sum_beside(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
+        """The sums over rows in `beside`, added to those of other rows."""
         term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
-        own, sums = np.zeros(term.size), np.zeros((term.size, columns.size))
+        own, sums = found or (np.zeros(term.size), np.zeros((term.size, columns.size)))
         sum_beside(term.codes, term.x, *columns.arrays, self._curvature(0, 0), own, sums)
         return own, sums
 

@@ -213,8 +213,11 @@ class Shard(BlockDescent):
     def pairs(self, indices: Sequence[int]) -> tuple[Floats]:
         return (Information(self, {}).sum_pairs(indices),)
 
-    def beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
-        return Information(self, {}).sum_beside(index, others)
+    def beside(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
+        """The sums of `Information.beside`, added to those `found` in other parts."""
+        return Information(self, {}).sum_beside(index, others, found)
 
     def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats, ...]:
         """Pairs of terms without the loss, for the rank of their design; and the weight of each one's coefficients."""
@@ -252,7 +255,7 @@ class Shard(BlockDescent):
 class _ClassSums(MulticlassPosteriors):
     """Of a part, whose rows' matrices are not kept."""
 
-    keeps_matrices = False  # type: ignore[assignment]
+    keeps_matrices = False
 
     def triangles_of(self, term: SolverTerm, *, alone: bool) -> list[Floats]:
         own = self._triangles(term.codes, term.x * term.x, term.size)
