@@ -56,7 +56,8 @@ class Batches:
             return iter(source.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1))
         if nw.dependencies.is_polars_lazyframe(source):
             return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
-        return iter(source.fetch_record_batch(BATCH_ROWS))
+        reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
+        return iter(reader(BATCH_ROWS))
 
 
 def is_larger_than_memory(X: Any) -> bool:

@@ -100,6 +100,28 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Read:
+    """What a fit knows of a table besides its parts.
+
+    Attributes
+    ----------
+    wanted : Wanted
+    sample : pyarrow.Table
+    alphabets : dict of column -> Categories
+        Of the coded columns.
+    classes : Categories
+        In the order in which they came; of regression none.
+    class_type : pyarrow.DataType or None
+    """
+
+    wanted: Wanted
+    sample: Any
+    alphabets: dict[str, Categories]
+    classes: Categories
+    class_type: Any
+
+
+@dataclass(frozen=True)
 class _Rows:
     """The rows of a batch; see `Part`."""
 
@@ -144,6 +166,10 @@ class Reader:
         if rows is not None:
             self._waiting.append(rows)
         return self.rest() if sum(len(rows.y) for rows in self._waiting) >= PART_ROWS else None
+
+    def result(self) -> Read:
+        """What was read, once all batches were."""
+        return Read(self.wanted, self.sample.table(), self.alphabets, self.classes, self.class_type)
 
     def rest(self) -> Part | None:
         """The part of the batches that wait; None without rows."""

@@ -18,7 +18,7 @@ from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.batches import Batches
 from tabsym.models.checks import check_target_of_loss, columns_of
-from tabsym.models.coded_batches import SAMPLE_ROWS, Reader, Sample, Wanted
+from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
 from tabsym.models.data import offset_column_of
 from tabsym.models.in_parts import Parts, fit_parts, refuse_options
@@ -70,18 +70,16 @@ def fit_out_of_core(estimator: Any, batches: Batches, y: Any, sample_weight: Any
     config = estimator._config()
     refuse_options(config, estimator)
     with tempfile.TemporaryDirectory(prefix="tabsym-", ignore_cleanup_errors=True) as folder:
-        reader, engine = _read(estimator, config, batches, y, sample_weight, Path(folder))
-        return fit_read(estimator, config, reader, engine)
+        read, engine = _read(estimator, config, batches, y, sample_weight, Path(folder))
+        return fit_read(estimator, config, read, engine)
 
 
 def _read(
     estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path
-) -> tuple[Reader, Engine]:
+) -> tuple[Read, Engine]:
     """Code the rows into files."""
     reader, parts, n_rows = None, [], 0
-    draws = np.random.RandomState(0 if estimator.random_state is None else None)
-    if isinstance(estimator.random_state, (int, np.integer)):
-        draws = np.random.RandomState(int(estimator.random_state))
+    draws = sampling_of(estimator, 0)
     for batch in batches:
         if reader is None:
             wanted = wanted_of(estimator, config, batch.column_names, batch.slice(0, 1_000), y, sample_weight)
@@ -99,18 +97,24 @@ def _read(
             f"The table has no rows of positive weight: found array with 0 sample(s) while a minimum of 1 is required "
             f"by {config.caller}."
         )
-    return reader, OneAfterTheOther(parts)
+    return reader.result(), OneAfterTheOther(parts)
 
 
-def fit_read(estimator: Any, config: Config, reader: Reader, engine: Engine) -> KeyboardInterrupt | None:
+def sampling_of(estimator: Any, part: int) -> np.random.RandomState:
+    """The random numbers that choose the sample: others than those of the fit."""
+    state = estimator.random_state
+    seed = int(state) if isinstance(state, (int, np.integer)) else 0
+    return np.random.RandomState([seed, part])
+
+
+def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> KeyboardInterrupt | None:
     """Fit an estimator to coded rows; its attributes are set at the end."""
-    wanted, rng = reader.wanted, estimator._draws(config)
-    sample = reader.sample.table()
+    wanted, sample, rng = read.wanted, read.sample, estimator._draws(config)
     weight = None if wanted.weight is None else np.asarray(sample[wanted.weight].to_numpy(), dtype=np.float64)
     rows = estimator._read_rows(config, sample.select(wanted.columns), sample[wanted.target], weight, None)
     of_class, classes = None, None
     if wanted.is_classifier:
-        classes, of_class = _number_classes(estimator, reader, engine)
+        classes, of_class = _number_classes(estimator, read, engine)
         loss, n_outputs = estimator._loss_of_classes(len(classes))
         codes = check_classes(rows.y, len(rows.table), classes=classes, caller=config.caller).codes
         rows = estimator._with_class_weight(rows, classes, codes)
@@ -120,7 +124,7 @@ def fit_read(estimator: Any, config: Config, reader: Reader, engine: Engine) -> 
         loss, training, precomputed, losses = estimator._loss_and_training(config, rows)
     unit = _scale_weights(engine, of_class)
     totals = engine.total("target_sums")
-    parts = Parts(engine, reader.alphabets, int(totals[0]), unit)
+    parts = Parts(engine, read.alphabets, int(totals[0]), unit)
     fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
     interrupted = estimator._adopt_fit(config, fitted, training, int(totals[0]), sums_of(totals, unit))
     if classes is not None:
@@ -130,13 +134,13 @@ def fit_read(estimator: Any, config: Config, reader: Reader, engine: Engine) -> 
     return interrupted
 
 
-def _number_classes(estimator: Any, reader: Reader, engine: Engine) -> tuple[NDArray[Any], Floats | None]:
+def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray[Any], Floats | None]:
     """The classes, sorted, by which the parts' targets are numbered from now on, and the weight of each class."""
     import pyarrow as pa
 
-    kind = getattr(reader.class_type, "value_type", reader.class_type)
-    symbols = pa.chunked_array([pa.array(reader.classes.symbols.tolist(), type=kind)])
-    target = check_classes(symbols, len(symbols), caller=reader.wanted.caller)
+    kind = getattr(read.class_type, "value_type", read.class_type)
+    symbols = pa.chunked_array([pa.array(read.classes.symbols.tolist(), type=kind)])
+    target = check_classes(symbols, len(symbols), caller=read.wanted.caller)
     engine.every("renumber_classes", target.codes.astype(np.float64))
     if estimator.class_weight is None:
         return target.classes, None
