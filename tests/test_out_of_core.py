@@ -1,6 +1,5 @@
 """Wide models fitted to tables larger than memory: what the same rows in memory give."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -191,7 +190,7 @@ def test_interruption_keeps_what_was_reached_and_leaves_no_files(in_parts, monke
     with pytest.raises(KeyboardInterrupt, match="the model is fitted"):
         model.fit(dataset_of(SMALL[[*FEATURES, "two"]]), "two")
     assert model.score(SMALL[FEATURES], SMALL["two"]) > 0.6
-    assert not os.listdir(tmp_path)
+    assert not list(tmp_path.iterdir())
     assert "rows" in capsys.readouterr().err
 
 

@@ -56,15 +56,32 @@ class Sample:
         self._prune()
         return self._tables[0]
 
-    def _prune(self) -> None:
-        import pyarrow as pa
+    def with_keys(self) -> tuple[Any, Floats]:
+        """The rows, and their keys: those of the smallest keys of several such samples are a sample of all."""
+        self._prune()
+        return self._tables[0], self._keys
 
-        table = pa.concat_tables(self._tables)
-        if len(self._keys) > self._most:
-            some = np.sort(np.argpartition(self._keys, self._most)[: self._most])
-            table, self._keys = table.take(some), self._keys[some]
+    def _prune(self) -> None:
+        table, self._keys = _smallest(self._tables, self._keys, self._most)
+        if len(self._keys) == self._most:
             self._limit = float(self._keys.max())
         self._tables = [table]
+
+
+def rows_of_smallest(samples: list[tuple[Any, Floats]], most: int) -> Any:
+    """One sample from several of `Sample.with_keys`."""
+    return _smallest([table for table, _ in samples], np.concatenate([keys for _, keys in samples]), most)[0]
+
+
+def _smallest(tables: list[Any], keys: Floats, most: int) -> tuple[Any, Floats]:
+    """The rows of the smallest keys, in order, and these."""
+    import pyarrow as pa
+
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if len(keys) <= most:
+        return table, keys
+    some = np.sort(np.argpartition(keys, most)[:most])
+    return table.take(some), keys[some]
 
 
 @dataclass(frozen=True)
