@@ -38,7 +38,7 @@ class _OverDask:
         super().__init_subclass__(**arguments)
         client = Parameter("client", Parameter.POSITIONAL_OR_KEYWORD, default=None)
         own = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(cls._local).parameters.values()]
-        cls.__signature__ = Signature([client, *own])
+        cls.__signature__ = Signature([client, *own])  # type: ignore[attr-defined]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -50,7 +50,8 @@ class _OverDask:
         return type(self)(client=client, **{name: clone(value, safe=False) for name, value in options.items()})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "client": None}  # type: ignore[misc]
+        state: Any = super().__getstate__()
+        return {**state, "client": None}
 
     def fit(self: Own, X: Any, y: Any = None, sample_weight: Any = None) -> Own:
         """Fit from scratch.
@@ -111,7 +112,7 @@ class _OverDask:
         return X.map_partitions(_predict, dask.delayed(self.to_local()), meta=meta)
 
 
-class DaskWideClassifier(_OverDask, WideClassifier):
+class DaskWideClassifier(_OverDask, WideClassifier):  # type: ignore[misc]
     """`WideClassifier` on the workers of a Dask cluster.
 
     Bins, and where they are not given interactions, are chosen on the client by a random sample of 200,000 rows;
@@ -143,7 +144,7 @@ class DaskWideClassifier(_OverDask, WideClassifier):
         return X.map_partitions(_shares, dask.delayed(self.to_local()), meta=meta)
 
 
-class DaskWideRegressor(_OverDask, WideRegressor):
+class DaskWideRegressor(_OverDask, WideRegressor):  # type: ignore[misc]
     """`WideRegressor` on the workers of a Dask cluster; see `DaskWideClassifier`.
 
     Parameters
@@ -227,7 +228,7 @@ def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
 
 def _merged(name: str, found: list[Categories | None]) -> tuple[Categories, list[NDArray[np.int32] | None]]:
     """The categories of all, and the new number of each one's."""
-    merged, numbers = Categories(name, np.empty(0, dtype=object)), []
+    merged, numbers = Categories(name, np.empty(0, dtype=object)), list[NDArray[np.int32] | None]()
     for own in found:
         if own is None:
             numbers.append(None)

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 
 from tabsym.frame.read import is_dataset
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 18
 
 
 class Batches:
@@ -53,11 +53,21 @@ class Batches:
     def _batches(self) -> Iterator[Any]:
         source = self._source
         if is_dataset(source):
-            return iter(source.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1))
+            return iter(
+                source.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1, **_plain(source))
+            )
         if nw.dependencies.is_polars_lazyframe(source):
             return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
         reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
         return iter(reader(BATCH_ROWS))
+
+
+def _plain(source: Any) -> dict[str, Any]:
+    """Options by which Parquet is read as it is asked for: Arrow would hold what it read of a file until its end."""
+    import pyarrow.dataset as ds
+
+    is_parquet = isinstance(getattr(source, "format", None), ds.ParquetFileFormat)
+    return {"fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False)} if is_parquet else {}
 
 
 def is_larger_than_memory(X: Any) -> bool:

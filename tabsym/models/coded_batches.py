@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
-from tabsym.categories.coding import encode_column
+from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, symbolic_columns
+from tabsym.frame.storage import object_array
 from tabsym.models.data import OffsetColumn
 from tabsym.models.parts import InFiles, InMemory, Part
 
@@ -153,6 +154,32 @@ def _joined(found: list[Floats | None]) -> Floats | None:
     return None if found[0] is None else np.concatenate([one for one in found if one is not None])
 
 
+class _Growing:
+    """Categories that are added to with every batch, by one dictionary: an index would be made anew each time."""
+
+    def __init__(self) -> None:
+        self._code_of: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._code_of)
+
+    @property
+    def has_missing(self) -> bool:
+        return None in self._code_of
+
+    def code(self, raw: RawCodes) -> NDArray[np.int32]:
+        """The codes (n,) of a column of a batch."""
+        code_of = self._code_of
+        numbers = np.empty(len(raw.symbols) + 1, dtype=np.int32)
+        numbers[:-1] = [code_of.setdefault(symbol, len(code_of)) for symbol in raw.symbols.tolist()]
+        if (raw.codes < 0).any():  # -1 reads the last place
+            numbers[-1] = code_of.setdefault(None, len(code_of))
+        return np.asarray(numbers[raw.codes])
+
+    def categories(self, name: str) -> Categories:
+        return Categories(name, object_array(list(self._code_of)))
+
+
 PART_ROWS = 1 << 20
 """Rows of a part: the sums of one part after the other are of all coefficients, and batches of text are smaller."""
 
@@ -169,8 +196,8 @@ class Reader:
 
     def __init__(self, wanted: Wanted, sample: Sample, store: InFiles | InMemory) -> None:
         self.wanted, self.sample, self._store = wanted, sample, store
-        self.alphabets: dict[str, Categories] = {}
-        self.classes = Categories(wanted.target, np.empty(0, dtype=object))
+        self._alphabets: dict[str, _Growing] = {}
+        self._classes = _Growing()
         self.class_type: Any = None
         self._categorical: list[str] | None = None
         self._met: set[tuple[str, bool]] = set()
@@ -187,6 +214,15 @@ class Reader:
     def result(self) -> Read:
         """What was read, once all batches were."""
         return Read(self.wanted, self.sample.table(), self.alphabets, self.classes, self.class_type)
+
+    @property
+    def alphabets(self) -> dict[str, Categories]:
+        """The categories of each coded column so far."""
+        return {name: own.categories(name) for name, own in self._alphabets.items()}
+
+    @property
+    def classes(self) -> Categories:
+        return self._classes.categories(self.wanted.target)
 
     def rest(self) -> Part | None:
         """The part of the batches that wait; None without rows."""
@@ -245,13 +281,13 @@ class Reader:
             return y
         column = read_table(batch.select([name]), caller=self.wanted.caller)[name]
         self.class_type = batch.schema.field(name).type
-        before = len(self.classes)
-        self.classes, codes = self.classes.grow(encode_column(column))
-        if self.classes.has_missing:
+        before = len(self._classes)
+        codes = self._classes.code(encode_column(column))
+        if self._classes.has_missing:
             raise ValueError(
                 "Input y contains NaN: the target is missing in some rows; drop these rows or fill them in."
             )
-        for new in range(before, min(len(self.classes), MAX_CLASSES_KEPT)):
+        for new in range(before, min(len(self._classes), MAX_CLASSES_KEPT)):
             kept.add(int(np.argmax(codes == new)))
         return codes.astype(np.float64)
 
@@ -266,9 +302,7 @@ class Reader:
         return [*self._categorical, *self.wanted.coded]
 
     def _codes(self, column: Column) -> NDArray[np.int32]:
-        alphabet = self.alphabets.get(column.name, Categories(column.name, np.empty(0, dtype=object)))
-        self.alphabets[column.name], codes = alphabet.grow(encode_column(column))
-        return codes.astype(np.int32, copy=False)
+        return self._alphabets.setdefault(column.name, _Growing()).code(encode_column(column))
 
     def _numbers(self, column: Column, kept: set[int]) -> Floats:
         """The values; the first row with one, and the first without, are for the sample."""
