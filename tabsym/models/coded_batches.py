@@ -171,7 +171,7 @@ class _Growing:
         """The codes (n,) of a column of a batch."""
         code_of = self._code_of
         numbers = np.empty(len(raw.symbols) + 1, dtype=np.int32)
-        numbers[:-1] = [code_of.setdefault(symbol, len(code_of)) for symbol in raw.symbols.tolist()]
+        numbers[:-1] = [code_of.setdefault(category, len(code_of)) for category in raw.symbols.tolist()]
         if (raw.codes < 0).any():  # -1 reads the last place
             numbers[-1] = code_of.setdefault(None, len(code_of))
         return np.asarray(numbers[raw.codes])

@@ -79,11 +79,11 @@ def _read(
 ) -> tuple[Read, Engine]:
     """Code the rows into files."""
     reader, parts, n_rows = None, [], 0
-    draws = sampling_of(estimator, 0)
+    sampling = sampling_of(estimator, 0)
     for batch in batches:
         if reader is None:
             wanted = wanted_of(estimator, config, batch.column_names, batch.slice(0, 1_000), y, sample_weight)
-            reader = Reader(wanted, Sample(SAMPLE_ROWS, draws), InFiles(folder))
+            reader = Reader(wanted, Sample(SAMPLE_ROWS, sampling), InFiles(folder))
         part = reader.read(batch)
         if part is not None:
             parts.append(part)
@@ -139,8 +139,8 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
     import pyarrow as pa
 
     kind = getattr(read.class_type, "value_type", read.class_type)
-    symbols = pa.chunked_array([pa.array(read.classes.symbols.tolist(), type=kind)])
-    target = check_classes(symbols, len(symbols), caller=read.wanted.caller)
+    classes = pa.chunked_array([pa.array(read.classes.symbols.tolist(), type=kind)])
+    target = check_classes(classes, len(classes), caller=read.wanted.caller)
     engine.every("renumber_classes", target.codes.astype(np.float64))
     if estimator.class_weight is None:
         return target.classes, None

@@ -105,7 +105,7 @@ class Part:
         self.y = store.put(np.array(y))
         self.weight = None if weight is None else store.put(np.array(weight))
         self.offset = None if offset is None else store.put(np.array(offset))
-        self._coder = _PartCoder((), {}, {}, store)
+        self._coder = _PartCoder((), {}, store)
         self.shard: Shard
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Part:
     # -- coding ---------------------------------------------------------------------------
 
     def begin(self, sources: Sequence[Source]) -> tuple[()]:
-        self._coder = _PartCoder(sources, {}, self.numbers, self._store)
+        self._coder = _PartCoder(sources, self.numbers, self._store)
         return ()
 
     def take_source(self, index: int, source: Source, columns: Columns) -> tuple[()]:
@@ -223,11 +223,10 @@ class _PartCoder(Coder):
     def __init__(
         self,
         sources: Sequence[Source],
-        raws: Mapping[str, Any],
         numbers: Mapping[str, Floats],
         store: InMemory | InFiles,
     ) -> None:
-        super().__init__(sources, raws, numbers)
+        super().__init__(sources, {}, numbers)
         self._store = store
 
     def keep(self, key: tuple[int, Columns], codes: NDArray[Any]) -> None:

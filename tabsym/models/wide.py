@@ -73,7 +73,7 @@ class _Solved:
         elif is_stream(X):
             name = type(self).__name__
             raise ValueError(
-                f"{name} goes over all rows again and again, and a stream comes once; use "
+                f"{name} goes over all rows again and again, and a stream comes in batches; use "
                 f"{name.replace('Wide', 'WideSGD')} for streams, pass an Arrow dataset or the path of a folder of "
                 "Parquet files, or read the rows into one table."
             )
@@ -173,9 +173,12 @@ class WideClassifier(_Solved, WideClassifierBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
+            Or a table larger than memory: the path of a Parquet file or of a folder of them, a pyarrow Dataset, a
+            polars LazyFrame or a DuckDB relation. Of more than 200,000 rows these are fitted out of core, with bins and
+            interactions by a sample; `y` and `sample_weight` are then names of columns.
         y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans. May be left out where the formula names the target.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or of a table larger than memory a name, optional
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
             Added to the linear predictor of each row; give it to `predict` too.
@@ -307,9 +310,12 @@ class WideRegressor(_Solved, WideRegressorBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
+            Or a table larger than memory: the path of a Parquet file or of a folder of them, a pyarrow Dataset, a
+            polars LazyFrame or a DuckDB relation. Of more than 200,000 rows these are fitted out of core, with bins and
+            interactions by a sample; `y` and `sample_weight` are then names of columns.
         y : array-like of shape (n_rows,), or the name of its column in X
             Finite numbers. May be left out where the formula names the target.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or of a table larger than memory a name, optional
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), optional
             Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
