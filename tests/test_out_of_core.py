@@ -39,10 +39,18 @@ GIVEN = {"interactions": [("store", "week"), ("week", "x")], "alpha": 1e-2, "tol
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """Every table is read in batches, several of them a part."""
+    """Every table is read in batches, several of them a part; the numbers of parts of the fits so far."""
+    n_parts, start = [], out_of_core.OneAfterTheOther
+
+    def counted(parts):
+        n_parts.append(len(parts))
+        return start(parts)
+
+    monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
     monkeypatch.setattr(batches, "BATCH_ROWS", 1_500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 3_000)
+    return n_parts
 
 
 def dataset_of(table):
@@ -75,6 +83,7 @@ def test_coefficients_are_those_in_memory(estimator, target, more, in_parts):
     in_memory = type(estimator)(**estimator.get_params())
     in_memory.fit(TABLE[features], TABLE[target], sample_weight=None if weight is None else TABLE[weight])
     model = estimator.fit(dataset_of(TABLE[columns]), target, sample_weight=weight)
+    assert in_parts[0] > 4
     assert_same(model, in_memory, 1e-8)
     assert model.feature_names_in_.tolist() == features
     ask = "predict" if isinstance(estimator, WideRegressor) else "predict_proba"

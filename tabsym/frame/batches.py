@@ -25,13 +25,6 @@ class Batches:
     def __init__(self, source: Any) -> None:
         self._source = _opened(source) if isinstance(source, (str, Path)) else source
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        if is_dataset(self._source):
-            return list(self._source.schema.names)
-        return list(nw.from_native(self._source).collect_schema().names())
-
     def count(self) -> int:
         """The number of rows; of a lazy frame, by a query."""
         if is_dataset(self._source):

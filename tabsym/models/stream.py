@@ -221,6 +221,8 @@ def _predictions(estimator: Any, batch: Any) -> dict[str, Any]:
     rows = batch if names is None else batch.select([name for name in names.tolist() if name in batch.column_names])
     if not is_classifier(estimator):
         return {"prediction": estimator.predict(rows)}
+    if not hasattr(estimator, "predict_proba"):  # hinge
+        return {"prediction": estimator.predict(rows)}
     shares = estimator.predict_proba(rows)
     found = {"prediction": estimator.classes_[shares.argmax(axis=1)]}
     return found | {f"probability_{label}": shares[:, at] for at, label in enumerate(estimator.classes_.tolist())}
