@@ -46,21 +46,21 @@ class Batches:
     def _batches(self) -> Iterator[Any]:
         source = self._source
         if is_dataset(source):
-            return iter(
-                source.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1, **_plain(source))
-            )
+            return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
         if nw.dependencies.is_polars_lazyframe(source):
             return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
         reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
         return iter(reader(BATCH_ROWS))
 
 
-def _plain(source: Any) -> dict[str, Any]:
-    """Options by which Parquet is read as it is asked for: Arrow would hold what it read of a file until its end."""
+def _bounded(source: Any) -> dict[str, Any]:
+    """Options by which no more is read than was asked for: threads would be ahead by most of a file of Parquet."""
     import pyarrow.dataset as ds
 
-    is_parquet = isinstance(getattr(source, "format", None), ds.ParquetFileFormat)
-    return {"fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False)} if is_parquet else {}
+    options: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0}
+    if isinstance(getattr(source, "format", None), ds.ParquetFileFormat):
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    return options
 
 
 def is_larger_than_memory(X: Any) -> bool:
