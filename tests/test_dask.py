@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 from tabsym_dask import DaskWideClassifier, DaskWideRegressor
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideClassifier, WideRegressor, load, save
 
 RNG = np.random.default_rng(0)
 N = 3_000
@@ -94,6 +94,19 @@ def test_estimated_penalties_and_the_loss_are_near_those_of_one_machine(client):
     np.testing.assert_allclose(model.predict(TABLE[FEATURES]), local.predict(TABLE[FEATURES]), rtol=0.05)
 
 
+def test_partitions_without_rows_are_left_out(client, tmp_path):
+    frame = frame_of([*FEATURES, "two"], n_parts=4)
+    model = DaskWideClassifier(client, **GIVEN).fit(frame.map_partitions(lambda part: part[part.index < 700]), "two")
+    local = WideClassifier(**GIVEN).fit(TABLE.loc[:699, [*FEATURES, "two"]], "two")
+    assert_same(model, local, 1e-8)
+    save(model.to_local(), tmp_path / "model.tabsym")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.tabsym").predict(TABLE[FEATURES]), local.predict(TABLE[FEATURES])
+    )
+    with pytest.raises(ValueError, match="no rows"):
+        DaskWideClassifier(client).fit(frame.map_partitions(lambda part: part[:0]), "two")
+
+
 def test_clones_and_pickles_keep_options(client):
     model = DaskWideClassifier(client, alpha=0.5, numeric="linear")
     copy = clone(model)
@@ -110,6 +123,7 @@ def test_clones_and_pickles_keep_options(client):
         ({}, TABLE["two"].to_numpy(), "name of a column, or a Dask series"),
         ({}, dd.from_pandas(TABLE["two"], npartitions=2), "repartition one of them"),
         ({}, "nosuch", "nosuch"),
+        ({"categorical_features": ["nosuch"]}, "two", "nosuch"),
     ],
 )
 def test_what_cannot_be_is_refused(client, options, y, message):

@@ -86,9 +86,13 @@ class _OverDask:
         state = self.random_state  # type: ignore[attr-defined]
         seed = int(state) if isinstance(state, (int, np.integer)) else 0
         actors, asked = start(client, wanted, SAMPLE_ROWS, seed, futures)
-        found = [one.result() for one in asked]
-        engine = OnWorkers(actors, [one[4] for one in found])
-        del futures
+        read = [(actor, one.result()) for actor, one in zip(actors, asked, strict=True)]
+        read = [(actor, one) for actor, one in read if one[4]]  # workers whose partitions have rows
+        if not read:
+            raise ValueError("The table has no rows of positive weight; pass one that has.")
+        found = [one for _, one in read]
+        engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
+        del futures, read
         interrupted = fit_read(self, config, _agreed(engine, wanted, found), engine)
         if interrupted is not None:
             raise interrupted

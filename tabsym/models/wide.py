@@ -351,6 +351,7 @@ class WideRegressor(_Solved, WideRegressorBase):
     ) -> tuple[Loss, Training, Precomputed | None, dict[str, float] | None]:
         """The loss, chosen on held-out rows where none is named, and the rows validated for it; scores of losses."""
         if not self._names_no_loss():
+            self._refuse_scoring()
             return self._named_loss(), self._training(rows), None, None
         if config.fixed:
             raise ValueError(
