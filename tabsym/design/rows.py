@@ -85,7 +85,12 @@ class TargetUnits:
     def of(cls, rows: Rows, loss: Loss) -> TargetUnits:
         """The mean target as the unit, for losses with a log link; else 1."""
         mean = float(np.average(rows.y, weights=rows.shares)) if loss.code in (POISSON, GAMMA, TWEEDIE) else 0.0
-        if mean <= 0.0:
+        return cls.of_mean(mean, loss)
+
+    @classmethod
+    def of_mean(cls, mean: float, loss: Loss) -> TargetUnits:
+        """The same by the mean target."""
+        if mean <= 0.0 or loss.code not in (POISSON, GAMMA, TWEEDIE):
             return cls()
         if loss.code == POISSON:
             return cls(mean, mean, -mean * float(np.log(mean)))

@@ -130,10 +130,22 @@ class CountEffect:
         """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
+        grown = self.of_counts(counts, len(codes))
+        return grown, grown.codes_in_training(codes)
+
+    def of_counts(self, counts: NDArray[np.int64], n_rows: int) -> CountEffect:
+        """Set the counts (categories,) of `n_rows` training rows."""
+        if len(self):
+            return replace(self, counts=counts)
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is for the code -1, of rows without a coefficient
-        lowest = self.lowest if len(self) else with_rows(classes_of_counts(int(others.max())), others[codes])
-        grown = replace(self, counts=counts, lowest=lowest)
-        return grown, grown._classes(others)[codes]
+        lowest = classes_of_counts(int(others.max()))
+        by_count = np.zeros(max(int(lowest[-1]), int(others.max())) + 1, dtype=np.int64)
+        np.add.at(by_count, others, np.append(counts, n_rows - counts.sum()))
+        return replace(self, counts=counts, lowest=with_rows(lowest, by_count))
+
+    def codes_in_training(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+        """The leave-one-out bins (n,) of training rows."""
+        return self._classes(np.append(np.maximum(self.counts - 1, 0), 0))[codes]
 
     def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The bins (n,) of rows that were not in training."""
@@ -159,9 +171,8 @@ def classes_of_counts(most: int) -> NDArray[np.int64]:
     return np.asarray(lowest[lowest <= most])
 
 
-def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest counts of merged bins: each has `MIN_ROWS` of the rows with counts (n,), where possible."""
-    by_count = np.bincount(counts, minlength=int(lowest[-1]) + 1)
+def with_rows(lowest: NDArray[np.int64], by_count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The smallest count of merged bins: each has `MIN_ROWS` of the rows `by_count` (counts,), where possible."""
     rows = np.add.reduceat(by_count, lowest)
     kept, n_rows = [], MIN_ROWS  # of the bin that is being filled, from the lowest count on
     for least, own in zip(lowest, rows, strict=True):

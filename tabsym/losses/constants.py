@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
@@ -99,11 +101,18 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     weight = np.empty(0) if weights is None else weights
     size = float(np.average(np.abs(y), weights=weights)) or 1.0
     total = float(len(y)) if weights is None else float(weights.sum())
+    return root_by_sums(
+        loss, lambda shift: slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift), size * total
+    )
+
+
+def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size: float) -> float:
+    """The same by the `sums` of gradients and Hessians over rows at a shift; `size`: that of absolute targets."""
     shift, low, high = 0.0, -np.inf, np.inf
     for _ in range(MAX_STEPS):
-        slope, hess = slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift)
+        slope, hess = sums(shift)
         step = slope / max(hess, 1e-300)
-        if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size * total:
+        if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
         step = float(np.clip(step, -MAX_STEP, MAX_STEP))

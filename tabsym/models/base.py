@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,11 @@ from tabsym.losses.loss import Loss
 from tabsym.models.checks import check_offset
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
-from tabsym.models.fitting import Precomputed, fit_model
+from tabsym.models.fitting import Fitted, Precomputed, fit_model
 from tabsym.models.model import WideModel
 from tabsym.models.pictured import Pictured
 from tabsym.models.similar import Similar
+from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import warn_user
 
@@ -126,6 +128,16 @@ class WideBase(Pictured, BaseEstimator):
         """
         rng = self._draws(config)
         fitted = fit_model(config, training, loss, n_outputs, rng, precomputed)
+        if not isinstance(config.optimizer, Newton):  # partial_fit continues with it
+            self._rng = rng
+        n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
+        sums = training.sums() if isinstance(config.optimizer, Newton) else None
+        return self._adopt_fit(config, fitted, training, n_rows, sums)
+
+    def _adopt_fit(
+        self, config: Config, fitted: Fitted, training: Training, n_rows: int, sums: dict[str, float] | None
+    ) -> KeyboardInterrupt | None:
+        """Set the fitted attributes; `training`: the rows, or a sample of them."""
         outcome = fitted.outcome
         similar = None
         if self.handle_unknown == "similar":
@@ -133,11 +145,8 @@ class WideBase(Pictured, BaseEstimator):
         self._similar = similar
         self._chosen = fitted.chosen
         self._remember(training)
-        if isinstance(config.optimizer, Newton):
-            self._sums = training.sums()
-        else:  # partial_fit continues with it
-            self._rng = rng
-        n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
+        if sums is not None:
+            self._sums = sums
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
         if not outcome.interrupted:
             return None
@@ -163,6 +172,26 @@ class WideBase(Pictured, BaseEstimator):
             del self.validation_curve_
 
     # -- using --------------------------------------------------------------
+
+    def predict_to_parquet(self, X: Any, path: Any, *, keep: Sequence[str] = ()) -> int:
+        """Predict a table larger than memory batch by batch, into a Parquet file.
+
+        Parameters
+        ----------
+        X : pyarrow.dataset.Dataset, polars.LazyFrame, DuckDB relation, or path
+            The path of a Parquet file, or of a folder of them. Columns that the model does not use are left aside.
+        path : str or path-like
+            Where the file is written: a column `prediction`, of classifiers also `probability_<class>`.
+        keep : sequence of str
+            Columns of `X` to write along, such as a key of the rows.
+
+        Returns
+        -------
+        int
+            The number of rows.
+        """
+        check_is_fitted(self, "model_")
+        return predict_to_parquet(self, X, path, list(keep))
 
     def _margins(self, X: Any, offset: Any = None) -> Floats:
         """Linear predictors (n, K) of a table, on the original scale."""

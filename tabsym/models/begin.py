@@ -100,17 +100,22 @@ def blank_of(
 
 def without_common(spec: ModelSpec, codes: dict[Read, Codes], n_rows: int) -> tuple[ModelSpec, dict[Read, Codes]]:
     """Remove the count effects of frequent terms: with many rows per category, the count has little effect."""
-    common = [
+    common = is_common(spec, n_rows)
+    kept = [index for index in range(len(spec.blocks)) if index not in common]
+    indices = {index: number for number, index in enumerate(kept)}
+    lean = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
+    return spec.without(common), lean
+
+
+def is_common(spec: ModelSpec, n_rows: int) -> list[int]:
+    """The count effects of frequent terms."""
+    return [
         index
         for index, block in enumerate(spec.blocks)
         if block.source is not None
         and isinstance(source := spec.sources[block.source], CountEffect)
         and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
     ]
-    kept = [index for index in range(len(spec.blocks)) if index not in common]
-    indices = {index: number for number, index in enumerate(kept)}
-    lean = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
-    return spec.without(common), lean
 
 
 def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:

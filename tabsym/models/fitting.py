@@ -100,19 +100,9 @@ def fit_model(
     fixed = find_fixed(config, training, n_outputs)
     training = with_fixed_scores(training, fixed, n_outputs)
     precomputed = precomputed or Precomputed(plan_cuts(config, training, loss), {})
-    cuts, column_codes = precomputed.cuts, precomputed.column_codes  # columns are factorized once
-    auto = config.crosses_for(loss, n_outputs, len(training.y))
-    interactions: Any = config.interactions
-    chosen: list[Chosen] | None = None
-    if auto is not None:
-        plain = build_spec(config, training, 1, Cuts(cuts.coarse))
-        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, column_codes, rng)
-        names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
-        more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
-        show_progress(config.verbose, f"interactions searched: {names}{more}")
-        interactions = [interaction.columns for interaction in chosen]
+    column_codes = precomputed.column_codes  # columns are factorized once
+    spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
     if isinstance(config.optimizer, Newton):
-        spec = build_spec(config, training, interactions, cuts)
         coder = spec.coder(training.table, config.n_jobs, column_codes)
         spec, coded = code_table(config, spec, coder, training, n_outputs)
         show_progress(
@@ -122,7 +112,6 @@ def fit_model(
         model = blank_of(config, NO_MEMORY, spec, coded, loss, n_outputs, rng)
         model, outcome = solve(config, config.optimizer, model, coded, rng)
         return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
-    spec = build_spec(config, training, interactions, cuts)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
@@ -133,6 +122,31 @@ def fit_model(
     if config.learning_rate is None or config.epochs is None:  # given learning rate and epochs: no correction
         model = _settle(model, rows, split[1])
     return Fitted(_identified(config, model), outcome, chosen)
+
+
+def plan_terms(
+    config: Config,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    rng: Rng,
+    precomputed: Precomputed | None,
+    n_rows: int | None = None,
+) -> tuple[ModelSpec, list[Chosen] | None]:
+    """The spec, and the interactions where they are selected; `n_rows`: of the table that `training` is a sample of."""
+    precomputed = precomputed or Precomputed(plan_cuts(config, training, loss), {})
+    cuts = precomputed.cuts
+    auto = config.crosses_for(loss, n_outputs, n_rows or len(training.y))
+    interactions: Any = config.interactions
+    chosen: list[Chosen] | None = None
+    if auto is not None:
+        plain = build_spec(config, training, 1, Cuts(cuts.coarse))
+        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, precomputed.column_codes, rng)
+        names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
+        more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
+        show_progress(config.verbose, f"interactions searched: {names}{more}")
+        interactions = [interaction.columns for interaction in chosen]
+    return build_spec(config, training, interactions, cuts), chosen
 
 
 @one_blas_thread()

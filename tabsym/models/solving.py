@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,37 +65,65 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
         )
     model, rows, units, ridge = _begun(config, model, coded)
-    model = _counted(model, coded)
+    model = counted(model, count_rows(model.spec, coded))
     if by_turns:
         terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-        by_category = is_mean_by_category(model.spec, terms, optimum.solver)
-        shares = shares_of_means(model, by_category=by_category)
-        solved = with_certainty(optimum, newton, rng)
-        answer = _answered(model, terms, solved, newton.samples)
-        if not solved.drawn:
-            warn_user(
-                f"{config.caller} ended its draws of the posterior short: deviations may be too small; give "
-                "alpha='auto' or a larger one.",
-                ConvergenceWarning,
-            )
-    else:
-        answer = _by_formula(ridge, newton, model, rows, rng)
-        dispersion = answer.certainty.dispersion
+
+        def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
+            return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
+
+        return conclude(config, newton, model, terms, optimum, units, rng, likely)
+    answer = _by_formula(ridge, newton, model, rows, rng)
+    dispersion = answer.certainty.dispersion
     answer = in_users_target(answer, units)
     fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
     certainty = in_users_units(fitted, answer)
-    if by_turns:
-        fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum, shares) if newton.joint else certainty
-    else:
-        shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
-        fitted = identify(fitted, shares)
-        if answer.whole is not None:
-            certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
-    interrupted = optimum.interrupted if by_turns else answer.interrupted
-    scores = optimum.solver.scores() if by_turns else scores_of(model, rows, answer.phi)
-    certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
-    fitted = without_idle(replace(fitted, certainty=certainty))
+    shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
+    fitted = identify(fitted, shares)
+    if answer.whole is not None:
+        certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+    certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
+    return _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
+
+
+def conclude(
+    config: Config,
+    newton: Newton,
+    model: WideModel,
+    terms: list[SolverTerm],
+    optimum: Optimum,
+    units: TargetUnits,
+    rng: Rng,
+    with_likelihood: Callable[[WideModel, Certainty], Certainty],
+) -> tuple[WideModel, Outcome]:
+    """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
+    by_category = is_mean_by_category(model.spec, terms, optimum.solver)
+    shares = shares_of_means(model, by_category=by_category)
+    solved = with_certainty(optimum, newton, rng)
+    answer = _answered(model, terms, solved, newton.samples)
+    if not solved.drawn:
+        warn_user(
+            f"{config.caller} ended its draws of the posterior short: deviations may be too small; give "
+            "alpha='auto' or a larger one.",
+            ConvergenceWarning,
+        )
+    answer = in_users_target(answer, units)
+    fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+    certainty = in_users_units(fitted, answer)
+    fitted = identify(fitted, shares)
+    certainty = jointly(fitted, certainty, optimum, shares) if newton.joint else certainty
+    fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
+    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted)
+    if optimum.aliased:
+        _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in optimum.aliased])
+    return fitted, outcome
+
+
+def _ended(
+    config: Config, newton: Newton, fitted: WideModel, answer: Answer, interrupted: bool
+) -> tuple[WideModel, Outcome]:
+    """The model without idle terms, and warnings of what went wrong."""
+    fitted = without_idle(fitted)
     if not answer.converged and not interrupted:
         warn_user(
             f"{config.caller} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
@@ -103,8 +131,6 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             ConvergenceWarning,
         )
     warn_of_separation(config.caller, fitted, answer.loss)
-    if by_turns and optimum.aliased:
-        _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in optimum.aliased])
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
@@ -147,7 +173,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     phi = np.empty((model.spec.n_coefs, model.n_outputs))
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
         phi[model.spec.coefs(term.block)] = theta
-    model = _counted(model, coded)
+    model = counted(model, count_rows(model.spec, coded))
     fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))
@@ -187,13 +213,20 @@ def _by_turns(
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[spec.coefs(term.block)] for term in terms]
-    fixed = None
-    if newton.penalties is not None:
-        total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
-        penalties = _checked_penalties(spec, terms, newton.penalties)
-        fixed = {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
+    total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
+    fixed = given_precisions(spec, terms, newton, total, units)
     own = Rows(rows.y, rows.weight, offset)
     return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, fixed)
+
+
+def given_precisions(
+    spec: ModelSpec, terms: list[SolverTerm], newton: Newton, total: float, units: TargetUnits
+) -> dict[int, float] | None:
+    """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows."""
+    if newton.penalties is None:
+        return None
+    penalties = _checked_penalties(spec, terms, newton.penalties)
+    return {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
 
 
 def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
@@ -251,9 +284,13 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
     )
 
 
-def _counted(model: WideModel, coded: Coded) -> WideModel:
-    """Set the number of training rows of each coefficient."""
-    spec = model.spec
+def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:
+    """The model with the number of training rows of each coefficient, and their weight."""
+    return replace(model, counts=found[0], weights=found[1])
+
+
+def count_rows(spec: ModelSpec, coded: Coded) -> tuple[NDArray[np.int64], Floats]:
+    """The number and weight of the training rows of each coefficient."""
     counts = np.zeros(spec.n_coefs, dtype=np.int64)
     weights = np.zeros(spec.n_coefs)
     weight = coded.training.weight
@@ -263,7 +300,7 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
         if block.rank > 1:
             found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
         counts[own], weights[own] = found, heavy
-    return replace(model, counts=counts, weights=weights)
+    return counts, weights
 
 
 def _rows_of_block(

@@ -6,12 +6,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from tabsym.design.formula import parse
+from tabsym.frame import check_named
+from tabsym.frame.batches import Batches
 from tabsym.frame.read import is_dataset
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
@@ -188,3 +191,38 @@ def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
             setattr(estimator, name, value)
     estimator.loss_curve_ = curve
     estimator.n_iter_ = len(curve)
+
+
+def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> int:
+    """Write predictions of a table in batches; the number of rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer, n_rows = None, 0
+    out = Path(path)
+    try:
+        for batch in Batches(X):
+            for name in keep:
+                check_named(name, batch.column_names, "to keep")
+            found = _predictions(estimator, batch)
+            table = pa.table({**{name: batch[name] for name in keep}, **found})
+            writer = pq.ParquetWriter(out, table.schema) if writer is None else writer
+            writer.write_table(table)
+            n_rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    return n_rows
+
+
+def _predictions(estimator: Any, batch: Any) -> dict[str, Any]:
+    """Columns of predictions by name, of one batch."""
+    names = getattr(estimator, "feature_names_in_", None)
+    rows = batch if names is None else batch.select([name for name in names.tolist() if name in batch.column_names])
+    if not is_classifier(estimator):
+        return {"prediction": estimator.predict(rows)}
+    if not hasattr(estimator, "predict_proba"):  # hinge
+        return {"prediction": estimator.predict(rows)}
+    shares = estimator.predict_proba(rows)
+    found = {"prediction": estimator.classes_[shares.argmax(axis=1)]}
+    return found | {f"probability_{label}": shares[:, at] for at, label in enumerate(estimator.classes_.tolist())}

@@ -79,6 +79,13 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[
     )
 
 
+def class_weights_by_counts(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
+    """The same by the number of rows (n_classes,) of each class."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(counts.sum() / (len(classes) * counts))
+    return weights_of_classes(class_weight, classes, np.arange(len(classes)))
+
+
 class WideClassifierBase(LabelClassifier, WideBase):
     """Base class of the classifiers; not public."""
 
@@ -218,7 +225,10 @@ class WideRegressorBase(RegressorMixin, WideBase):
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         """The rows, validated for the given loss."""
-        rows = self._read_rows(config, X, y, sample_weight, offset)
+        return self._training(self._read_rows(config, X, y, sample_weight, offset))
+
+    def _training(self, rows: GivenRows) -> Training:
+        """The target and offset of rows, validated for the given loss."""
         target = check_regression_target(rows.y, len(rows.table), caller=type(self).__name__)
         check_target_of_loss(target, self._named_loss())
         training = rows.training(target, 1)

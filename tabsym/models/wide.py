@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.frame import check_regression_target
-from tabsym.frame.read import is_stream
+from tabsym.frame import check_regression_target, split_target
+from tabsym.frame.batches import Batches, is_larger_than_memory
+from tabsym.frame.read import is_dataset, is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
+from tabsym.models.coded_batches import SAMPLE_ROWS
 from tabsym.models.config import Config, defaults_of, solved_config
+from tabsym.models.data import GivenRows, Training
 from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
+from tabsym.models.fitting import Precomputed
 from tabsym.models.fixed_terms import as_lists
 from tabsym.models.loss_selection import choose_loss
+from tabsym.models.out_of_core import fit_out_of_core
+from tabsym.models.stream import target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.warn import show_progress
 
@@ -45,13 +52,32 @@ class _Solved:
     def _config(self) -> Config:
         return solved_config(self, joint=self._joint)
 
-    def _refuse_stream(self, X: Any) -> None:
-        if is_stream(X):
+    def _in_batches(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Batches | None]:
+        """The table, weights, and batches where it is larger than memory may be: a file, dataset or lazy frame."""
+        formula: Any = self.formula  # type: ignore[attr-defined]
+        if is_larger_than_memory(X) and (
+            is_dataset(X) or isinstance(X, (str, Path)) or y is None or isinstance(y, str)
+        ):
+            target_name(y, formula)
+            batches = Batches(X)
+            if offset is not None:
+                raise ValueError(
+                    "offset of a table that is read in batches is one of its columns: name it by offset_column or "
+                    "exposure_column."
+                )
+            if batches.count() > SAMPLE_ROWS:
+                return X, sample_weight, batches
+            X = batches.whole()
+            if isinstance(sample_weight, str):
+                X, sample_weight = split_target(X, sample_weight, type(self).__name__)
+        elif is_stream(X):
             name = type(self).__name__
             raise ValueError(
                 f"{name} goes over all rows again and again, and a stream comes in batches; use "
-                f"{name.replace('Wide', 'WideSGD')} for streams, or read the rows into one table."
+                f"{name.replace('Wide', 'WideSGD')} for streams, pass an Arrow dataset or the path of a folder of "
+                "Parquet files, or read the rows into one table."
             )
+        return X, sample_weight, None
 
 
 @fill_in(
@@ -147,9 +173,12 @@ class WideClassifier(_Solved, WideClassifierBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
+            Or a table larger than memory: the path of a Parquet file or of a folder of them, a pyarrow Dataset, a
+            polars LazyFrame or a DuckDB relation. Of more than 200,000 rows these are fitted out of core, with bins and
+            interactions by a sample; `y` and `sample_weight` are then names of columns.
         y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans. May be left out where the formula names the target.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or of a table larger than memory a name, optional
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
             Added to the linear predictor of each row; give it to `predict` too.
@@ -163,8 +192,14 @@ class WideClassifier(_Solved, WideClassifierBase):
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
-        self._refuse_stream(X)
-        self._fit_classes(self._config(), X, y, sample_weight, offset)
+        config = self._config()
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset)
+        if batches is None:
+            self._fit_classes(config, X, y, sample_weight, offset)
+            return self
+        interrupted = fit_out_of_core(self, batches, y, sample_weight)
+        if interrupted is not None:
+            raise interrupted
         return self
 
 
@@ -275,9 +310,12 @@ class WideRegressor(_Solved, WideRegressorBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
+            Or a table larger than memory: the path of a Parquet file or of a folder of them, a pyarrow Dataset, a
+            polars LazyFrame or a DuckDB relation. Of more than 200,000 rows these are fitted out of core, with bins and
+            interactions by a sample; `y` and `sample_weight` are then names of columns.
         y : array-like of shape (n_rows,), or the name of its column in X
             Finite numbers. May be left out where the formula names the target.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), or of a table larger than memory a name, optional
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), optional
             Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
@@ -292,24 +330,29 @@ class WideRegressor(_Solved, WideRegressorBase):
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
-        self._refuse_stream(X)
         config = self._config()
-        if self._names_no_loss():
-            interrupted, self._losses = self._fit_best_loss(config, X, y, sample_weight, offset)
-        else:
+        if not self._names_no_loss():
             self._named_loss()
             self._refuse_scoring()
-            interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._named_loss(), 1)
-            self._losses = None
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset)
+        if batches is not None:
+            interrupted = fit_out_of_core(self, batches, y, sample_weight)
+        else:
+            rows = self._read_rows(config, X, y, sample_weight, offset)
+            loss, training, precomputed, losses = self._loss_and_training(config, rows)
+            interrupted = self._fit(config, training, loss, 1, precomputed)
+            self._losses = losses
         if interrupted is not None:
             raise interrupted
         return self
 
-    def _fit_best_loss(
-        self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any
-    ) -> tuple[KeyboardInterrupt | None, dict[str, float] | None]:
-        """Compare losses on held-out rows, then fit with the best."""
-        rows = self._read_rows(config, X, y, sample_weight, offset)
+    def _loss_and_training(
+        self, config: Config, rows: GivenRows
+    ) -> tuple[Loss, Training, Precomputed | None, dict[str, float] | None]:
+        """The loss, chosen on held-out rows where none is named, and the rows validated for it; scores of losses."""
+        if not self._names_no_loss():
+            self._refuse_scoring()
+            return self._named_loss(), self._training(rows), None, None
         if config.fixed:
             raise ValueError(
                 "loss='auto' compares losses of different links, and fixed belongs to one of them; name the loss, "
@@ -331,7 +374,7 @@ class WideRegressor(_Solved, WideRegressorBase):
             )
         loss, scores, precomputed = choose_loss(config, training, losses, self.scoring, self._draws(config))
         show_progress(config.verbose, f"losses compared on held-out rows: {loss.public_name} of {', '.join(scores)}")
-        return self._fit(config, training, loss, 1, precomputed), scores
+        return loss, training, precomputed, scores
 
     def _refuse_scoring(self) -> None:
         if self.scoring != defaults_of(type(self))["scoring"]:

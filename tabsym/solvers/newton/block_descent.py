@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories import count_column
 from tabsym.jit import address_of_kernel
 from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step
+from tabsym.losses.weights import design_effect
+from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.kernels_rows import take_turn
 from tabsym.solvers.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.solvers.newton.recentering import Recentering
@@ -166,6 +168,10 @@ class BlockDescent:
     n_models : int
     """
 
+    makes_posteriors: Callable[[Any], Any] | None = None
+    makes_information: Callable[..., Any] | None = None
+    """How posteriors and information are summed where rows are not here: `in_parts`."""
+
     def __init__(
         self,
         terms: Sequence[SolverTerm],
@@ -177,6 +183,7 @@ class BlockDescent:
         n_models: int = 1,
     ) -> None:
         self.terms, self.y, self.weight, self.loss = list(terms), y, weight, loss
+        self.start = start
         self.n_outputs = start.shape[1]
         self.rows: SingleOutputRows | MulticlassRows
         if loss.code == MULTINOMIAL:
@@ -395,6 +402,39 @@ class BlockDescent:
         """Gradients and Hessians (n,) of the rows, times their weights, for losses with one linear predictor."""
         assert isinstance(self.rows, SingleOutputRows)
         return self.rows.grads()
+
+    def gradients(self, indices: Sequence[int]) -> list[Floats]:
+        """Gradients (q,) of the coefficients of terms, for losses with one linear predictor."""
+        slopes, _ = self.grads()
+        found = []
+        for term in (self.terms[index] for index in indices):
+            seen = term.codes >= 0
+            own = (slopes * term.x if len(term.x) else slopes)[seen]
+            found.append(np.asarray(np.bincount(term.codes[seen], own, minlength=term.size), dtype=np.float64))
+        return found
+
+    def count_rows(self, index: int) -> Floats:
+        """The number of rows (q,) of each coefficient of a term."""
+        counts = np.zeros(self.terms[index].size)
+        count_column(self.terms[index].codes, counts)
+        return counts
+
+    def design_effect(self) -> float:
+        """That of the weights of rows; see `losses.weights`."""
+        return design_effect(self.weight)
+
+    def rank_together(self) -> int:
+        """The rank of the design of the terms that are updated jointly."""
+        return rank_of(self.flat_columns)
+
+    def sample(self, most: int, rng: np.random.RandomState) -> tuple[list[SolverTerm], Floats, Floats, Floats]:
+        """Terms, target, weights and offset of all rows, or of a random sample of `most` of more."""
+        if len(self.y) <= most:
+            return self.terms, self.y, self.weight, self.start
+        some = np.sort(rng.permutation(len(self.y))[:most])
+        weight = self.weight[some] if len(self.weight) else self.weight
+        terms = [term.at(some) for term in self.terms]
+        return terms, self.y[some], weight, self.start[some]
 
     def put(self, theta: Sequence[Floats]) -> None:
         """Continue from other coefficients."""

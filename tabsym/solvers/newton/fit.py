@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import count_column
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -128,13 +127,25 @@ def find_optimum(
     rng: np.random.RandomState,
     fixed: Mapping[int, float] | None = None,
 ) -> Optimum:
+    """The optimum of terms for rows; see `optimum_of`."""
+    solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss)
+    return optimum_of(solver, newton, penalty, theta, rng, fixed)
+
+
+def optimum_of(
+    solver: BlockDescent,
+    newton: Newton,
+    penalty: float | None,
+    theta: Sequence[Floats],
+    rng: np.random.RandomState,
+    fixed: Mapping[int, float] | None = None,
+) -> Optimum:
     """The optimum, starting at `theta`: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
     `fixed`: given precisions of some terms, while the
     variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
     for these variances (`monotone`). Ctrl-C ends the fit with the current coefficients.
     """
-    solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss)
     solver.put(theta)
     if newton.verbose:
         solver.report = Sweeps()
@@ -145,11 +156,9 @@ def find_optimum(
             solver.precision[index] = 0.0 if term.prior is Prior.FLAT else penalty * solver.total
     interrupted, n_sweeps, converged = False, 0, False
     try:
-        n_sweeps, stood = (
-            _find_variances(solver, components, rows, newton, rng, fixed or {}) if estimates else (0, True)
-        )
+        n_sweeps, stood = _find_variances(solver, components, newton, rng, fixed or {}) if estimates else (0, True)
         if estimates:
-            n_terms = sum(term.prior is not Prior.FLAT for term in terms)
+            n_terms = sum(term.prior is not Prior.FLAT for term in solver.terms)
             n_dropped = int(solver.dropped.sum())
             show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
@@ -195,7 +204,6 @@ class Sweeps:
 def _find_variances(
     solver: BlockDescent,
     components: VarianceComponents,
-    rows: Rows,
     newton: Newton,
     rng: np.random.RandomState,
     fixed: Mapping[int, float],
@@ -205,8 +213,8 @@ def _find_variances(
     Returns the number of iterations, and whether the variances by REML converged in the end.
     """
     components.start()
-    for index, term in enumerate(solver.terms):
-        if _is_unique(term) and index not in fixed:
+    for index in range(len(solver.terms)):
+        if index not in fixed and _is_unique(solver, index):
             solver.drop(index)
             components.edf[index] = 0.0
     solver.precision[list(fixed)] = list(fixed.values())
@@ -227,8 +235,8 @@ def _find_variances(
             components.posterior(index)
         return n_sweeps, stood
     logs = []
-    for _ in range(MORE_SPLITS if len(rows.y) <= FEW_ROWS else 1):
-        halves = _two_halves(solver, rows, rng)
+    for _ in range(MORE_SPLITS if len(solver.y) <= FEW_ROWS else 1):
+        halves = _two_halves(solver, rng)
         halves.precision, halves.dropped = solver.precision.copy(), solver.dropped.copy()
         held_out = HeldOut(halves, components.dispersion)
         logs.append(np.log(held_out.tune(rare)))
@@ -245,16 +253,11 @@ def _find_variances(
     return n_sweeps + more, stood
 
 
-def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) -> BlockDescent:
+def _two_halves(solver: BlockDescent, rng: np.random.RandomState) -> BlockDescent:
     """Two models of half the rows each, started at the unpenalized coefficients; a sample of large tables."""
-    terms = solver.terms
-    if len(rows.y) > MAX_HELD_OUT:
-        some = np.sort(rng.permutation(len(rows.y))[:MAX_HELD_OUT])
-        weight = rows.weight[some] if len(rows.weight) else rows.weight
-        rows = Rows(rows.y[some], weight, rows.start[some])
-        terms = [replace(term, codes=term.codes[some], x=term.x[some] if len(term.x) else term.x) for term in terms]
-    column = halves_of(rows.y, solver.loss, rng)
-    halves = BlockDescent(terms, rows.y, rows.weight, rows.start, solver.loss, column, n_models=2)
+    terms, y, weight, start_of_rows = solver.sample(MAX_HELD_OUT, rng)
+    column = halves_of(y, solver.loss, rng)
+    halves = BlockDescent(terms, y, weight, start_of_rows, solver.loss, column, n_models=2)
     start = []
     for term, theta in zip(terms, solver.theta, strict=True):
         is_free = term.prior is Prior.FLAT
@@ -280,13 +283,13 @@ def _find_without(
     return found
 
 
-def _is_unique(term: SolverTerm) -> bool:
+def _is_unique(solver: BlockDescent, index: int) -> bool:
     """Whether hardly any two rows share a coefficient, as with an id: such a coefficient may fit noise alone."""
-    if term.prior is not Prior.RIDGE or 2 * term.size < len(term.codes):
+    term = solver.terms[index]
+    if term.prior is not Prior.RIDGE or 2 * term.size < len(solver.y):
         return False
-    counts = np.zeros(term.size)
-    count_column(term.codes, counts)
-    return float(counts[counts > 1].sum()) < FEW_SHARED * len(term.codes)
+    counts = solver.count_rows(index)
+    return float(counts[counts > 1].sum()) < FEW_SHARED * len(solver.y)
 
 
 def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -98,11 +99,18 @@ class Information:
     def __init__(self, solver: BlockDescent, shares: dict[int, Floats]) -> None:
         self.solver, self.shares = solver, shares
         self.k = solver.n_outputs if solver.loss.code == MULTINOMIAL else 1
-        if solver.loss.code == MULTINOMIAL:
-            self._weight = solver.weight if len(solver.weight) else np.ones(len(solver.y))
-            self._probabilities = solver.rows.probabilities  # type: ignore[union-attr]
-        else:
-            self._of_rows = solver.expected_curvature()
+
+    @cached_property
+    def _weight(self) -> Floats:
+        return self.solver.weight if len(self.solver.weight) else np.ones(len(self.solver.y))
+
+    @cached_property
+    def _probabilities(self) -> Floats:
+        return self.solver.rows.probabilities  # type: ignore[union-attr]
+
+    @cached_property
+    def _of_rows(self) -> Floats:
+        return self.solver.expected_curvature()
 
     def _curvature(self, k: int, m: int) -> Floats:
         """The rows' Hessians (n,) by the linear predictors of two classes."""
@@ -111,12 +119,19 @@ class Information:
         one, other = self._probabilities[:, k], self._probabilities[:, m]
         return np.asarray(self._weight * one * ((1.0 if k == m else 0.0) - other))
 
-    def beside(self, index: int, columns: Columns) -> tuple[Floats, Floats]:
-        """The information without penalty between a term and `columns` (q, p), and its own diagonal with it (q,)."""
-        term = self.solver.terms[index]
-        own, sums = np.zeros(term.size), np.zeros((term.size, columns.size))
-        sum_beside(term.codes, term.x, *columns.arrays, self._curvature(0, 0), own, sums)
+    def beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
+        """The information without penalty between a term and others (q, p), and its own diagonal with it (q,)."""
+        own, sums = self.sum_beside(index, others)
         return own + self.solver.precision[index], sums
+
+    def sum_beside(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
+        """The sums over rows in `beside`, added to those of other rows."""
+        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        own, sums = found or (np.zeros(term.size), np.zeros((term.size, columns.size)))
+        sum_beside(term.codes, term.x, *columns.arrays, self._curvature(0, 0), own, sums)
+        return own, sums
 
     def penalty(self, index: int) -> Floats:
         """The penalty matrix (q, q) of a term."""
@@ -124,19 +139,31 @@ class Information:
 
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
+        whole, k = self.sum_pairs(indices), self.k
+        ends = np.cumsum([0, *(self.solver.terms[index].size for index in indices)]).tolist()
+        own = [slice(a, b) for a, b in pairwise(ends)]
+        for i, index in enumerate(indices):
+            self._hold(whole, own[i], index)
+        return whole.reshape(k * ends[-1], k * ends[-1])
+
+    def sum_pairs(self, indices: Sequence[int]) -> Floats:
+        """The sums over rows in `of` (K, p, K, p)."""
         columns, k = Columns([self.solver.terms[index] for index in indices]), self.k
         p = columns.size
         if k == 1:
-            whole = columns.sum_pairs(self._curvature(0, 0)).reshape(1, p, 1, p)
-        else:
-            whole = np.empty((k, p, k, p))
-            for one in range(k):
-                for other in range(one + 1):
-                    whole[one, :, other] = whole[other, :, one] = columns.sum_pairs(self._curvature(one, other))
-        own = [slice(a, b) for a, b in pairwise([*columns.starts.tolist(), p])]
-        for i, index in enumerate(indices):
-            self._hold(whole, own[i], index)
-        return whole.reshape(k * p, k * p)
+            return columns.sum_pairs(self._curvature(0, 0)).reshape(1, p, 1, p)
+        whole = np.empty((k, p, k, p))
+        for one in range(k):
+            for other in range(one + 1):
+                whole[one, :, other] = whole[other, :, one] = columns.sum_pairs(self._curvature(one, other))
+        return whole
+
+    def rank(self, indices: Sequence[int]) -> tuple[int | None, int]:
+        """The rank of the design of terms, see `rank_of_terms`, and how many coefficients are informed, each alone."""
+        solver = self.solver
+        terms = [solver.terms[index] for index in indices]
+        weight = solver.weight if len(solver.weight) else np.ones(len(solver.y))
+        return rank_of_terms(terms, weight), sum(informed(term, weight) for term in terms)
 
     def _hold(self, whole: Floats, own: slice, index: int) -> None:
         """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
@@ -154,6 +181,11 @@ class Information:
     def visits(self, indices: Sequence[int]) -> float:
         """The number of rows visited to compute the information on terms."""
         return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
+
+
+def information_of(solver: BlockDescent, shares: dict[int, Floats]) -> Information:
+    """The penalized information of a model, by sums over its rows, wherever these are."""
+    return (solver.makes_information or Information)(solver, shares)
 
 
 def rank_of_terms(terms: Sequence[SolverTerm], weight: Floats) -> int | None:
@@ -244,7 +276,7 @@ def _known_axes(scaled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 
 def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
     """Joint covariance of the terms at `indices`, in their order; None where they are too many."""
-    information = Information(solver, shares)
+    information = information_of(solver, shares)
     p = sum(solver.terms[index].size for index in indices)
     if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
@@ -269,7 +301,7 @@ class Parts:
     """
 
     def __init__(self, solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> None:
-        self._information = Information(solver, shares)
+        self._information = information_of(solver, shares)
         self._terms, self._shares = solver.terms, shares
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
@@ -344,8 +376,8 @@ class Parts:
 
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
         """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
-        beside = [self._terms[one] for one, start in zip(self.beside, self._starts, strict=False) if start < width]
-        return self._information.beside(index, Columns(beside))
+        beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
+        return self._information.beside(index, beside)
 
 
 def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance:
@@ -407,16 +439,12 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
 
 def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], float]:
     """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
-    slopes, _ = solver.grads()
-    gradients = []
-    for index in indices:
-        term = solver.terms[index]
-        seen = term.codes >= 0
-        own = (slopes * term.x if len(term.x) else slopes)[seen]
-        grad = term.penalty_gradient(solver.theta[index], solver.precision[index])[:, 0]
-        gradients.append(np.bincount(term.codes[seen], own, minlength=term.size) + grad)
+    gradients = [
+        own + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])[:, 0]
+        for index, own in zip(indices, solver.gradients(indices), strict=True)
+    ]
     gradient = np.concatenate(gradients)
-    information = Information(solver, {}).of(indices)
+    information = information_of(solver, {}).of(indices)
     face = _face(solver, indices) if solver.is_bound else None
     if face is not None:
         information, gradient = face.T @ information @ face, face.T @ gradient

@@ -253,9 +253,13 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def _curvature(self, index: int) -> Floats:
         """The Hessian's diagonal (q, 1): of the last step if the intercept's is too, else the current one."""
-        term = self.solver.terms[index]
         if self._shares_all(index):
             return self.solver.curvature[index]
+        return self.sum_curvature(index)
+
+    def sum_curvature(self, index: int) -> Floats:
+        """The Hessian's current diagonal (q, 1)."""
+        term = self.solver.terms[index]
 
         def sum_them() -> Floats:
             sums = np.empty((term.size, 1))

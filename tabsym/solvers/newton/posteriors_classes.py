@@ -311,10 +311,11 @@ class MulticlassPosteriors(TermPosteriors):
         own = self._triangles(term.codes, term.x * term.x, term.size)
         if self._is_intercept_alone and not len(term.x) and (term.codes >= 0).all():
             return Entries(own, None, self.solver.n_outputs)
-        shared = [
-            self._triangles(term.codes, term.x * one if len(term.x) else one, term.size) for one in self._columns.T
-        ]
-        return Entries(own, shared, self.solver.n_outputs)
+        return Entries(own, self.shared_triangles(term), self.solver.n_outputs)
+
+    def shared_triangles(self, term: SolverTerm) -> list[Floats]:
+        """Cross-derivatives of a term's coefficients and each unpenalized term, as lower triangles (q, T)."""
+        return [self._triangles(term.codes, term.x * one if len(term.x) else one, term.size) for one in self._columns.T]
 
     def _flat_information(self) -> Floats:
         """X'HX (f K, f K) of the unpenalized terms, f by f matrices of classes, cached until the predictors change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -68,6 +68,10 @@ class SolverTerm:
     within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
     chain: NDArray[np.intp] = field(default_factory=lambda: _NO_CHAIN)
     sign: int = 0
+
+    def at(self, rows: NDArray[np.signedinteger]) -> SolverTerm:
+        """The term of some rows."""
+        return replace(self, codes=self.codes[rows], x=self.x[rows] if len(self.x) else self.x)
 
     @property
     def is_monotone(self) -> bool:

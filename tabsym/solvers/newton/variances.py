@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
-from tabsym.losses.weights import design_effect
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.fixed_effects import rank_of
-from tabsym.solvers.newton.joint import informed, rank_of_terms
+from tabsym.solvers.newton.joint import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -91,14 +89,13 @@ class VarianceComponents:
         self.has_dispersion = solver.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = self.pearson = 1.0
         if not self.has_dispersion:  # weights of classes are no repeated rows, of which there would be more
-            self.dispersion = design_effect(solver.weight)
+            self.dispersion = solver.design_effect()
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
         if solver.together:  # a constant or duplicate column takes none
-            self.edf[solver.together] *= rank_of(solver.flat_columns) / len(solver.together)
+            self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.aitken = Aitken(len(solver.terms))
-        self.posteriors: TermPosteriors = (
-            MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
-        )(solver)
+        usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
+        self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
 
     def start(self) -> None:
         """Set the initial variances."""
@@ -171,14 +168,12 @@ class VarianceComponents:
         free = [i for i in range(len(solver.terms)) if not solver.dropped[i] and solver.precision[i] == 0.0]
         if not free or (solver.loss.code != MULTINOMIAL and all(solver.terms[i].prior is Prior.FLAT for i in free)):
             return []
-        weight = solver.weight if len(solver.weight) else np.ones(len(solver.y))
         alone = [solver.terms[i].size - (solver.recentering.level_of(i) not in (None, i)) for i in free]
-        found = rank_of_terms([solver.terms[i] for i in free], weight)
+        found, informed = information_of(solver, {}).rank(free)
         rank = sum(alone) if found is None else found
         classes = solver.n_outputs - (solver.loss.code == MULTINOMIAL)
         self.edf[free] = np.array(alone) * (classes * rank / sum(alone))
-        told = sum(informed(solver.terms[i], weight) for i in free)
-        return free if rank < min(told, sum(alone)) else []
+        return free if rank < min(informed, sum(alone)) else []
 
     def variance(self, index: int) -> float:
         """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""

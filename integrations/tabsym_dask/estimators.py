@@ -1,0 +1,258 @@
+"""`DaskWideClassifier` and `DaskWideRegressor`: with the names and habits of `lightgbm.dask` and `xgboost.dask`."""
+
+from __future__ import annotations
+
+from inspect import Parameter, Signature, signature
+from typing import Any, TypeVar
+
+import dask
+import numpy as np
+import pandas as pd
+from distributed import Client, get_client, wait
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.categories import Categories
+from tabsym.categories.coding import RawCodes
+from tabsym.models.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
+from tabsym.models.in_parts import refuse_options
+from tabsym.models.out_of_core import fit_read, wanted_of
+from tabsym_dask.engine import OnWorkers, as_arrow, start
+
+Own = TypeVar("Own", bound="_OverDask")
+TARGET, WEIGHT = "tabsym_target", "tabsym_weight"
+
+
+class _OverDask:
+    """What classifier and regressor share; not public."""
+
+    client: Client | None
+    _local: type
+
+    def __init__(self, client: Client | None = None, **options: Any) -> None:
+        self.client = client
+        super().__init__(**options)
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        client = Parameter("client", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+        own = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(cls._local).parameters.values()]
+        cls.__signature__ = Signature([client, *own])  # type: ignore[attr-defined]
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(cls.__signature__.parameters)  # type: ignore[attr-defined]
+
+    def __sklearn_clone__(self: Own) -> Own:
+        options = self.get_params(deep=False)  # type: ignore[attr-defined]
+        client = options.pop("client")  # a connection is not copied
+        return type(self)(client=client, **{name: clone(value, safe=False) for name, value in options.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {**state, "client": None}
+
+    def fit(self: Own, X: Any, y: Any = None, sample_weight: Any = None) -> Own:
+        """Fit from scratch.
+
+        Parameters
+        ----------
+        X : dask.dataframe.DataFrame
+        y : str or dask.dataframe.Series
+            The target: the name of its column, or a series of the same partitions. May be left out where the formula
+            names it.
+        sample_weight : str or dask.dataframe.Series, optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of the local estimator, and where partitions differ.
+        RuntimeError
+            Where a worker is lost.
+        """
+        config = self._config()  # type: ignore[attr-defined]
+        refuse_options(config, self)
+        client = self.client or get_client()
+        pieces, y, sample_weight = _pieces(X, y, sample_weight)
+        futures = client.compute(pieces)
+        wait(futures)
+        first = client.submit(_head, *futures).result()
+        wanted = wanted_of(self, config, first.column_names, first, y, sample_weight)
+        state = self.random_state  # type: ignore[attr-defined]
+        seed = int(state) if isinstance(state, (int, np.integer)) else 0
+        actors, asked = start(client, wanted, SAMPLE_ROWS, seed, futures)
+        read = [(actor, one.result()) for actor, one in zip(actors, asked, strict=True)]
+        read = [(actor, one) for actor, one in read if one[4]]  # workers whose partitions have rows
+        if not read:
+            raise ValueError("The table has no rows of positive weight; pass one that has.")
+        found = [one for _, one in read]
+        engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
+        del futures, read
+        interrupted = fit_read(self, config, _agreed(engine, wanted, found), engine)
+        if interrupted is not None:
+            raise interrupted
+        return self
+
+    def to_local(self) -> Any:
+        """The fitted model as a plain estimator of the local class, which needs no Dask."""
+        options = self.get_params(deep=False)  # type: ignore[attr-defined]
+        del options["client"]
+        local = self._local(**options)
+        fitted = {name: value for name, value in vars(self).items() if name not in options and name != "client"}
+        vars(local).update(fitted)
+        return local
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predictions: of a Dask frame lazily, as a series of the same partitions; of other tables as an array."""
+        if not _is_dask(X):
+            return super().predict(X, **options)  # type: ignore[misc]
+        kind = np.float64 if self._local is WideRegressor else np.asarray(self.classes_).dtype  # type: ignore[attr-defined]
+        meta = pd.Series([], name="prediction", dtype=kind)
+        return X.map_partitions(_predict, dask.delayed(self.to_local()), meta=meta)
+
+
+class DaskWideClassifier(_OverDask, WideClassifier):  # type: ignore[misc]
+    """`WideClassifier` on the workers of a Dask cluster.
+
+    Bins, and where they are not given interactions, are chosen on the client by a random sample of 200,000 rows;
+    counts, coefficients and the variances of their penalties are of all rows. The fitted model has the attributes of
+    `WideClassifier`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Default: the current one.
+    **options
+        Those of `WideClassifier`.
+
+    Examples
+    --------
+    >>> from tabsym_dask import DaskWideClassifier
+    >>> model = DaskWideClassifier(client).fit(frame, "y")  # doctest: +SKIP
+    >>> model.predict_proba(frame).compute()  # doctest: +SKIP
+    >>> local = model.to_local()  # doctest: +SKIP
+    """
+
+    _local = WideClassifier
+
+    def predict_proba(self, X: Any, **options: Any) -> Any:
+        """Class probabilities: of a Dask frame lazily, as a frame with a column a class; of other tables an array."""
+        if not _is_dask(X):
+            return super().predict_proba(X, **options)
+        meta = pd.DataFrame({label: np.empty(0) for label in self.classes_.tolist()})
+        return X.map_partitions(_shares, dask.delayed(self.to_local()), meta=meta)
+
+
+class DaskWideRegressor(_OverDask, WideRegressor):  # type: ignore[misc]
+    """`WideRegressor` on the workers of a Dask cluster; see `DaskWideClassifier`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Default: the current one.
+    **options
+        Those of `WideRegressor`.
+    """
+
+    _local = WideRegressor
+
+
+def _is_dask(X: Any) -> bool:
+    return hasattr(X, "map_partitions") and hasattr(X, "to_delayed")
+
+
+def _pieces(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], Any, Any]:
+    """Delayed partitions of features, target and weights side by side, and the names of the latter two."""
+    if not _is_dask(X) or not hasattr(X, "columns"):
+        raise TypeError(f"X is a {type(X).__name__}, and a dask.dataframe.DataFrame is needed; use to_local's class.")
+    columns = {}
+    for name, own in ((TARGET, y), (WEIGHT, sample_weight)):
+        if own is None or isinstance(own, str):
+            continue
+        if not _is_dask(own):
+            raise TypeError(
+                f"The {name.removeprefix('tabsym_')} is a {type(own).__name__}; give the name of a column, or a Dask "
+                "series of the same partitions."
+            )
+        if own.npartitions != X.npartitions:
+            raise ValueError(
+                f"The table has {X.npartitions} partitions, and the {name.removeprefix('tabsym_')} "
+                f"{own.npartitions}; repartition one of them."
+            )
+        columns[name] = own.to_delayed()
+    pieces = list(X.to_delayed())
+    if columns:
+        beside = zip(*columns.values(), strict=True)
+        pieces = [
+            dask.delayed(_side_by_side)(piece, list(columns), *own) for piece, own in zip(pieces, beside, strict=True)
+        ]
+    return pieces, TARGET if TARGET in columns else y, WEIGHT if WEIGHT in columns else sample_weight
+
+
+def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFrame:
+    for name, values in zip(names, own, strict=True):
+        if len(values) != len(piece):
+            raise ValueError(
+                f"A partition has {len(piece)} rows, and that of the {name.removeprefix('tabsym_')} {len(values)}; "
+                "take both from one frame."
+            )
+    return piece.assign(**{name: np.asarray(values) for name, values in zip(names, own, strict=True)})
+
+
+def _head(*pieces: pd.DataFrame) -> Any:
+    """Some rows of the first partition that has any."""
+    return as_arrow(next((piece for piece in pieces if len(piece)), pieces[0]).head(1_000))
+
+
+def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
+    """Categories and classes of all workers, by which they number from now on; and one sample."""
+    names = list(dict.fromkeys(name for one in found for name in one[0]))
+    alphabets, of_worker = {}, [{} for _ in found]  # type: ignore[var-annotated]
+    for name in names:
+        merged, numbers = _merged(name, [one[0].get(name) for one in found])
+        alphabets[name] = merged
+        for own, mapping in zip(of_worker, numbers, strict=True):
+            if mapping is not None:
+                own[name] = mapping
+    classes, of_class = _merged(wanted.target, [one[1] for one in found])
+    asked = [
+        actor.renumber(own, None if numbers is None or not wanted.is_classifier else numbers.astype(np.float64))
+        for actor, own, numbers in zip(engine.actors, of_worker, of_class, strict=True)
+    ]
+    for one in asked:
+        one.result()
+    sample = rows_of_smallest([one[3] for one in found if one[3] is not None], SAMPLE_ROWS)
+    return Read(wanted, sample, alphabets, classes, next((one[2] for one in found if one[2] is not None), None))
+
+
+def _merged(name: str, found: list[Categories | None]) -> tuple[Categories, list[NDArray[np.int32] | None]]:
+    """The categories of all, and the new number of each one's."""
+    merged, numbers = Categories(name, np.empty(0, dtype=object)), list[NDArray[np.int32] | None]()
+    for own in found:
+        if own is None:
+            numbers.append(None)
+            continue
+        known = np.array([symbol is not None for symbol in own.symbols], dtype=bool)
+        codes = np.where(known, np.cumsum(known) - 1, -1)
+        merged, mapping = merged.grow(RawCodes(codes.astype(np.int32), own.symbols[known]))
+        numbers.append(mapping)
+    return merged, numbers
+
+
+def _predict(rows: pd.DataFrame, model: Any) -> pd.Series:
+    return pd.Series(model.predict(_features(rows, model)), index=rows.index, name="prediction")
+
+
+def _shares(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
+    found = model.predict_proba(_features(rows, model))
+    return pd.DataFrame(found, index=rows.index, columns=model.classes_.tolist())
+
+
+def _features(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
+    """The columns that the model was fitted on."""
+    return rows[[name for name in model.feature_names_in_.tolist() if name in rows.columns]]

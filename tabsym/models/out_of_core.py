@@ -1,0 +1,163 @@
+"""Fit and predict of tables larger than memory: rows are coded once, into memory maps, over which the solver goes.
+
+Anonymous memory holds one batch, a sample of the rows, and the coefficients; the files take 4 bytes a row for each
+term, 8 for each number, and 16 for the target and the linear predictor.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from tabsym.design.plan import used_columns
+from tabsym.frame import check_classes, check_named, read_table
+from tabsym.frame.batches import Batches
+from tabsym.models.checks import check_target_of_loss, columns_of
+from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
+from tabsym.models.config import Config
+from tabsym.models.data import offset_column_of
+from tabsym.models.in_parts import Parts, fit_parts, refuse_options
+from tabsym.models.parts import InFiles
+from tabsym.models.stream import target_name
+from tabsym.models.targets import class_weights_by_counts
+from tabsym.solvers.newton.in_parts import Engine, OneAfterTheOther
+from tabsym.warn import show_progress
+
+Floats = NDArray[np.float64]
+
+
+def wanted_of(estimator: Any, config: Config, names: list[str], first: Any, y: Any, sample_weight: Any) -> Wanted:
+    """What a fit reads of a table with these columns, of which `first` are some rows."""
+    target = target_name(y, estimator.formula)
+    check_named(target, names, "to predict")
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise ValueError(
+            "sample_weight of a table that is read in batches is the name of one of its columns, "
+            f"sample_weight='weight', and not an array ({type(sample_weight).__name__})."
+        )
+    if sample_weight is not None:
+        check_named(sample_weight, names, "for sample_weight")
+    features = [name for name in names if name not in (target, sample_weight)]
+    table = read_table(first.select(features), caller=config.caller)
+    column = offset_column_of(estimator, table, None)
+    coded: set[str] = set()
+    if config.formula is not None:
+        beside = [] if column is None else [column.name]
+        features = list(dict.fromkeys([*used_columns(config.formula, table), *beside]))
+        coded = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
+    named = None
+    if not is_classifier(estimator) and not estimator._names_no_loss():
+        named = estimator._named_loss()
+    own = [name for name in features if column is None or name != column.name]
+    categorical = columns_of(config.cols, features)
+    if isinstance(categorical, list):
+        categorical = [name for name in categorical if name in own]
+    if config.formula is not None:
+        categorical = None
+    return Wanted(
+        target, sample_weight, features, column, categorical, coded, is_classifier(estimator), config.caller,
+        lambda values: None if named is None else check_target_of_loss(values, named),
+    )  # fmt: skip
+
+
+def fit_out_of_core(estimator: Any, batches: Batches, y: Any, sample_weight: Any) -> KeyboardInterrupt | None:
+    """Fit an estimator to a table in batches; the interrupt, if any, to be raised once it is fitted."""
+    config = estimator._config()
+    refuse_options(config, estimator)
+    with tempfile.TemporaryDirectory(prefix="tabsym-", ignore_cleanup_errors=True) as folder:
+        read, engine = _read(estimator, config, batches, y, sample_weight, Path(folder))
+        return fit_read(estimator, config, read, engine)
+
+
+def _read(
+    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path
+) -> tuple[Read, Engine]:
+    """Code the rows into files."""
+    reader, parts, n_rows = None, [], 0
+    sampling = sampling_of(estimator, 0)
+    for batch in batches:
+        if reader is None:
+            wanted = wanted_of(estimator, config, batch.column_names, batch.slice(0, 1_000), y, sample_weight)
+            reader = Reader(wanted, Sample(SAMPLE_ROWS, sampling), InFiles(folder))
+        part = reader.read(batch)
+        if part is not None:
+            parts.append(part)
+            n_rows += len(part)
+            show_progress(config.verbose, f"{n_rows:,} rows coded")
+    part = None if reader is None else reader.rest()
+    if part is not None:
+        parts.append(part)
+    if reader is None or not parts:
+        raise ValueError(
+            f"The table has no rows of positive weight: found array with 0 sample(s) while a minimum of 1 is required "
+            f"by {config.caller}."
+        )
+    return reader.result(), OneAfterTheOther(parts)
+
+
+def sampling_of(estimator: Any, part: int) -> np.random.RandomState:
+    """The random numbers that choose the sample: others than those of the fit."""
+    state = estimator.random_state
+    seed = int(state) if isinstance(state, (int, np.integer)) else 0
+    return np.random.RandomState([seed, part])
+
+
+def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> KeyboardInterrupt | None:
+    """Fit an estimator to coded rows; its attributes are set at the end."""
+    wanted, sample, rng = read.wanted, read.sample, estimator._draws(config)
+    weight = None if wanted.weight is None else np.asarray(sample[wanted.weight].to_numpy(), dtype=np.float64)
+    rows = estimator._read_rows(config, sample.select(wanted.columns), sample[wanted.target], weight, None)
+    of_class, classes = None, None
+    if wanted.is_classifier:
+        classes, of_class = _number_classes(estimator, read, engine)
+        loss, n_outputs = estimator._loss_of_classes(len(classes))
+        codes = check_classes(rows.y, len(rows.table), classes=classes, caller=config.caller).codes
+        rows = estimator._with_class_weight(rows, classes, codes)
+        training, precomputed = rows.training(codes.astype(np.float64), n_outputs), None
+    else:
+        n_outputs = 1
+        loss, training, precomputed, losses = estimator._loss_and_training(config, rows)
+    unit = _scale_weights(engine, of_class)
+    totals = engine.total("target_sums")
+    parts = Parts(engine, read.alphabets, int(totals[0]), unit)
+    fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
+    interrupted = estimator._adopt_fit(config, fitted, training, int(totals[0]), sums_of(totals, unit))
+    if classes is not None:
+        estimator.classes_ = classes
+    else:
+        estimator._losses = losses
+    return interrupted
+
+
+def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray[Any], Floats | None]:
+    """The classes, sorted, by which the parts' targets are numbered from now on, and the weight of each class."""
+    import pyarrow as pa
+
+    kind = getattr(read.class_type, "value_type", read.class_type)
+    classes = pa.chunked_array([pa.array(read.classes.symbols.tolist(), type=kind)])
+    target = check_classes(classes, len(classes), caller=read.wanted.caller)
+    engine.every("renumber_classes", target.codes.astype(np.float64))
+    if estimator.class_weight is None:
+        return target.classes, None
+    (counts,) = engine.total("count_classes", len(target.classes))
+    return target.classes, class_weights_by_counts(estimator.class_weight, target.classes, counts)
+
+
+def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
+    """Scale the weights of all parts to mean 1, and drop them where they are equal; the mean weight."""
+    found = engine.every("weight_range", of_class)
+    total, n_rows = sum(one[0] for one in found), engine.total("target_sums")[0]
+    low, high = min(one[1] for one in found), max(one[2] for one in found)
+    engine.every("weigh", of_class, total / n_rows, low == high)
+    return float(total / n_rows)
+
+
+def sums_of(totals: tuple[float, ...], unit: float) -> dict[str, float]:
+    """As `Training.sums`."""
+    _, _, of_target, of_squares, of_offset = (float(one) for one in totals)
+    return {"sample weights": unit, "targets": of_target, "squared targets": of_squares, "offsets": of_offset}

@@ -1,0 +1,329 @@
+"""Block coordinate descent over rows that are stored in parts, by sums over these: out of core, or on a cluster.
+
+The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.losses.constants import root_by_sums
+from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
+from tabsym.losses.loss import Loss
+from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent
+from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
+from tabsym.solvers.newton.joint import Information
+from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
+from tabsym.solvers.newton.posteriors_classes import Entries, MulticlassPosteriors
+from tabsym.solvers.newton.recentering import Recentering
+from tabsym.solvers.newton.terms import Prior, SolverTerm
+
+Floats = NDArray[np.float64]
+_NOTHING = np.empty(0)
+
+
+class Engine(Protocol):
+    """Where parts with a `Shard` each are, and how they are asked."""
+
+    def every(self, what: str, *arguments: Any) -> list[Any]:
+        """What the method `what` of each part, or of its shard, returns, in the order of the parts."""
+        ...
+
+    def total(self, what: str, *arguments: Any) -> Any:
+        """The sums over parts of the arrays and numbers that it returns."""
+        ...
+
+    def at(self, part: int, what: str, *arguments: Any) -> Any:
+        """What it returns for one part."""
+        ...
+
+
+ADDING = ("beside",)
+"""Methods of shards that add to the sums of other parts, passed last."""
+
+
+class OneAfterTheOther:
+    """Parts in this process, one after the other: memory for one is enough."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = list(parts)
+
+    def every(self, what: str, *arguments: Any) -> list[Any]:
+        return [part.ask(what, *arguments) for part in self.parts]
+
+    def total(self, what: str, *arguments: Any) -> Any:
+        if what in ADDING:  # to one array, as each would be large
+            found = None
+            for part in self.parts:
+                found = part.ask(what, *arguments, found)
+            return found
+        return add_up(part.ask(what, *arguments) for part in self.parts)
+
+    def at(self, part: int, what: str, *arguments: Any) -> Any:
+        return self.parts[part].ask(what, *arguments)
+
+
+def add_up(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Sums of arrays and numbers, element by element."""
+    return tuple(reduce(lambda one, other: [_plus(a, b) for a, b in zip(one, other, strict=True)], found))
+
+
+def _plus(total: Any, more: Any) -> Any:
+    if isinstance(total, np.ndarray) and total.flags.writeable and total.dtype == more.dtype:
+        total += more  # the first part's, which nobody else holds
+        return total
+    return total + more
+
+
+class _RowsInParts:
+    """What `BlockDescent` asks of rows, by sums; steps of a term travel with the next question."""
+
+    far = np.inf
+
+    def __init__(self, engine: Engine, loss: Loss, width: int) -> None:
+        self._engine, self.width = engine, width
+        self._is_squared = loss.code == SQUARED
+        self._waiting: tuple[int, Floats] | None = None
+        self._curvatures: dict[int, Floats] = {}
+        self.indices: dict[int, int] = {}
+
+    def ask(self, what: str, *arguments: Any) -> Any:
+        """A sum over all rows, after the steps that wait."""
+        self.catch_up()
+        return self._engine.total(what, *arguments)
+
+    def every(self, what: str, *arguments: Any) -> list[Any]:
+        self.catch_up()
+        return self._engine.every(what, *arguments)
+
+    def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
+        index = self.indices[term.block]
+        before, self._waiting = self._waiting, None
+        known = index in self._curvatures
+        found = self._engine.total("update", before, index, not known)
+        if known:
+            return found[0], self._curvatures[index]
+        if self._is_squared:
+            self._curvatures[index] = found[1]
+        return found[0], found[1]
+
+    def move(self, term: SolverTerm, steps: Floats) -> None:
+        self.catch_up()
+        self._waiting = self.indices[term.block], np.array(steps)
+
+    def own_curvature(self, term: SolverTerm) -> Floats:
+        return self.ask("own_curvatures", self.indices[term.block])[0]
+
+    def catch_up(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._engine.every("move", *waiting)
+
+    def forget(self) -> None:
+        """Drop the steps that wait."""
+        self._waiting = None
+
+
+class DescentInParts(BlockDescent):
+    """`BlockDescent` over the shards of an engine.
+
+    Parameters
+    ----------
+    engine : Engine
+    terms : sequence of SolverTerm
+        Without rows: their codes are of any.
+    loss : Loss
+    n_outputs : int
+    """
+
+    def __init__(self, engine: Engine, terms: Sequence[SolverTerm], loss: Loss, n_outputs: int) -> None:
+        facts = reduce(lambda one, other: one + other, sizes := engine.every("facts"))
+        self.engine, self.loss, self.n_outputs = engine, loss, n_outputs
+        self._n_rows = [one.n_rows for one in sizes]
+        no_codes = np.broadcast_to(np.int32(0), (facts.n_rows,))  # as many as rows, without memory
+        no_factors = np.broadcast_to(1.0, (facts.n_rows,))
+        self.terms = [replace(term, codes=no_codes, x=no_factors if len(term.x) else term.x) for term in terms]
+        self.y, self.weight = np.broadcast_to(0.0, (facts.n_rows,)), _NOTHING
+        self._facts = facts
+        rows = _RowsInParts(engine, loss, n_outputs)
+        rows.indices = {term.block: index for index, term in enumerate(self.terms)}
+        self.rows = rows  # type: ignore[assignment]
+        self._sums = rows
+        self.theta = [np.zeros((term.size, n_outputs)) for term in self.terms]
+        self.curvature = [np.zeros((term.size, n_outputs)) for term in self.terms]
+        self.precision = np.zeros(len(self.terms))
+        self.is_bound = False
+        self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
+        self.n_moves = 0
+        self.total, self.covers = facts.total, facts.covers
+        self.recentering = Recentering(self)
+        self._most = np.inf if loss.code in PARABOLAS else MAX_STEP
+        variance = facts.moments[1] / facts.total or 1.0
+        self.target_scale = 1.0 if not loss.scales else variance
+        if loss.code == HUBER:
+            self.target_scale = min(variance, loss.parameter**2)
+        flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
+        self.together = flat if len(flat) > 1 or any(len(self.terms[index].x) for index in flat) else []
+        self._joint: JointSteps | None = None
+        self.report = lambda decrease: None
+        self.makes_posteriors = _ClassPosteriors if loss.code == MULTINOMIAL else _Posteriors
+        self.makes_information = _InformationInParts
+
+    def balance(self) -> None:
+        index = self.recentering.intercept
+        if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
+            return
+        size = self._sums.ask("size_of_target")[0]
+        for _ in range(2):
+            if self.loss.code in (LOGISTIC, POISSON) and size in (0.0, self.total):
+                return  # of one class, or all 0: there is no finite shift
+            shift = root_by_sums(self.loss, lambda by: self._sums.ask("slope_of_shift", by), size or self.total)
+            if np.isfinite(shift):
+                self.theta[index] = self.theta[index] + shift
+                self._sums.every("shift", shift)
+                self.n_moves += 1
+
+    def dispersion(self) -> float:
+        squares, curvature = self._sums.ask("squares")
+        return float(squares / curvature)
+
+    def pearson(self) -> float:
+        return float(self._sums.ask("pearson_sum")[0] / self.total)
+
+    def mean_loss(self) -> float:
+        return float(self._sums.ask("loss_now")[0] / self.total)
+
+    def gradients(self, indices: Sequence[int]) -> list[Floats]:
+        return list(self._sums.ask("gradients_of", list(indices)))
+
+    def count_rows(self, index: int) -> Floats:
+        return np.asarray(self._sums.ask("counts", index)[0])
+
+    def design_effect(self) -> float:
+        return self._facts.squares * self._facts.n_rows / self.total**2
+
+    def rank_together(self) -> int:
+        return rank_of_information(self._sums.ask("weighted_pairs", self.together)[0])
+
+    def likelihood(self, loss: Loss, scale: float, shift: float, dispersion: float) -> tuple[float, float]:
+        """Deviance and log likelihood of the rows in the user's units."""
+        own, likely, total = self._sums.ask("likelihood", loss, scale, shift, dispersion)
+        if loss.code == SQUARED:  # at the variance of all rows
+            likely = -0.5 * total * (np.log(2.0 * np.pi * own / total) + 1.0) if own > 0.0 else np.inf
+        return float(own), float(likely)
+
+    def sample(self, most: int, rng: np.random.RandomState) -> tuple[list[SolverTerm], Floats, Floats, Floats]:
+        n_rows = len(self.y)
+        some = np.sort(draw_rows(n_rows, most, rng)) if n_rows > most else None
+        found, first = [], 0
+        for part, own in enumerate(self._n_rows):
+            at = None if some is None else some[(some >= first) & (some < first + own)] - first
+            found.append(self.engine.at(part, "some_rows", at))
+            first += own
+        codes, factors, y, weight, start = zip(*found, strict=True)
+        terms = []
+        for index, term in enumerate(self.terms):
+            own, by = np.concatenate([one[index] for one in codes]), np.concatenate([one[index] for one in factors])
+            terms.append(replace(term, codes=own, x=by))
+        return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start)
+
+    def put(self, theta: Sequence[Floats]) -> None:
+        self.theta = [np.array(values, order="C") for values in theta]
+        self._sums.forget()
+        self.engine.every("predictor", self.theta)
+        self.n_moves += 1
+
+    def _turn_together(self) -> float:
+        gradient = self._sums.ask("slopes_together")[0]
+        if self._joint is None or self._joint.is_old:
+            information = self._sums.ask("information_together")[0]
+            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            for number, index in enumerate(self.together):
+                self.curvature[index] = information[:, number, number][None]
+        steps = self._joint.steps(gradient)
+        farthest = max(self._sums.every("farthest", steps))
+        share = self._length_of_step(steps, farthest)
+        self._joint.note(np.array([farthest]))
+        for number, index in enumerate(self.together):
+            self.theta[index] = self.theta[index] + share * steps[number]
+        self._sums.every("move_together", share * steps)
+        self.n_moves += 1
+        return 0.5 * share * abs(float((gradient * steps).sum()))
+
+    def _length_of_step(self, steps: Floats, farthest: float) -> float:
+        """As `fixed_effects.length_of_step`."""
+        share = 1.0
+        if farthest <= self._most:
+            return share
+        before = self.mean_loss()
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(MAX_HALVINGS):
+                if self._sums.ask("loss_now", share * steps)[0] / self.total <= before:
+                    return share
+                share *= 0.5
+        return 0.0
+
+
+MOST_TO_PERMUTE = 50_000_000
+"""Of more rows a sample is drawn without an order of all of them."""
+
+
+def draw_rows(n_rows: int, n_drawn: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+    """Numbers of different rows, at random."""
+    if n_rows <= MOST_TO_PERMUTE:
+        return rng.permutation(n_rows)[:n_drawn]
+    drawn = np.unique(rng.randint(n_rows, size=n_drawn + n_drawn // 50, dtype=np.int64))
+    return rng.permutation(drawn)[:n_drawn]
+
+
+class _InformationInParts(Information):
+    def sum_pairs(self, indices: Sequence[int]) -> Floats:
+        return np.asarray(self.solver._sums.ask("pairs", list(indices))[0])  # type: ignore[attr-defined]
+
+    def sum_beside(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
+        own, sums = self.solver._sums.ask("beside", index, list(others))  # type: ignore[attr-defined]
+        return own, sums
+
+    def rank(self, indices: Sequence[int]) -> tuple[int | None, int]:
+        """Of unpenalized terms of one coefficient each; others are not ranked."""
+        if any(self.solver.terms[index].size > 1 for index in indices):
+            return None, 0
+        pairs, *told = self.solver._sums.ask("weighted_pairs", list(indices))  # type: ignore[attr-defined]
+        return rank_of_information(pairs), sum(int(one[0] > 0) for one in told)
+
+
+class _Posteriors(SingleOutputPosteriors):
+    solver: DescentInParts
+
+    def _shared(self, index: int) -> Floats:
+        return self._now("shared", index, lambda: self.solver._sums.ask("posterior_sums", "shared", index)[0])
+
+    def sum_curvature(self, index: int) -> Floats:
+        return self._now("curvature", index, lambda: self.solver._sums.ask("posterior_sums", "curvature", index)[0])
+
+    def _flat_information(self) -> Floats:
+        return self._now("information", -1, lambda: self.solver._sums.ask("posterior_sums", "information", -1)[0])
+
+
+class _ClassPosteriors(MulticlassPosteriors):
+    solver: DescentInParts
+
+    def _coefs(self, term: SolverTerm) -> Entries:
+        index = self.solver.rows.indices[term.block]  # type: ignore[union-attr]
+        alone = bool(self._is_intercept_alone and not len(term.x) and self.solver.covers[index])
+        own, *shared = self.solver._sums.ask("class_sums", index, alone)
+        return Entries(own, None if alone else shared, self.solver.n_outputs)
+
+    def _flat_information(self) -> Floats:
+        self._forget()
+        if self._information is None:
+            self._information = self.solver._sums.ask("flat_class_sums")[0]
+        return self._information

@@ -1,0 +1,149 @@
+"""Wide models over Dask: what the same rows in memory give, on a cluster in this process."""
+
+import pickle
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+from tabsym_dask import DaskWideClassifier, DaskWideRegressor
+
+from tabsym import WideClassifier, WideRegressor, load, save
+
+RNG = np.random.default_rng(0)
+N = 3_000
+STORE, WEEK = RNG.choice(90, N), RNG.choice(7, N)
+TABLE = pd.DataFrame({"store": STORE, "week": WEEK, "x": RNG.normal(size=N)})
+SCORE = STORE % 7 * 0.3 + np.sin(2 * TABLE["x"]) + STORE % 3 * WEEK % 5 * 0.2 - 1.2
+TABLE["store"] = "s" + TABLE["store"].astype(str)
+TABLE["week"] = TABLE["week"].map(lambda week: f"w{week}" if week else None)
+TABLE.loc[TABLE.index % 40 == 7, "x"] = np.nan
+TABLE["weight"] = RNG.uniform(0.5, 2.0, N)
+TABLE["two"] = np.where(RNG.uniform(size=N) < 1.0 / (1.0 + np.exp(-SCORE)), "yes", "no")
+TABLE["three"] = np.array(list("uvw"))[
+    np.argmax(np.stack([SCORE, 0.5 + 0 * SCORE, -SCORE], 1) + RNG.gumbel(size=(N, 3)), 1)
+]
+TABLE["amount"] = SCORE + RNG.normal(size=N)
+TABLE["count"] = RNG.poisson(np.exp(0.3 * SCORE))
+FEATURES = ["store", "week", "x"]
+GIVEN = {"interactions": [("store", "week"), ("week", "x")], "alpha": 1e-2, "tol": 1e-8, "max_iter": 3000}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def frame_of(columns, n_parts=5):
+    return dd.from_pandas(TABLE[columns], npartitions=n_parts)
+
+
+def assert_same(model, other, rtol):
+    for name, own in other.coefs_.items():
+        found = model.coefs_[name].reindex(own.index)
+        np.testing.assert_allclose(found.to_numpy(float), own.to_numpy(float), rtol=rtol, atol=rtol, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "target", "weight"),
+    [
+        (DaskWideClassifier, {}, "two", "weight"),
+        (DaskWideClassifier, {"alpha": 0.1, "max_iter": 200}, "three", None),
+        (DaskWideRegressor, {"loss": "squared_error"}, "amount", None),
+        (
+            DaskWideRegressor,
+            {"loss": "poisson", "numeric": "linear", "interactions": [("store", "week")]},
+            "count",
+            None,
+        ),
+    ],
+    ids=["two classes", "three classes", "amounts", "counts"],
+)
+def test_coefficients_are_those_of_one_machine(client, kind, options, target, weight):
+    options = GIVEN | options
+    columns = [*FEATURES, *([weight] if weight else []), target]
+    model = kind(client, **options).fit(frame_of(columns), target, sample_weight=weight)
+    local = kind._local(**options)
+    local.fit(TABLE[FEATURES], TABLE[target], sample_weight=None if weight is None else TABLE[weight])
+    assert_same(model, local, 1e-8)
+    assert type(model.to_local()) is kind._local
+    np.testing.assert_array_equal(model.to_local().predict(TABLE[FEATURES]), model.predict(TABLE[FEATURES]))
+
+
+def test_predictions_are_lazy_and_of_the_same_partitions(client):
+    frame = frame_of([*FEATURES, "three"])
+    model = DaskWideClassifier(interactions=None).fit(frame[FEATURES], frame["three"])
+    local = WideClassifier(interactions=None).fit(TABLE[FEATURES], TABLE["three"])
+    shares, classes = model.predict_proba(frame), model.predict(frame)
+    assert shares.npartitions == classes.npartitions == frame.npartitions
+    assert shares.columns.tolist() == model.classes_.tolist() == ["u", "v", "w"]
+    np.testing.assert_allclose(shares.compute().to_numpy(), local.predict_proba(TABLE[FEATURES]), atol=1e-4)
+    assert (classes.compute() == model.classes_[shares.compute().to_numpy().argmax(1)]).all()
+
+
+def test_estimated_penalties_and_the_loss_are_near_those_of_one_machine(client):
+    model = DaskWideRegressor().fit(frame_of([*FEATURES, "count"]), "count")
+    local = WideRegressor().fit(TABLE[[*FEATURES, "count"]], "count")
+    assert model.model_.loss == local.model_.loss
+    np.testing.assert_allclose(model.predict(TABLE[FEATURES]), local.predict(TABLE[FEATURES]), rtol=0.05)
+
+
+def test_partitions_without_rows_are_left_out(client, tmp_path):
+    frame = frame_of([*FEATURES, "two"], n_parts=4)
+    model = DaskWideClassifier(client, **GIVEN).fit(frame.map_partitions(lambda part: part[part.index < 700]), "two")
+    local = WideClassifier(**GIVEN).fit(TABLE.loc[:699, [*FEATURES, "two"]], "two")
+    assert_same(model, local, 1e-8)
+    save(model.to_local(), tmp_path / "model.tabsym")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.tabsym").predict(TABLE[FEATURES]), local.predict(TABLE[FEATURES])
+    )
+    with pytest.raises(ValueError, match="no rows"):
+        DaskWideClassifier(client).fit(frame.map_partitions(lambda part: part[:0]), "two")
+
+
+def test_clones_and_pickles_keep_options(client):
+    model = DaskWideClassifier(client, alpha=0.5, numeric="linear")
+    copy = clone(model)
+    assert copy.client is client
+    assert copy.get_params() == model.get_params()
+    assert copy.get_params().keys() == {"client", *WideClassifier().get_params()}
+    assert pickle.loads(pickle.dumps(model)).client is None  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"monotonic_cst": {"x": 1}}, "two", "monotonic_cst"),
+        ({}, TABLE["two"].to_numpy(), "name of a column, or a Dask series"),
+        ({}, dd.from_pandas(TABLE["two"], npartitions=2), "repartition one of them"),
+        ({}, "nosuch", "nosuch"),
+        ({"categorical_features": ["nosuch"]}, "two", "nosuch"),
+    ],
+)
+def test_what_cannot_be_is_refused(client, options, y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        DaskWideClassifier(client, **options).fit(frame_of([*FEATURES, "two"]), y)
+
+
+def test_a_lost_worker_is_said_and_no_sum_is_wrong(client, monkeypatch):
+    from tabsym_dask import engine
+
+    ask, calls = engine.WorkerRows.answer, []
+
+    def answer(rows, how, what, arguments):
+        calls.append(what)
+        if len(calls) > 40:
+            raise ValueError("Worker holding Actor was lost.  Status: error")
+        return ask(rows, how, what, arguments)
+
+    monkeypatch.setattr(engine.WorkerRows, "answer", answer)
+    model = DaskWideClassifier(client, interactions=None)
+    with pytest.raises(RuntimeError, match="A worker was lost during the fit"):
+        model.fit(frame_of([*FEATURES, "two"]), "two")
+    assert not hasattr(model, "model_")
