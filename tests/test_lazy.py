@@ -6,8 +6,10 @@ from decimal import Decimal
 import duckdb
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.categories import lazy
@@ -237,3 +239,21 @@ def test_weights_by_name_of_a_collected_table(table):
     want = MODLEncoder().fit(frame.select("word", "price"), frame["kind"], frame["weight"])
     assert got.costs_ == want.costs_
     assert TIWSEncoder().fit_transform(frame, "kind", "weight").columns == ["word", "price"]
+
+
+@pytest.mark.parametrize("encoder", [MODLEncoder(output="logodds"), TIWSEncoder(), OneHotEncoder(use_cat_names=True)])
+def test_dask_frames_are_counted_and_stay_lazy(encoder):
+    frames = pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300)})
+    rows["y"] = np.where(rows["a"].isin(["a", "b"]) ^ (rng.random(300) < 0.2), "hi", "lo")
+    new = pd.DataFrame({"a": ["a", "new", None, "d"], "b": ["x", "y", "z", "new"]})
+    expected = clone(encoder).fit(rows, "y").transform(new)
+    lazy = (
+        clone(encoder)
+        .fit(frames.from_pandas(rows, npartitions=3), "y")
+        .transform(frames.from_pandas(new, npartitions=2))
+    )
+    assert not isinstance(lazy, pd.DataFrame)
+    found = lazy.compute()[list(expected)]
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-12)

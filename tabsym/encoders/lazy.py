@@ -96,7 +96,8 @@ def _placed(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFram
     """The frame and an expression of it, null where a category is not known."""
     keys, codes = _keys(lookup)
     if _by_expression(frame, len(keys)):
-        return frame, _replaced(_key(frame, lookup), keys, codes, None, nw.Int64())
+        dtype = nw.Float64() if frame.implementation.is_dask() else nw.Int64()  # pandas' integers have no null
+        return frame, _replaced(_key(frame, lookup), keys, codes, None, dtype)
     return _joined(frame, lookup, {})
 
 
