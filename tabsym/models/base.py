@@ -189,6 +189,18 @@ class WideBase(Pictured, BaseEstimator):
         -------
         int
             The number of rows.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> rows = pd.DataFrame({"shop": ["a", "b"] * 50, "sales": [1.0, 3.0] * 50})
+        >>> model = WideRegressor(loss="squared_error").fit(rows, "sales")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows.to_parquet(f"{folder}/rows.parquet")
+        ...     model.predict_to_parquet(f"{folder}/rows.parquet", f"{folder}/predicted.parquet", keep=["shop"])
+        100
         """
         check_is_fitted(self, "model_")
         return predict_to_parquet(self, X, path, list(keep))
