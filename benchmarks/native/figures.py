@@ -23,7 +23,9 @@ from cells import load  # noqa: E402
 from tabsym.compare.contenders import all_contenders  # noqa: E402
 from tabsym.compare.many import critical_difference, friedman  # noqa: E402
 from tabsym.compare.metrics import METRICS  # noqa: E402
-from tabsym.compare.plots import DARK, GRID, LIGHT, ranks_figure  # noqa: E402
+from tabsym.compare.plots import ranks_figure  # noqa: E402
+
+DARK, LIGHT, GRID = "#12355b", "#8aa5c4", "#e5e5e5"
 
 RESULTS = HERE / "results"
 BEGIN, END = "<!-- tables: figures.py -->", "<!-- end of tables -->"

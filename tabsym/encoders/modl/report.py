@@ -202,7 +202,7 @@ class PartitionReport:
         >>> y = X["city"].eq("Rome").astype(int)
         >>> encoder = MODLEncoder().fit(X, y)
         >>> print(encoder.describe("city").splitlines()[0])
-        city: Level 0.92539, 2 groups, cost 14.500 (null 194.335, khiops, optimal)
+        city: Level 0.92539, 2 groups, cost 14.500 (prior 14.500, likelihood 0.000; null 194.335, khiops, optimal)
         """
         names = list(self.levels_) if column is None else [column]
         return describe_columns({name: self._fitted_column(name) for name in names})
