@@ -137,7 +137,7 @@ def start(
             WorkerRows, wanted, n_sampled, (seed, number), *pieces, actor=True, workers=[address],
             allow_other_workers=False, pure=False,
         )
-        for number, (address, pieces) in enumerate(sorted(held.items()))
+        for number, (address, pieces) in enumerate(held.items())  # in the order of partitions, not of addresses
     ]  # fmt: skip
     actors = [future.result() for future in asked]
     return actors, [actor.read() for actor in actors]
