@@ -123,21 +123,32 @@ def as_arrow(piece: Any) -> Any:
     return pa.Table.from_pandas(pd.DataFrame(piece), preserve_index=False)
 
 
+def place(client: Client, pieces: Sequence[Any]) -> dict[str, list[Any]]:
+    """The futures of partitions by worker, neighbours together and in the order of the table.
+
+    Where partitions lie depends on nothing but how many they and the workers are, so that a fit can be repeated;
+    a partition that another worker holds is sent once.
+    """
+    addresses = sorted(client.nthreads())[: len(pieces)]
+    if not addresses:
+        raise RuntimeError("The cluster has no workers yet; wait for one by client.wait_for_workers(1).")
+    blocks = np.array_split(np.arange(len(pieces)), len(addresses))
+    return {
+        address: client.compute([pieces[at] for at in block], workers=[address], allow_other_workers=False)
+        for address, block in zip(addresses, blocks, strict=True)
+    }
+
+
 def start(
-    client: Client, wanted: Wanted, n_sampled: int, seed: int, futures: Sequence[Any]
+    client: Client, wanted: Wanted, n_sampled: int, seed: int, held: dict[str, list[Any]]
 ) -> tuple[list[Any], list[Any]]:
-    """Actors over the pieces that each worker holds, and what they read."""
-    where = client.who_has(list(futures))
-    held: dict[str, list[Any]] = {}
-    for future in futures:
-        own = sorted(where[future.key])
-        held.setdefault(min(own, key=lambda address: len(held.get(address, ()))), []).append(future)
+    """Actors over the partitions of each worker, and what they read."""
     asked = [
         client.submit(
-            WorkerRows, wanted, n_sampled, (seed, number), *pieces, actor=True, workers=[address],
+            WorkerRows, wanted, n_sampled, (seed, number), *own, actor=True, workers=[address],
             allow_other_workers=False, pure=False,
         )
-        for number, (address, pieces) in enumerate(held.items())  # in the order of partitions, not of addresses
+        for number, (address, own) in enumerate(held.items())
     ]  # fmt: skip
     actors = [future.result() for future in asked]
     return actors, [actor.read() for actor in actors]

@@ -18,7 +18,7 @@ from tabsym.categories.coding import RawCodes
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
 from tabsym.models.in_parts import refuse_options
 from tabsym.models.out_of_core import fit_read, wanted_of
-from tabsym_dask.engine import OnWorkers, as_arrow, start
+from tabsym_dask.engine import OnWorkers, as_arrow, place, start
 
 Own = TypeVar("Own", bound="_OverDask")
 TARGET, WEIGHT = "tabsym_target", "tabsym_weight"
@@ -79,20 +79,21 @@ class _OverDask:
         refuse_options(config, self)
         client = self.client or get_client()
         pieces, y, sample_weight = _pieces(X, y, sample_weight)
-        futures = client.compute(pieces)
+        held = place(client, pieces)
+        futures = [future for own in held.values() for future in own]
         wait(futures)
         first = client.submit(_head, *futures).result()
         wanted = wanted_of(self, config, first.column_names, first, y, sample_weight)
         state = self.random_state  # type: ignore[attr-defined]
         seed = int(state) if isinstance(state, (int, np.integer)) else 0
-        actors, asked = start(client, wanted, SAMPLE_ROWS, seed, futures)
+        actors, asked = start(client, wanted, SAMPLE_ROWS, seed, held)
         read = [(actor, one.result()) for actor, one in zip(actors, asked, strict=True)]
         read = [(actor, one) for actor, one in read if one[4]]  # workers whose partitions have rows
         if not read:
             raise ValueError("The table has no rows of positive weight; pass one that has.")
         found = [one for _, one in read]
         engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
-        del futures, read
+        del futures, held, read
         interrupted = fit_read(self, config, _agreed(engine, wanted, found), engine)
         if interrupted is not None:
             raise interrupted

@@ -97,6 +97,6 @@ def _write_predictions(ax: Any, link: Function, inverse_link: Function) -> None:
 
 
 def _prediction_text(value: float) -> str:
-    """Three digits, and of probabilities next to 1 so many that they are not 1."""
+    """Three digits; for probabilities near 1 as many more as tell them from 1."""
     digits = 3 if not 0.99 < value < 1.0 else 1 + int(np.ceil(-np.log10(1.0 - value)))
     return f"{value:.{digits}g}"

@@ -2,7 +2,7 @@
 An interaction: the season of each product group
 ================================================
 
-``interactions="auto"``, the default, takes the pairs of columns that lower the loss of rows held out, or you name them.
+``interactions="auto"``, the default, takes the pairs of columns that lower the held-out loss, or you name them.
 In these sales every product group has a season of its own: swimwear in one part of the year, coats in another.
 """
 
