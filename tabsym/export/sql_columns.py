@@ -38,6 +38,7 @@ class ColumnText:
         return self.expression(factor.node)
 
     def expression(self, node: Node) -> str:
+        """The SQL of a number in a formula: columns, operators and functions."""
         match node:
             case Number():
                 return number(node.value)

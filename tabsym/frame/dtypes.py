@@ -312,6 +312,7 @@ def written_categories(categories: pd.Index) -> list[Any]:
 
 
 def read_categories(values: Any, written: Any) -> pd.Index:
+    """The categories of a pandas type from what a file has of them."""
     if written == "intervals":
         left, right, closed = values
         return pd.IntervalIndex.from_arrays(read_categories(*left), read_categories(*right), closed=closed)

@@ -69,6 +69,7 @@ class _GivenColumn:
         self.rest = replace(table, values=table.values[self.free], lows=lows, counts=counts)
 
     def fitted(self, *, classes: bool) -> Intervals | Groups:
+        """The given parts, and the best ones of the values that no given part has."""
         labels, n = self._given_labels() if self.given.splits is not None else (None, 0)
         if not len(self.free) and labels is None:
             labels, n = np.empty(0, dtype=np.int64), 1

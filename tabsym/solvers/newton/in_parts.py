@@ -176,6 +176,7 @@ class DescentInParts(BlockDescent):
         self.makes_information = _InformationInParts
 
     def balance(self) -> None:
+        """Set the intercept so that the predictions add up to the target, for canonical links."""
         index = self.recentering.intercept
         if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
             return
@@ -219,6 +220,7 @@ class DescentInParts(BlockDescent):
         return float(own), float(likely)
 
     def sample(self, most: int, rng: np.random.RandomState) -> tuple[list[SolverTerm], Floats, Floats, Floats]:
+        """The terms, target, weights and offset of at most `most` rows, drawn over all parts."""
         n_rows = len(self.y)
         some = np.sort(draw_rows(n_rows, most, rng)) if n_rows > most else None
         found, first = [], 0

@@ -94,6 +94,7 @@ class Shard(BlockDescent):
         ]  # all that can be; the solver knows whether they are
 
     def facts(self) -> Facts:
+        """What the solver has to know of these rows: sums by which those of all parts add up."""
         squares = float(np.square(self.weight).sum()) if len(self.weight) else float(len(self.y))
         shares = self.weight if len(self.weight) else None
         own = self.y - self.start[:, 0]
