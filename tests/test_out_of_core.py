@@ -216,3 +216,13 @@ def test_predictions_stream_to_parquet(target, in_parts, tmp_path):
     if target == "three":
         shares = found[[f"probability_{label}" for label in model.classes_]].to_numpy()
         np.testing.assert_allclose(shares, model.predict_proba(SMALL[FEATURES]))
+
+
+def test_a_folder_without_parquet_is_named(tmp_path):
+    model = WideRegressor(loss="squared_error", interactions=None).fit(SMALL[[*FEATURES, "amount"]], "amount")
+    for use in (
+        lambda: model.fit(tmp_path, "amount"),
+        lambda: model.predict_to_parquet(tmp_path, tmp_path / "out.parquet"),
+    ):
+        with pytest.raises(ValueError, match="holds no Parquet files"):
+            use()

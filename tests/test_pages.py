@@ -70,6 +70,8 @@ def test_without_rows_the_report_says_what_is_left_out(model, rows, tmp_path):
         model.report(tmp_path / "n.html", rows[0])
     with pytest.raises(ValueError, match="X is None; give X too"):
         model.report(tmp_path / "n.html", y=rows[1])
+    with pytest.raises(ValueError, match="There is no folder"):
+        model.report(tmp_path / "none" / "n.html")
     assert not (tmp_path / "n.html").exists()
 
 

@@ -85,4 +85,7 @@ def _opened(path: str | Path) -> Any:
         raise ValueError(
             f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
         )
-    return ds.dataset(where, format="parquet")
+    found = ds.dataset(where, format="parquet")
+    if not found.files:
+        raise ValueError(f"The folder {str(path)!r} holds no Parquet files; give the path of one that does.")
+    return found

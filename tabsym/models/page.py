@@ -38,6 +38,8 @@ def notebook_html(model: Any) -> str:
 def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | None) -> Path:
     """Write the report of a fitted model; `rows`: what the sections of rows are made of."""
     path = Path(path)
+    if not path.parent.is_dir():  # before the pictures are drawn, which takes seconds
+        raise ValueError(f"There is no folder {str(path.parent)!r} to write the report to; make it, or name another.")
     heading = f"{type(model).__name__}: {model._rows_in_words()}, loss {model.loss_}" if title is None else title
     names = [name for name, _ in important_terms(model.model_, model.coefs_)]
     interactions = [name for name in names if _is_interaction(model, name)]
