@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tabsym.export.excel_cells import title
-from tabsym.export.excel_tables import TermLines, names_of_outputs
+from tabsym.export.excel_tables import TermLines, names_of_outputs, title
 from tabsym.export.terms import terms_of
 from tabsym.models.records import LookupFactor
 

@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.export.excel_cells import Text, cell_of, letter, number, put, rounded_up, write_row
-from tabsym.export.excel_tables import MISSING, TermSheets, range_of
+from tabsym.export.excel_tables import (
+    MISSING,
+    TermSheets,
+    Text,
+    cell_of,
+    letter,
+    number,
+    put,
+    range_of,
+    rounded_up,
+    write_row,
+)
 from tabsym.export.terms import terms_of
 from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
