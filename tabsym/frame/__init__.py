@@ -14,6 +14,7 @@ from tabsym.frame.columns import (
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
 from tabsym.frame.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.frame.frames import Labels, as_array, assemble_frame, take_rows
+from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import as_lazy, check_one_type, read_table
 from tabsym.frame.storage import NUMBERS, Measure
 from tabsym.frame.target import (
@@ -33,7 +34,6 @@ from tabsym.frame.target import (
     split_columns,
     split_target,
 )
-from tabsym.frame.whole_target import MAX_CLASSES, kind_of_whole_numbers
 
 __all__ = [
     "MAX_CLASSES",

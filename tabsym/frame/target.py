@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import is_stream
 from tabsym.frame.storage import library_of
-from tabsym.frame.whole_target import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.warn import warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
