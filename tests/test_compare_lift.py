@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym.compare.diagnostics import held_out
 from tabsym.compare.prepare import Columns, prepare
+from tabsym.compare.report import held_out
 from tabsym.compare.results import prediction_path
 from tabsym.plots.held import Held, deciles, gini, lorenz, mean_gini, pooled
 

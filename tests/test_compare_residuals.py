@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from tabsym.compare.prepare import Columns, prepare
-from tabsym.plots.held import Held
-from tabsym.plots.segments import STANDARD_ERRORS, cells_of, error_tables
+from tabsym.plots.held import STANDARD_ERRORS, Held, cells_of, error_tables
 
 
 def rows_of(prepared):

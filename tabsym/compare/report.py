@@ -2,6 +2,7 @@
 
 Nothing is loaded from elsewhere: images are data addresses, the only script sorts tables, and a policy in the page
 allows that script alone. Names from data are escaped, in text and in attributes.
+Held-out rows are what was predicted and observed; counts with exposure are rates, weighted by it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.compare.columns import LEAK, MAX_LEVEL_ROWS, source_column
-from tabsym.compare.diagnostics import held_out, reliability
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import lift_plot, lorenz_plot, reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
-from tabsym.compare.results import Results
+from tabsym.compare.results import Results, load_prediction
 from tabsym.compare.splits import Split
+from tabsym.compare.task import CLASSES
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
-from tabsym.plots.held import Held, deciles, lorenz, mean_gini, pooled
-from tabsym.plots.segments import error_tables
+from tabsym.plots.held import Held, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
+
+Floats = NDArray[np.float64]
+
+TASKS = ("binary", "count", "regression")
+
+
+def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> list[Held] | None:
+    """A contender's held-out rows by fold; None where predictions are gone, or there are more than two classes."""
+    if prepared.task not in TASKS:
+        return None
+    folds = []
+    for fold, (_, test) in enumerate(splits):
+        prediction = load_prediction(folder, name, fold)
+        if prediction is None or len(prediction) != len(test):
+            return None
+        weight = np.ones(len(test)) if prepared.weight is None else prepared.weight[test]
+        observed = prepared.y[test].astype(np.float64)
+        predicted = prediction[:, 1] if prepared.task == "binary" else prediction
+        if prepared.exposure is not None:
+            exposure = prepared.exposure[test]
+            predicted, observed, weight = predicted / exposure, observed / exposure, weight * exposure
+            predicted = predicted.astype(np.float32)  # a rate that was multiplied and divided again is the same rate
+        folds.append(Held(test, np.asarray(predicted, dtype=np.float64), observed, weight))
+    return folds
+
+
+def reliability(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> Floats | None:
+    """Mean prediction and mean outcome (parts, 2) of a contender's test rows, the lowest predictions first.
+
+    Of classes: probabilities of the second one; of more classes, of every class in turn, together. None where
+    predictions are not at hand.
+    """
+    predicted, came, weights = [], [], []
+    for fold, (_, test) in enumerate(splits):
+        prediction = load_prediction(folder, name, fold)
+        if prediction is None or len(prediction) != len(test):
+            return None
+        y = prepared.y[test]
+        w = np.ones(len(test)) if prepared.weight is None else prepared.weight[test]
+        if prepared.task in CLASSES:
+            places = [1] if prepared.task == "binary" else range(prediction.shape[1])
+            for place in places:
+                predicted.append(prediction[:, place])
+                came.append((y == place).astype(np.float64))
+                weights.append(w)
+        else:  # for counts with exposure, the rates
+            exposure = np.ones(len(y)) if prepared.exposure is None else prepared.exposure[test]
+            predicted.append(prediction / exposure)
+            came.append(y / exposure)
+            weights.append(w * exposure)
+    return in_parts(np.concatenate(predicted), np.concatenate(came), np.concatenate(weights))
+
 
 _MAX_COLUMNS, _MAX_TEXT, _MANY_COLUMNS = 60, 90, 15
 _MAX_CURVES, _MAX_LIFTS = 12, 3
