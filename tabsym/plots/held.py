@@ -1,9 +1,9 @@
 """Held-out rows: how predictions order and scale the target, and where they err, on arrays.
 
 Calibration, deciles, lift, Lorenz curve and Gini; residuals of each category, or bin of numbers, with standard errors.
-Each residual is tested against 0 beyond three standard errors, adjusted for the number of cells (Bonferroni). The variance of a
-residual is the larger of what was observed and, for two classes and counts, of what the model itself implies: a
-category of few rows without any event has residuals that are small, and not sure.
+Each residual is tested against 0 beyond three standard errors, adjusted for the number of cells (Bonferroni). The
+variance of a residual is the larger of what was observed and, for two classes and counts, of what the model itself
+implies: a category of few rows without any event has residuals that are small, and not sure.
 """
 
 from __future__ import annotations
