@@ -1,5 +1,6 @@
 """Models written as formulas: recovery, units, unseen symbols, growth, textbook cases, the paper's theorems."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDRegressor
 from sklearn.metrics import log_loss
 
-from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor, load, save
 from tabsym.design.formula import FormulaError
 from tabsym.losses import Quantile, Tweedie
 from tabsym.optimizers import SGD
@@ -543,3 +544,34 @@ def test_gse_ends_at_the_ordinary_optimum_also_with_several_columns():
     found = WideSGDRegressor("w[a] + v[b]", gradient="gse", standardize=False, **options).fit(X, y).predict(X)
     np.testing.assert_allclose(found, ordinary, atol=1e-6)
     assert np.abs(found - alike).max() > 0.05
+
+
+def test_random_effects_and_smooths_as_lme4_and_mgcv_write_them(tmp_path):
+    rng = np.random.RandomState(0)
+    g, x, z = rng.randint(8, size=600), rng.randint(30, size=600), rng.rand(600)
+    y = rng.randn(8)[g] + rng.randn(8)[g] * z + np.sin(x / 5) + 0.3 * rng.randn(600)
+    table = pd.DataFrame({"g": g.astype(str), "x": x, "z": z, "y": y})
+    named = WideRegressor(
+        "y ~ c[1] + s[1] * z + w[g] + v[g] * z + f[x]", loss="squared_error", numeric={"x": "smooth"}
+    ).fit(table)
+    written = WideRegressor("y ~ c[1] + s[1] * z + (z || g) + s(x)", loss="squared_error").fit(table)
+    assert list(written.coefs_) == ["c", "s", "1 | g", "z | g", "s(x)"]
+    for one, other in (("1 | g", "w"), ("z | g", "v"), ("s(x)", "f")):
+        pd.testing.assert_frame_equal(written.coefs_[one], named.coefs_[other], check_names=False)
+    np.testing.assert_array_equal(written.predict(table), named.predict(table))
+    assert "(1 | g) + (z | g) * z + s(x)" in written.summary()
+    loaded = load(save(written, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(loaded.predict(table), written.predict(table))
+
+
+@pytest.mark.parametrize(("formula", "message"), [("y ~ s(g)", "s(g) is for numbers"), ("y ~ s(q)", "no column 'q'")])
+def test_a_smooth_of_no_number_is_refused(formula, message):
+    table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})
+    with pytest.raises(ValueError, match=re.escape(message)):
+        WideRegressor(formula, loss="squared_error").fit(table)
+
+
+def test_a_smooth_needs_bins():
+    table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})
+    with pytest.raises(ValueError, match="s\\(x\\) has no effect beside numeric='linear'"):
+        WideSGDRegressor("y ~ s(x) + w[g]").fit(table)

@@ -44,7 +44,7 @@ class ColumnRef:
 @dataclass(frozen=True)
 class BlockRef:
     """A coefficient of a block, indexed by the categories of `columns` (empty for a scalar). `component`: index within
-    a latent vector.
+    a latent vector. `smooth`: whether its column is a number with bins, as `s(x)` says.
     """
 
     block: str
@@ -52,6 +52,7 @@ class BlockRef:
     component: int = 0
     rank: int = 1
     at: int = field(default=0, compare=False)
+    smooth: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Token:
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]*)`"
-    r"|(?P<sign>\*\*|[-+*/()\[\],~=]))"
+    r"|(?P<sign>\*\*|\|\|?|[-+*/()\[\],~=:]))"
 )
 
 
@@ -149,7 +150,8 @@ def parse(text: str) -> Formula:
 
 _HINTS = {
     "`": "; close the backquote",
-    "|": "; lme4's (1 | g) is w[g] here, (x || g) is w[g] + v[g] * x, and names with such signs go in backquotes",
+    "|": "; random effects stand in parentheses, (1 | g) or (x || g), and names with such signs go in backquotes",
+    "||": "; random effects stand in parentheses, (x || g), and names with such signs go in backquotes",
     ":": "; R's a:b is w[a, b] here, x:a is v[a] * x, and names with such signs go in backquotes",
 }
 
@@ -176,6 +178,7 @@ class _Parser:
         self.text = text
         self.tokens = tokens
         self.index = 0
+        self.effects: set[str] = set()  # names of the random effects so far
 
     @property
     def token(self) -> Token:
@@ -247,6 +250,8 @@ class _Parser:
         if token.kind == "name":
             return self.named(token)
         if token.kind == "sign" and token.text == "(":
+            if self.has_bar():
+                return self.random_effects(token)
             node = self.sum()
             self.expect(")", "to close the parenthesis")
             return node
@@ -260,12 +265,86 @@ class _Parser:
             return ColumnRef(token.text, token.at)
         if token.text == "dot":
             return self.dot(token)
+        if token.text == "s":
+            return self.smooth(token)
         if token.text not in FUNCTIONS:
-            self.fail(f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)} and dot.", token.at)
+            self.fail(f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)}, s and dot.", token.at)
         self.take()
         argument = self.sum()
         self.expect(")", f"to close {token.text}(")
         return Call(token.text, argument, token.at)
+
+    def smooth(self, token: Token) -> Node:
+        """Parse a smooth effect of a number, ``s(x)``."""
+        self.take()
+        name = self.column("in s()")
+        self.expect(")", "to close s(")
+        return BlockRef(f"s({name})", (name,), smooth=True, at=token.at)
+
+    def has_bar(self) -> bool:
+        """Whether the parenthesis that was just opened has a bar of its own, and so holds random effects."""
+        depth = 0
+        for token in self.tokens[self.index :]:
+            if token.kind != "sign":
+                continue
+            if depth == 0 and token.text in ("|", "||"):
+                return True
+            depth += (token.text in "([") - (token.text in ")]")
+            if depth < 0:
+                return False
+        return False
+
+    def random_effects(self, opened: Token) -> Node:
+        """Parse lme4's ``(1 + x || g)``: an intercept and a slope for each category of g, independent of each other."""
+        factors = [self.effect()]
+        while self.is_next("+"):
+            self.take()
+            factors.append(self.effect())
+        self.take()  # the bar
+        groups = [self.group()]
+        while self.is_next("/"):  # (1 | a/b): a, and b within a
+            self.take()
+            groups.append((*groups[-1], *self.group()))
+        self.expect(")", "to close the random effects")
+        known = [node.value for _, node in factors if isinstance(node, Number)]
+        wrong = next((value for value in known if value not in (0.0, 1.0)), None)
+        if wrong is not None:
+            self.fail(f"Before the bar stand 1, 0 and numeric columns, found {wrong:g}.", opened.at)
+        if not known:
+            factors.insert(0, ("1", Number(1.0, opened.at)))  # (x | g) has intercepts too
+        found: list[Node] = []
+        for columns in groups:
+            for label, node in factors:
+                if isinstance(node, Number) and node.value == 0.0:
+                    continue
+                name = f"{label} | {':'.join(columns)}"
+                if name in self.effects:
+                    self.fail(f"({name}) is there twice; write (0 + x | g) for slopes alone.", opened.at)
+                self.effects.add(name)
+                effect: Node = BlockRef(name, columns, at=opened.at)
+                found.append(effect if isinstance(node, Number) else Binary("*", effect, node, opened.at))
+        if not found:
+            self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x | g).", opened.at)
+        root = found[0]
+        for node in found[1:]:
+            root = Binary("+", root, node, opened.at)
+        return root
+
+    def effect(self) -> tuple[str, Node]:
+        """Parse what an effect multiplies, and its text."""
+        start = self.token.at
+        node = self.product()
+        if _has_coefficients(node):
+            self.fail("Before the bar stand 1, 0 and numeric columns, not coefficients.", start)
+        return "".join(self.text[start : self.token.at].split()), node
+
+    def group(self) -> tuple[str, ...]:
+        """Parse the categories of random effects, a column or ``a:b``."""
+        columns = [self.column("after the bar")]
+        while self.is_next(":"):
+            self.take()
+            columns.append(self.column("after ':'"))
+        return tuple(columns)
 
     def subscript(self) -> tuple[str, ...]:
         """Parse the columns in brackets; empty for a scalar, ``[1]``."""
@@ -283,9 +362,9 @@ class _Parser:
         self.expect("]", "to close the brackets")
         return tuple(columns)
 
-    def column(self) -> str:
+    def column(self, where: str = "in the brackets") -> str:
         if self.token.kind not in ("name", "quoted"):
-            self.fail(f"Expected a column in the brackets, found {_shown(self.token)}.")
+            self.fail(f"Expected a column {where}, found {_shown(self.token)}.")
         return self.take().text
 
     def dot(self, token: Token) -> Node:
@@ -316,5 +395,16 @@ class _Parser:
         return BlockRef(token.text, columns, at=token.at)
 
 
+def _has_coefficients(node: Node) -> bool:
+    match node:
+        case BlockRef() | Dot():
+            return True
+        case Call():
+            return _has_coefficients(node.argument)
+        case Binary():
+            return _has_coefficients(node.left) or _has_coefficients(node.right)
+    return False
+
+
 def _shown(token: Token) -> str:
-    return "the end" if token.kind == "end" else repr(token.text)
+    return "the end" if token.kind == "end" else repr(token.text) + _HINTS.get(token.text, "")

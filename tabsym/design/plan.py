@@ -281,6 +281,13 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
             if name not in table.names:
                 shown = ", ".join(repr(n) for n in table.names[:10]) + (", ..." if len(table.names) > 10 else "")
                 raise FormulaError(f"There is no column {name!r} in the table; it has {shown}.", formula.text, ref.at)
+            if isinstance(ref, BlockRef) and ref.smooth and table[name].kind is not Kind.NUMERIC:
+                raise FormulaError(
+                    f"s({name}) is for numbers, and column {name!r} is none; write w[{name}] for a coefficient of each "
+                    "category.",
+                    formula.text,
+                    ref.at,
+                )
             if isinstance(ref, ColumnRef) and table[name].kind is Kind.SYMBOLIC:
                 raise FormulaError(
                     f"Column {name!r} is categorical; write w[{name}] for a coefficient of each category.",

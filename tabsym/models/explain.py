@@ -238,7 +238,12 @@ def score_text(spec: ModelSpec) -> str:
         for factor in term.factors:
             block = spec.blocks[factor.block]
             component = f" {factor.component + 1}" if block.rank > 1 else ""
-            factors.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
+            if block.name == f"s({', '.join(factor.columns)})":
+                factors.append(block.name)
+            elif block.name.endswith(f" | {':'.join(factor.columns)}"):
+                factors.append(f"({block.name})")
+            else:
+                factors.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
         if term.numeric is not None:
             factors += [show(node) for node in spec.numerics[term.numeric].nodes]
         products.append(" * ".join(factors))

@@ -183,7 +183,18 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     in_brackets = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
     columns = [training.table[name] for name in training.table.names if name in in_brackets]
     numbers = [column for column in columns if column.kind is Kind.NUMERIC]
-    found = [column for column in numbers if column.name in config.numeric_of or _has_fractions(column)]
+    smooth = {ref.columns[0] for term in config.free_terms for ref in term.blocks if ref.smooth}
+    for name in sorted(smooth):
+        if config.numeric_for(name) == "linear":
+            raise ValueError(
+                f"s({name}) has no effect beside numeric='linear', which gives numbers no bins; use "
+                f"numeric='quantile', or write b[1] * {name} for a slope."
+            )
+    found = [
+        column
+        for column in numbers
+        if column.name in smooth or column.name in config.numeric_of or _has_fractions(column)
+    ]
     default = "smooth" if isinstance(config.optimizer, Newton) else "linear"
     if not found and config.numeric != default:
         raise ValueError(
