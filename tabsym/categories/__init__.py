@@ -2,10 +2,17 @@
 
 from tabsym.categories.categories import UNSEEN, Categories, Cross
 from tabsym.categories.coding import RawCodes, encode_column, encode_columns
-from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.contingency import (
+    CodedValues,
+    Contingency,
+    PairCounts,
+    code_numbers,
+    code_symbols,
+    count_pairs,
+    merge_tables,
+)
 from tabsym.categories.kernels import count_codes, count_column
 from tabsym.categories.matrix import CodeMatrix, csr, gather, row_numbers
-from tabsym.categories.pairs import PairCounts, count_pairs
 
 __all__ = [
     "UNSEEN",

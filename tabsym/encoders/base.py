@@ -21,10 +21,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
-from tabsym.categories.expressions import is_missing
-from tabsym.categories.lazy import lazy_rows
-from tabsym.encoders.lazy import encode_lazily, unknown_in
-from tabsym.encoders.lookups import MISSING, ColumnLookup, stacked, with_missing
+from tabsym.categories.lazy import is_missing, lazy_rows
+from tabsym.encoders.lookups import MISSING, ColumnLookup, encode_lazily, stacked, unknown_in, with_missing
 from tabsym.frame import (
     Kind,
     Table,

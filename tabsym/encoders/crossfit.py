@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
-from tabsym.encoders.folds import (
+from tabsym.encoders.foreign import restored, stored
+from tabsym.encoders.out_of_fold import (
     Split,
     never_held,
     refuse_lost_groups,
@@ -23,7 +24,6 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
-from tabsym.encoders.foreign import restored, stored
 from tabsym.frame import (
     Table,
     check_length,

@@ -1,14 +1,23 @@
-"""`lookup_tables`: what a fitted encoder makes of each value of a column, where nothing else of the row matters."""
+"""`lookup_tables`: what a fitted encoder makes of each value of a column, where nothing else of the row matters.
+
+As expressions of a lazy frame they keep `transform` of one lazy: a category's outputs are looked up by an expression
+where that keeps the order of rows and is fast, as in polars, or where categories are few; otherwise by a join with a
+small table in the frame's own engine. Numbers are compared with the bounds of their intervals.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.categories.coding import FEW
+from tabsym.categories.lazy import by_bin, is_missing
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding
 
@@ -97,3 +106,165 @@ def with_missing(categories: list[Any], handle_missing: str) -> tuple[NDArray[np
 def stacked(columns: list[NDArray[Any]], n_codes: int) -> NDArray[Any]:
     """Output columns (n_codes,) side by side, (n_codes, 0) where there are none."""
     return np.column_stack([*columns, np.empty((n_codes, 0))])
+
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+_KEY, _PLACE = "tabsym_key", "tabsym_place"
+
+
+def encode_lazily(
+    frame: nw.LazyFrame[Any], lookups: Mapping[str, ColumnLookup], names: list[str], outputs: Mapping[str, Any]
+) -> nw.LazyFrame[Any]:
+    """The columns called `names`, those of lookups encoded; `outputs`: the type of each column that comes out."""
+    out: list[nw.Expr] = []
+    for name in names:
+        lookup = lookups.get(name)
+        if lookup is None:
+            out.append(nw.col(name))
+            continue
+        frame, columns = _encoded(frame, lookup)
+        out += [_cast(column, outputs[new]).alias(new) for new, column in zip(lookup.names, columns, strict=True)]
+    return frame.select(*out)
+
+
+def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[Any]:
+    """The rows that hold a category without a code, missing left out; with all columns of the frame."""
+    _check_type(frame, lookup)
+    names = list(frame.columns)
+    frame, place = _placed(frame.filter(~is_missing(frame, lookup.column)), lookup)
+    return frame.filter(place.is_null()).select(names)
+
+
+def _check_type(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> None:
+    """A `TypeError` where a column cannot be compared with what fit saw: text with numbers, dates with either."""
+    dtype = frame.collect_schema()[lookup.column]
+    if lookup.kind == "category":
+        known, _ = _keys(lookup)
+        fits = not known or isinstance(known[0], str) is isinstance(dtype, _TEXT)
+    elif lookup.kind == "number":
+        fits = dtype.is_numeric()
+    else:
+        fits = isinstance(dtype, nw.Duration if lookup.kind == "duration" else (nw.Date, nw.Datetime))
+    if not fits:
+        raise TypeError(
+            f"Column {lookup.column!r} is of type {dtype} now, and held values of another kind in fit; convert it to "
+            "the type it had."
+        )
+
+
+def _encoded(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
+    """The frame, with columns that the output columns need, and these."""
+    _check_type(frame, lookup)
+    values = lookup.values if lookup.values.ndim > 1 else _ones(lookup)
+    missing = is_missing(frame, lookup.column)
+    if lookup.coding.bounds is not None:
+        found = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in _plain(values)])
+        at_missing = [one[0] for one in _plain(values)]
+    else:
+        frame, found = _looked_up(frame, lookup, values)
+        at_missing = [one[_missing_code(lookup)] for one in _plain(values)]
+    pairs = zip(found, at_missing, strict=True)
+    return frame, [nw.when(missing).then(nw.lit(value)).otherwise(column) for column, value in pairs]
+
+
+def _looked_up(
+    frame: nw.LazyFrame[Any], lookup: ColumnLookup, values: NDArray[Any]
+) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
+    """The output columns of a column of categories; what they are of missing values is left open."""
+    keys, codes = _keys(lookup)
+    columns = _plain(values)
+    if _by_expression(frame, len(keys)):
+        key = _key(frame, lookup)
+        return frame, [_replaced(key, keys, [one[code] for code in codes], one[-1]) for one in columns]
+    frame, place = _joined(frame, lookup, {str(j): [one[code] for code in codes] for j, one in enumerate(columns)})
+    found = [nw.col(f"{lookup.column}_{_PLACE}_{j}") for j in range(len(columns))]
+    pairs = zip(found, columns, strict=True)
+    return frame, [nw.when(place.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
+
+
+def _placed(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], nw.Expr]:
+    """The frame and an expression of it, null where a category is not known."""
+    keys, codes = _keys(lookup)
+    if _by_expression(frame, len(keys)):
+        dtype = nw.Float64() if frame.implementation.is_dask() else nw.Int64()  # pandas' integers have no null
+        return frame, _replaced(_key(frame, lookup), keys, codes, None, dtype)
+    return _joined(frame, lookup, {})
+
+
+def _by_expression(frame: nw.LazyFrame[Any], n_keys: int) -> bool:
+    return frame.implementation.is_polars() or n_keys <= FEW
+
+
+def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dtype: Any = None) -> nw.Expr:
+    if dtype is None:
+        first = next((value for value in values if value is not None), default)
+        dtype = nw.String() if isinstance(first, str) or first is None else nw.Float64()
+    if not keys:
+        return nw.lit(default, dtype)
+    return key.replace_strict(keys, values, default=nw.lit(default, dtype), return_dtype=dtype)
+
+
+def _joined(
+    frame: nw.LazyFrame[Any], lookup: ColumnLookup, values: Mapping[str, list[Any]]
+) -> tuple[nw.LazyFrame[Any], nw.Expr]:
+    """The frame with these values of its categories as columns, and the place of each category among the known."""
+    keys, codes = _keys(lookup)
+    name, place = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_PLACE}"
+    dtype = frame.collect_schema()[lookup.column]
+    dtype = nw.String() if isinstance(dtype, _TEXT) else dtype
+    columns: dict[str, Any] = {name: keys, place: codes} | {f"{place}_{j}": one for j, one in values.items()}
+    schema = {name: dtype, place: nw.Int64()}
+    schema |= {f"{place}_{j}": nw.String() if _is_text(one) else nw.Float64() for j, one in values.items()}
+    table = _beside(frame, nw.from_dict(columns, schema, backend="pyarrow"))
+    frame = frame.with_columns(_key(frame, lookup).alias(name))
+    return frame.join(table, on=name, how="left"), nw.col(place)
+
+
+def _is_text(values: list[Any]) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def _beside(frame: nw.LazyFrame[Any], table: nw.DataFrame[Any]) -> nw.LazyFrame[Any]:
+    """A small table as a lazy frame of the same engine, and of the same connection to it."""
+    native, engine = frame.to_native(), frame.implementation
+    if engine.is_duckdb():
+        tabsym_lookup = table.to_native()  # noqa: F841 (the query finds it by its name)
+        return nw.from_native(native.query("tabsym_rows", "SELECT * FROM tabsym_lookup"))
+    session = getattr(native, "sparkSession", None)
+    return table.lazy(backend=engine, session=session) if session is not None else table.lazy(backend=engine)
+
+
+def _key(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.Expr:
+    column, dtype = nw.col(lookup.column), frame.collect_schema()[lookup.column]
+    return column.cast(nw.String) if isinstance(dtype, _TEXT) else column
+
+
+def _keys(lookup: ColumnLookup) -> tuple[list[Any], list[int]]:
+    """The categories but for missing, and their codes."""
+    categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
+    codes = [code for code, category in enumerate(categories) if category is not None]
+    return [categories[code] for code in codes], codes
+
+
+def _missing_code(lookup: ColumnLookup) -> int:
+    categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
+    return categories.index(None) if None in categories else -1
+
+
+def _ones(lookup: ColumnLookup) -> NDArray[np.float64]:
+    """The 0/1 columns (codes + 1, outputs) of a one-hot encoding, NaN in rows of -2."""
+    out = (lookup.values[:, None] == np.arange(len(lookup.names))).astype(np.float64)
+    out[lookup.values == -2] = np.nan
+    return out
+
+
+def _plain(values: NDArray[Any]) -> list[list[Any]]:
+    """Output columns as Python values; labels with None, numbers with NaN."""
+    return [column.tolist() for column in values.T]
+
+
+def _cast(column: nw.Expr, dtype: Any) -> nw.Expr:
+    """As the type that the encoding of a collected table has, as far as an engine has it."""
+    if isinstance(dtype, nw.Categorical):
+        return column  # text: not every engine has categories
+    return column.cast(dtype)

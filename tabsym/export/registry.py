@@ -64,7 +64,7 @@ CLASSES: dict[str, str] = {
     "WideBoostClassifier": "tabsym.stacking.boost:WideBoostClassifier",
     "WideBoostRegressor": "tabsym.stacking.boost:WideBoostRegressor",
     "Layer": "tabsym.stacking.layer:Layer",
-    "PairCounts": "tabsym.categories.pairs:PairCounts",
+    "PairCounts": "tabsym.categories.contingency:PairCounts",
     "Measure": "tabsym.frame.storage:Measure",
     "StoredType": "tabsym.frame.dtypes:StoredType",
     "FittedColumn": "tabsym.tiws.column:FittedColumn",

@@ -24,9 +24,8 @@ from tabsym.modl.criterion import ln_factorials, parts_cost, target_prior
 from tabsym.modl.cuts import Best, Bounds, CutTask, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
 from tabsym.modl.grouping import Lumps, lumps_by_granularity, sum_by
 from tabsym.modl.groups import MAX_SUBSETS, group, regroup
-from tabsym.modl.intervals import discretize
+from tabsym.modl.intervals import CutGrids, QuickIntervals, discretize
 from tabsym.modl.partition import Partition, Quantiles, Settings, ends_of, labels_of, quantile_boundaries
-from tabsym.modl.quick import CutGrids, QuickIntervals
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

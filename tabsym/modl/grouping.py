@@ -27,8 +27,8 @@ from tabsym.modl.cuts import (
     factorials_of,
     ln_constant,
 )
+from tabsym.modl.intervals import CutGrids
 from tabsym.modl.partition import Settings, labels_of, quantile_boundaries
-from tabsym.modl.quick import CutGrids
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.encoders.folds import Split
+from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
 from tabsym.models.refitting import fit_for_margins
 from tabsym.stacking.layer import Plan, Rows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.categories import UNSEEN, RawCodes
-from tabsym.categories.pairs import PairCounts
+from tabsym.categories.contingency import PairCounts
 from tabsym.categories.threads import one_blas_thread
 from tabsym.frame.dtypes import read_list, written_list
 from tabsym.tiws.counts import documents_of_rows

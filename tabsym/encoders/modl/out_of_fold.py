@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tabsym.categories import Contingency, encode_column
 from tabsym.categories.threads import in_threads
-from tabsym.encoders.folds import Split
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl.column import Handling, MODLColumn, estimates, look_up, parts_of_rows, plain_column
 from tabsym.encoders.modl.counts import CodedTarget, Counting
+from tabsym.encoders.out_of_fold import Split
 from tabsym.frame import Column, Table
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 

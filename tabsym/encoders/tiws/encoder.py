@@ -13,14 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
-from tabsym.categories.expressions import is_missing
-from tabsym.categories.lazy import LazyRows, lazy_rows
+from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
-from tabsym.encoders.folds import refuse_lost_groups
-from tabsym.encoders.lazy import unknown_in
-from tabsym.encoders.lookups import ColumnLookup, stacked, with_missing
-from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
+from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in, with_missing
+from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
 from tabsym.encoders.tiws.checks import (
     carried_over,
     check_mergeable,
@@ -56,8 +53,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
-from tabsym.tiws.counts import Counting, TableCounts
-from tabsym.tiws.lazy import count_lazily
+from tabsym.tiws.counts import Counting, TableCounts, count_lazily
 from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
