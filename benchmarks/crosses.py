@@ -39,8 +39,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import prepare
-from tabsym.datasets import load
-from tabsym.datasets.public import PUBLIC
+from tabsym.datasets import PUBLIC, load
 from tabsym.design.model_spec import ModelSpec
 from tabsym.interactions import AutoInteractions
 from tabsym.interactions.search import Chosen
