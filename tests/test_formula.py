@@ -93,7 +93,7 @@ def test_target_and_columns():
         ("dot(w[a], v[b], rank=2) + w[a]", "of rank 2 and of rank 1", 26),
         ("w[a] ? 3", "'?' is not understood", 5),
         ("y ~ 1 | g", "random effects stand in parentheses", 6),
-        ("y ~ (1 | g) + (x | g)", "(1 | g) is there twice; write (0 + x | g)", 14),
+        ("y ~ (1 | g) + (x | g)", "(1 | g) is there twice; leave one out, and write (0 + x | g)", 14),
         ("y ~ (2 | g)", "Before the bar stand 1, 0 and numeric columns, found 2", 4),
         ("y ~ (w[a] | g)", "numeric columns, not coefficients", 5),
         ("y ~ (0 | g)", "have neither intercepts nor slopes", 4),

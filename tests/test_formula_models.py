@@ -571,6 +571,13 @@ def test_a_smooth_of_no_number_is_refused(formula, message):
         WideRegressor(formula, loss="squared_error").fit(table)
 
 
+@pytest.mark.parametrize("formula", ["y ~ s(x) * w[g]", "y ~ s(x) * z + w[g]", "y ~ s(x) + w[g] * v[g]"])
+def test_a_smooth_is_refused_where_terms_are_multiplied(formula):
+    table = pd.DataFrame({"g": list("ababab"), "x": range(6), "z": 1.5, "y": [1.0, 2, 3, 4, 5, 6]})
+    with pytest.raises(ValueError, match="not where terms are multiplied"):
+        WideRegressor(formula, loss="squared_error").fit(table)
+
+
 def test_a_smooth_needs_bins():
     table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})
     with pytest.raises(ValueError, match="s\\(x\\) has no effect beside numeric='linear'"):

@@ -319,7 +319,9 @@ class _Parser:
                     continue
                 name = f"{label} | {':'.join(columns)}"
                 if name in self.effects:
-                    self.fail(f"({name}) is there twice; write (0 + x | g) for slopes alone.", opened.at)
+                    self.fail(
+                        f"({name}) is there twice; leave one out, and write (0 + x | g) for slopes alone.", opened.at
+                    )
                 self.effects.add(name)
                 effect: Node = BlockRef(name, columns, at=opened.at)
                 found.append(effect if isinstance(node, Number) else Binary("*", effect, node, opened.at))

@@ -107,6 +107,13 @@ def plan_formula(
     plan = _Plan()
     groups = _groups(terms)
     adds = is_sum(terms)
+    for term in terms:
+        for ref in term.blocks:
+            if ref.smooth and (term.numerics or not adds):
+                raise ValueError(
+                    f"{ref.block} is smooth by itself in a formula that is a sum of terms, not where terms are "
+                    f"multiplied; write f[{ref.columns[0]}] there, which has a coefficient for each bin."
+                )
     fine_of = {one.column: one for one in fine} if adds else {}
     plan.bins = {one.column: one for one in bins}
     plan.fine = {ref.block: fine_of[ref.columns[0]] for ref in _alone(terms, groups) if ref.columns[0] in fine_of}

@@ -27,7 +27,7 @@ Indices = NDArray[np.int64]
 START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of equally frequent intervals of the target, or parts of the column, from which the search starts."""
 MAX_JOINED_BY_TWO = 8
-"""Up to so many groups every two are joined."""
+"""Up to this number of groups every two are joined."""
 SHAKEN = 12
 """So many models are made from one with some of its target cuts elsewhere."""
 MAX_CHANGED_SYMBOLS = 200
