@@ -1,10 +1,10 @@
-"""Interactions of two numbers at several resolutions: what a smooth surface could gain.
+"""Interactions of smooth numbers at several numbers of bins, and the bins by which they are chosen.
 
-`WideClassifier()` / `WideRegressor()` cut both numbers of an interaction once, and give every cell a coefficient of its
-own. Here each interaction of two numbers that they choose is added again with both numbers in 4, 8, 16 and 32 bins of
-equal frequency, each with a variance of its own (REML): a surface that is coarse where rows are few. "all pairs": the
-same for all pairs of numbers. 5 folds, seed 0, tables prepared as `tabsym compare` does; seconds of the fit, without
-the search of the interactions for the second and third. Needs `TABSYM_DATA`.
+By default an interaction has a coefficient for each combination of all bins, and for each of 4 and of 16 bins of equal
+frequency (`tabsym.design.plan.LEVELS`), each set with a variance of its own, and interactions are chosen by 8 bins of
+each number (`tabsym.models.planning.SEARCHED`). Beside it: all bins only ("cells"), other numbers of bins, and a choice
+by finer bins. 5 folds, seed 0, tables prepared as `tabsym compare` does; seconds of processor time of the fit. Needs
+`TABSYM_DATA`.
 
     TABSYM_DATA=FOLDER python benchmarks/interactions/resolutions.py [--tables covtype_small kick] [--folds 5]
 """
@@ -15,9 +15,10 @@ import argparse
 import sys
 import time
 import warnings
-from itertools import combinations
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -28,20 +29,31 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from tables import measure, read
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.design import plan
+from tabsym.models import planning
 
-BINS = 4, 8, 16, 32
-MAX_PAIRS = 100
-"""Tables with more pairs of numbers have no "all pairs"."""
+VARIANTS: dict[str, tuple[tuple[int, ...], int]] = {
+    "4, 16": (plan.LEVELS, planning.SEARCHED),
+    "cells": ((), planning.SEARCHED),
+    "8": ((8,), planning.SEARCHED),
+    "4, 8, 16": ((4, 8, 16), planning.SEARCHED),
+    "by 16 bins": (plan.LEVELS, 16),
+    "by 32 bins": (plan.LEVELS, 32),
+}
+"""Numbers of bins of an interaction, and of those by which it is chosen."""
 
 
-def with_bins(train: pd.DataFrame, X: pd.DataFrame, numbers: list[str]) -> pd.DataFrame:
-    """X with each number again as a column of categories for each of `BINS`, cut by quantiles of `train`."""
-    more: dict[str, Any] = {}
-    for name, bins in ((name, bins) for name in numbers for bins in BINS):
-        cuts = np.unique(np.nanquantile(train[name], np.arange(1, bins) / bins))
-        codes = pd.Series(np.searchsorted(cuts, X[name]), index=X.index).astype(str)
-        more[f"{name}@{bins}"] = codes.where(X[name].notna(), "missing")
-    return pd.concat([X, pd.DataFrame(more, index=X.index)], axis=1)
+@contextmanager
+def variant(levels: tuple[int, ...], searched: int) -> Iterator[None]:
+    """Fits with these numbers of bins."""
+    cut = planning.cut_levels if levels else (lambda *_: {})
+    with (
+        mock.patch.object(plan, "LEVELS", levels),
+        mock.patch.object(planning, "LEVELS", levels or plan.LEVELS or (16,)),
+        mock.patch.object(planning, "SEARCHED", searched),
+        mock.patch.object(planning, "cut_levels", cut),
+    ):
+        yield
 
 
 def run(name: str, n_folds: int) -> pd.DataFrame:
@@ -53,51 +65,38 @@ def run(name: str, n_folds: int) -> pd.DataFrame:
     folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
     found = []
     for fold, (train, test) in enumerate(list(folds.split(ready.X, ready.y))[:n_folds]):
-        X, y = ready.X.iloc[train], ready.y[train]
-        held, y_held = ready.X.iloc[test], ready.y[test]
-
-        def fit(variant: str, model: Any, X: pd.DataFrame, held: pd.DataFrame) -> Any:
-            start = time.process_time()
-            model.fit(X, y)  # noqa: B023
-            seconds = time.process_time() - start
-            scores = measure(model, held, y_held, n_classes)  # noqa: B023
-            found.append({"fold": fold, "variant": variant, "seconds": seconds, **scores})  # noqa: B023
-            return model
-
-        model = fit("today", kind(), X, held)
-        numbers = [c for c in X.columns if pd.api.types.is_float_dtype(X[c]) or pd.api.types.is_integer_dtype(X[c])]
-        numbers = [c for c in numbers if X[c].nunique() > max(BINS)]
-        chosen = [tuple(one.split(":")) for one in model.interactions_["interaction"]]
-        pairs = {
-            "resolutions": [one for one in chosen if len(one) == 2 and set(one) <= set(numbers)],
-            "all pairs": list(combinations(numbers, 2)),
-        }
-        binned, held_binned = with_bins(X, X, numbers), with_bins(X, held, numbers)
-        for variant, own in pairs.items():
-            if 0 < len(own) <= MAX_PAIRS:
-                more = [(f"{a}@{bins}", f"{b}@{bins}") for a, b in own for bins in BINS]
-                used = [c for c in binned if "@" not in c or c in {name for pair in more for name in pair}]
-                fit(variant, kind(interactions=[*chosen, *more]), binned[used], held_binned[used])
-    return pd.DataFrame(found).assign(table=name)
+        for label, (levels, searched) in VARIANTS.items():
+            with variant(levels, searched):
+                start = time.process_time()
+                model = kind().fit(ready.X.iloc[train], ready.y[train])
+                seconds = time.process_time() - start
+            scores = measure(model, ready.X.iloc[test], ready.y[test], n_classes)
+            found.append({"fold": fold, "variant": label, "seconds": seconds, **scores})
+    return pd.DataFrame(found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=["covtype_small", "kick", "usedcars", "adult"])
+    parser.add_argument("--tables", nargs="+", default=["covtype_small", "kick", "usedcars", "rossmann", "adult"])
     parser.add_argument("--folds", type=int, default=5)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    print("| table, score | " + " | ".join(VARIANTS) + " |\n" + "| --- " * (1 + len(VARIANTS)) + "|")
+    first = next(iter(VARIANTS))
     for name in args.tables:
-        rows = run(name, args.folds)
-        by_fold = rows.drop(columns="table").pivot(index="fold", columns="variant")
-        for variant in by_fold["seconds"].columns:
-            texts = [f"{name:<14} {variant:<12} {by_fold['seconds'][variant].median():6.2f} s"]
-            for score in (one for one in ("auc", "log-loss", "rmse") if one in by_fold):
-                both = by_fold[score].dropna()
-                less = both[variant] - both["today"] if variant in both else both["today"] * np.nan
-                error = less.std() / np.sqrt(len(less))
-                texts.append(f"{score} {by_fold[score][variant].mean():.5g} ({less.mean():+.2g} +- {error:.1g})")
-            print("  ".join(texts), flush=True)
+        by_fold = run(name, args.folds).pivot(index="fold", columns="variant")
+        for score in (one for one in ("auc", "log-loss", "rmse") if one in by_fold):
+            own = by_fold[score]
+            less = own.sub(own[first], axis=0)
+            errors = less.std() / np.sqrt(len(less))
+            cells = [
+                f"{own[label].mean():.5g}"
+                + ("" if label == first else f" ({less[label].mean():+.2g} +- {errors[label]:.1g})")
+                for label in VARIANTS
+            ]
+            print(f"| {name}, {score} | " + " | ".join(cells) + " |", flush=True)
+        seconds = [f"{by_fold['seconds'][label].median():.1f}" for label in VARIANTS]
+        print(f"| {name}, seconds | " + " | ".join(seconds) + " |", flush=True)
 
 
 if __name__ == "__main__":

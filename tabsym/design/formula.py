@@ -44,7 +44,7 @@ class ColumnRef:
 @dataclass(frozen=True)
 class BlockRef:
     """A coefficient of a block, indexed by the categories of `columns` (empty for a scalar). `component`: index within
-    a latent vector. `smooth`: whether its column is a number with bins, as `s(x)` says.
+    a latent vector. `smooth`: those of its columns that are numbers with bins, as `s(x)` and `te(x, z)` say.
     """
 
     block: str
@@ -52,7 +52,7 @@ class BlockRef:
     component: int = 0
     rank: int = 1
     at: int = field(default=0, compare=False)
-    smooth: bool = False
+    smooth: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,7 @@ class _Parser:
         self.tokens = tokens
         self.index = 0
         self.effects: set[str] = set()  # names of the random effects so far
+        self.curves: dict[str, int] = {}  # numbers of te(x, z) and s(x, by=g), and where these are
 
     @property
     def token(self) -> Token:
@@ -204,7 +205,7 @@ class _Parser:
         root = self.sum()
         if self.token.kind != "end":
             self.fail(f"Expected an operator (+ - * / **) or the end, found {_shown(self.token)}.")
-        return root
+        return self.with_curves(root)
 
     def sum(self) -> Node:
         node = self.product()
@@ -267,19 +268,65 @@ class _Parser:
             return self.dot(token)
         if token.text == "s":
             return self.smooth(token)
+        if token.text == "te":
+            return self.surface(token)
         if token.text not in FUNCTIONS:
-            self.fail(f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)}, s and dot.", token.at)
+            self.fail(
+                f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)}, s, te and dot.", token.at
+            )
         self.take()
         argument = self.sum()
         self.expect(")", f"to close {token.text}(")
         return Call(token.text, argument, token.at)
 
     def smooth(self, token: Token) -> Node:
-        """Parse a smooth effect of a number, ``s(x)``."""
+        """Parse a smooth effect of a number, ``s(x)``, or one for each category of g, ``s(x, by=g)``."""
         self.take()
         name = self.column("in s()")
+        if not self.is_next(","):
+            self.expect(")", "to close s(")
+            return _curve(name, token.at)
+        self.take()
+        if self.token.text != "by":
+            self.fail(
+                f"s({name}) takes by= and a categorical column beside, found {_shown(self.token)}; a surface of two "
+                f"numbers is te({name}, z)."
+            )
+        self.take()
+        self.expect("=", "after by")
+        group = self.column("after by=")
         self.expect(")", "to close s(")
-        return BlockRef(f"s({name})", (name,), smooth=True, at=token.at)
+        self.refuse_same(name, group, token)
+        self.curves.setdefault(name, token.at)
+        return BlockRef(f"s({name}, by={group})", (group, name), smooth=(name,), at=token.at)
+
+    def surface(self, token: Token) -> Node:
+        """Parse a surface of two numbers, ``te(x, z)``."""
+        self.take()
+        names = [self.column("in te()")]
+        self.expect(",", "between the two numbers of te()")
+        names.append(self.column("in te()"))
+        if self.is_next(","):
+            self.fail(
+                "te() takes two numbers; add further ones as te(x, v) + te(z, v), or s(x, by=g) for categories g."
+            )
+        self.expect(")", "to close te(")
+        self.refuse_same(names[0], names[1], token)
+        for name in names:
+            self.curves.setdefault(name, token.at)
+        return BlockRef(f"te({', '.join(names)})", tuple(names), smooth=tuple(names), at=token.at)
+
+    def refuse_same(self, name: str, other: str, token: Token) -> None:
+        if name == other:
+            self.fail(f"{token.text}() names {name!r} twice; write s({name}).", token.at)
+
+    def with_curves(self, root: Node) -> Node:
+        """Add the curves that surfaces and curves by category vary about, ``s(x)``, where the formula has them not."""
+        present = {node.block for node in _leaves(root) if isinstance(node, BlockRef)}
+        for name, at in self.curves.items():
+            if f"s({name})" not in present:
+                root = Binary("+", root, _curve(name, at), at)
+        return root
 
     def has_bar(self) -> bool:
         """Whether the parenthesis that was just opened has a bar of its own, and so holds random effects."""
@@ -397,15 +444,21 @@ class _Parser:
         return BlockRef(token.text, columns, at=token.at)
 
 
-def _has_coefficients(node: Node) -> bool:
+def _curve(name: str, at: int) -> BlockRef:
+    return BlockRef(f"s({name})", (name,), smooth=(name,), at=at)
+
+
+def _leaves(node: Node) -> list[Node]:
     match node:
-        case BlockRef() | Dot():
-            return True
         case Call():
-            return _has_coefficients(node.argument)
+            return _leaves(node.argument)
         case Binary():
-            return _has_coefficients(node.left) or _has_coefficients(node.right)
-    return False
+            return [*_leaves(node.left), *_leaves(node.right)]
+    return [node]
+
+
+def _has_coefficients(node: Node) -> bool:
+    return any(isinstance(one, (BlockRef, Dot)) for one in _leaves(node))
 
 
 def _shown(token: Token) -> str:

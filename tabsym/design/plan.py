@@ -17,6 +17,12 @@ from tabsym.frame import Column, Kind, Table
 
 INTERCEPT = "(intercept)"
 RARITY = "count of "
+LEVELS = 4, 16
+"""An interaction of smooth numbers has a coefficient for each combination of these numbers of bins too, with a variance
+of its own: a coarse surface where rows are few (benchmarks/interactions/README.md)."""
+
+Levels = Mapping[str, Mapping[int, Bins]]
+"""Bins of a numeric column by their number, for `LEVELS`."""
 
 
 def plan_additive(
@@ -26,6 +32,7 @@ def plan_additive(
     interactions: int | Sequence[tuple[str, ...]],
     bins: Sequence[Bins] = (),
     fine: Sequence[Bins] = (),
+    levels: Levels | None = None,
     count_effect: bool = False,
     apart: Collection[str] = (),
 ) -> ModelSpec:
@@ -41,6 +48,8 @@ def plan_additive(
         Bins of numeric columns, which are treated as categories; the other numeric columns get a slope.
     fine : sequence of Bins
         Finer bins of numeric columns, for their smooth main effects; interactions use `bins`.
+    levels : mapping of column -> number of bins -> Bins
+        Coarser bins of numeric columns: an interaction has a block for each number of bins too.
     count_effect : bool
         Whether categorical terms and interactions get a smooth effect of the number of training rows (count effect).
     apart : collection of str
@@ -51,7 +60,7 @@ def plan_additive(
     ValueError
         If two blocks would have the same name.
     """
-    plan = _Plan()
+    plan = _Plan(levels=levels or {})
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
     smooth = [one.column for one in fine]
@@ -66,7 +75,7 @@ def plan_additive(
             plan.add_flag(column.name)
     crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in apart]
     for members in _crosses(crossable, interactions):
-        plan.add_block(":".join(members), members)
+        plan.add_interaction(":".join(members), members)
     if count_effect:
         plan.add_rarities()
     for column in numeric:
@@ -96,15 +105,20 @@ def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) ->
 
 
 def plan_formula(
-    terms: Sequence[Monomial], bins: Sequence[Bins] = (), fine: Sequence[Bins] = (), *, count_effect: bool = False
+    terms: Sequence[Monomial],
+    bins: Sequence[Bins] = (),
+    fine: Sequence[Bins] = (),
+    *,
+    levels: Levels | None = None,
+    count_effect: bool = False,
 ) -> ModelSpec:
     """The spec of a formula's terms.
 
     `bins`, `fine`: bins of numeric columns in brackets; the fine ones, with a random-walk prior, are used where the
-    formula is a sum. `count_effect`: whether terms of such a sum get a count effect, a smooth effect of their number of
-    training rows.
+    formula is a sum. `levels`: coarser bins, by their number, for surfaces and curves by category. `count_effect`:
+    whether terms of such a sum get a count effect, a smooth effect of their number of training rows.
     """
-    plan = _Plan()
+    plan = _Plan(levels=levels or {})
     groups = _groups(terms)
     adds = is_sum(terms)
     for term in terms:
@@ -112,7 +126,7 @@ def plan_formula(
             if ref.smooth and (term.numerics or not adds):
                 raise ValueError(
                     f"{ref.block} is smooth by itself in a formula that is a sum of terms, not where terms are "
-                    f"multiplied; write f[{ref.columns[0]}] there, which has a coefficient for each bin."
+                    f"multiplied; write f[{', '.join(ref.columns)}] there, which has a coefficient for each bin."
                 )
     fine_of = {one.column: one for one in fine} if adds else {}
     plan.bins = {one.column: one for one in bins}
@@ -123,6 +137,9 @@ def plan_formula(
             number = plan.add_numeric(Numeric(" * ".join(show(node) for node in term.numerics), term.numerics))
         factors = tuple(plan.factor(ref, groups) for ref in term.blocks)
         plan.terms.append(Term(term.constant, number, factors))
+        for ref in term.blocks:
+            if ref.smooth and len(ref.columns) > 1:
+                plan.add_levels(ref.block, ref.columns)
     if count_effect and adds:
         plan.add_rarities()
     return _with_starts(plan.spec())
@@ -168,6 +185,11 @@ def _with_starts(spec: ModelSpec) -> ModelSpec:
     return replace(spec, blocks=tuple(blocks))
 
 
+def at_level(name: str, n_bins: int) -> str:
+    """The name of an interaction's block for a number of bins."""
+    return f"{name} ({n_bins} bins)"
+
+
 @dataclass
 class _Plan:
     """Builder of a `ModelSpec`."""
@@ -180,15 +202,26 @@ class _Plan:
     """Bins of a formula's numeric columns in brackets, by column."""
     fine: Mapping[str, Bins] = field(default_factory=dict)
     """Fine bins of those that are main effects, by block name."""
+    levels: Levels = field(default_factory=dict)
     _indices: dict[object, int] = field(default_factory=dict)
 
     def spec(self) -> ModelSpec:
         return ModelSpec(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
 
-    def add_block(self, name: str, columns: tuple[str, ...]) -> None:
-        source = self.source(tuple((column,) for column in columns))
+    def add_block(self, name: str, columns: tuple[str, ...], n_bins: int = 0) -> None:
+        source = self.source(tuple((column,) for column in columns), n_bins)
         self.blocks.append(Block(name, source, columns))
         self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+
+    def add_interaction(self, name: str, columns: tuple[str, ...]) -> None:
+        """Add a block of the combinations, and one for each number of bins that one of the columns has."""
+        self.add_block(name, columns)
+        self.add_levels(name, columns)
+
+    def add_levels(self, name: str, columns: tuple[str, ...]) -> None:
+        for n_bins in LEVELS:
+            if any(n_bins in self.levels.get(column, ()) for column in columns):
+                self.add_block(at_level(name, n_bins), columns, n_bins)
 
     def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
         """Add bins for interactions, and with `by_itself` also their main effect."""
@@ -203,16 +236,21 @@ class _Plan:
 
     def add_rarities(self) -> None:
         """Add a count effect for every categorical main effect and interaction."""
-        multiplied = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
+        left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
+        left_out |= {index for index, block in enumerate(self.blocks) if block.source in self._of_levels()}
         for index, block in enumerate(list(self.blocks)):
             if (
-                index not in multiplied
+                index not in left_out
                 and block.source is not None
                 and isinstance(self.sources[block.source], (Symbols, Crossing))
             ):
                 nothing = np.empty(0, dtype=np.int64)
                 self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
                 self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
+
+    def _of_levels(self) -> set[int]:
+        """The sources for `LEVELS`, whose combinations have many rows."""
+        return {index for key, index in self._indices.items() if isinstance(key, tuple) and isinstance(key[-1], int)}
 
     def _add_own(self, name: str, source: int, columns: tuple[str, ...], *, ordered: bool) -> None:
         self.blocks.append(Block(name, source, columns, ordered=ordered))
@@ -249,19 +287,27 @@ class _Plan:
             self._indices[key] = len(self.blocks) - 1
         return Factor(self._indices[key], ref.columns, ref.component)
 
-    def source(self, groups: tuple[tuple[str, ...], ...]) -> int:
-        """Index of the source over these positions, each a group of columns that share their categories."""
-        if groups not in self._indices:
-            if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
-                made: Source = self.bins[groups[0][0]]
-            elif len(groups) == 1:
-                made = Symbols(groups[0], Categories(groups[0][0], np.empty(0, dtype=object)))
+    def source(self, groups: tuple[tuple[str, ...], ...], n_bins: int = 0) -> int:
+        """Index of the source over these positions, each a group of columns that share their categories.
+
+        `n_bins`: one of `LEVELS`, for the columns that have such bins; else 0.
+        """
+        if not any(n_bins in self.levels.get(name, ()) for group in groups for name in group):
+            n_bins = 0
+        key = (groups, n_bins) if n_bins else groups
+        if key not in self._indices:
+            if len(groups) > 1:
+                left, right = self.source(groups[:-1], n_bins), self.source(groups[-1:], n_bins)
+                made: Source = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
+            elif n_bins:
+                made = self.levels[groups[0][0]][n_bins]
+            elif len(groups[0]) == 1 and groups[0][0] in self.bins:
+                made = self.bins[groups[0][0]]
             else:
-                left, right = self.source(groups[:-1]), self.source(groups[-1:])
-                made = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
+                made = Symbols(groups[0], Categories(groups[0][0], np.empty(0, dtype=object)))
             self.sources.append(made)
-            self._indices[groups] = len(self.sources) - 1
-        return self._indices[groups]
+            self._indices[key] = len(self.sources) - 1
+        return self._indices[key]
 
 
 def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -288,10 +334,10 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
             if name not in table.names:
                 shown = ", ".join(repr(n) for n in table.names[:10]) + (", ..." if len(table.names) > 10 else "")
                 raise FormulaError(f"There is no column {name!r} in the table; it has {shown}.", formula.text, ref.at)
-            if isinstance(ref, BlockRef) and ref.smooth and table[name].kind is not Kind.NUMERIC:
+            if isinstance(ref, BlockRef) and name in ref.smooth and table[name].kind is not Kind.NUMERIC:
                 raise FormulaError(
-                    f"s({name}) is for numbers, and column {name!r} is none; write w[{name}] for a coefficient of each "
-                    "category.",
+                    f"{ref.block} is for numbers, and column {name!r} is none; write w[{name}] for a coefficient "
+                    f"of each category, and s(x, by={name}) for a curve of each.",
                     formula.text,
                     ref.at,
                 )

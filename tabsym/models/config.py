@@ -12,7 +12,7 @@ import numpy as np
 from tabsym.design.formula import Formula, parse
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.polynomial import Monomial, expand
-from tabsym.interactions.search import FOR_EVIDENCE, FOR_MANY_ROWS, MANY_ROWS, AutoInteractions
+from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS, FOR_SHRUNK, MANY_ROWS, AutoInteractions
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import (
     Named,
@@ -86,9 +86,10 @@ class Config:
         """The options of interaction selection; None without selection."""
         if not isinstance(self.interactions, AutoInteractions):
             return None
-        is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
-        if not is_freer:
+        if not (self.is_auto and self.by_evidence):
             return self.interactions
+        if not loss.for_classes or n_outputs > 1:
+            return FOR_CLASSES if loss.for_classes else FOR_SHRUNK
         return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_EVIDENCE
 
     @property

@@ -16,8 +16,9 @@ formula : str, default None
     ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
-    with other signs go in backquotes. ``s(x)`` is a smooth effect of a number; ``(1 | g)``, ``(x | g)`` are lme4's
-    random intercepts and slopes, independent of each other. A column can be both: ``f[age] + s[1]*age + b[1]``.
+    with other signs go in backquotes. ``s(x)`` is a smooth effect of a number, ``te(x, z)`` a surface of two, and
+    ``s(x, by=g)`` a curve for each category; ``(1 | g)``, ``(x | g)`` are lme4's random intercepts and slopes,
+    independent of each other. A column can be both: ``f[age] + s[1]*age + b[1]``.
     Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
@@ -27,8 +28,9 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     (64 to 1,024; for classes 64 and MODL's), whose neighbours are held together by a random walk, so that fine bins
     cost little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
     informative on its own keeps its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not
-    name are smooth. Bins are categories for `interactions`, which take coarser ones of smooth columns. Missing values
-    have a bin of their own.
+    name are smooth. Bins are categories for `interactions`: of smooth columns coarser ones, and with
+    ``alpha="auto"`` at most 4 and 16 bins beside, in terms such as ``"age:hours (4 bins)"`` that add up; `explain` and
+    `plot` show their sum. Missing values have a bin of their own.
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.design.model_spec import Factor, ModelSpec, Term
-from tabsym.design.plan import show
+from tabsym.design.plan import LEVELS, at_level, show
 from tabsym.design.sources import CountEffect
 from tabsym.frame import Table
 from tabsym.models.model import WideModel
@@ -25,7 +25,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
 
     A slope's contribution is the slope times the centred value; the rest is in the intercept, or in the main effect of
     the same category. Dropped terms, which contribute 0, are left out. The effect of a category's count is part of that
-    of the category.
+    of the category, and an interaction is one contribution whatever numbers of bins it has coefficients for.
     """
     spec = model.spec
     dropped = switched_off(model)
@@ -36,7 +36,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     found: dict[str, Floats] = {}
 
     def add(term: Term, value: Floats) -> None:
-        name = _counted(spec, term) or term_name(spec, term)
+        name = _whole(spec, term)
         found[name] = found[name] + value if name in found else value
 
     for term in spec.terms:
@@ -67,7 +67,7 @@ def columns_of_terms(model: WideModel) -> dict[str, tuple[str, ...]]:
     for term in spec.terms:
         names = [name for factor in term.factors for name in factor.columns]
         names += [] if term.numeric is None else spec.numerics[term.numeric].columns
-        key = _counted(spec, term) or term_name(spec, term)
+        key = _whole(spec, term)
         found[key] = tuple(dict.fromkeys([*found.get(key, ()), *names]))
     return found
 
@@ -88,8 +88,12 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
 
 
 def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
-    """Variance of each term over the training rows, and its columns; None as in `variances_of_columns`."""
+    """Variance of each term over the training rows, and its columns; None as in `variances_of_columns`.
+
+    Of an interaction at several numbers of bins, the sum of their variances.
+    """
     spec = model.spec
+    whole = interactions_of_levels(spec)
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in spec.learned:
         block = spec.blocks[term.factors[0].block]
@@ -115,8 +119,21 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
             )
             columns = (*block.columns, *spec.numerics[term.numeric].columns)
             size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
-        found[block.name] = size, columns
+        name = whole.get(block.name, block.name)
+        found[name] = size + found.get(name, (0.0, ()))[0], columns
     return found
+
+
+def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
+    """For each block of an interaction at one of `LEVELS`, the interaction's name."""
+    names = {block.name for block in spec.blocks}
+    return {part: name for name in names for n_bins in LEVELS if (part := at_level(name, n_bins)) in names}
+
+
+def _whole(spec: ModelSpec, term: Term) -> str:
+    """The name of a term, or of that which it is a part of."""
+    name = term_name(spec, term)
+    return _counted(spec, term) or interactions_of_levels(spec).get(name, name)
 
 
 def _counted(spec: ModelSpec, term: Term) -> str | None:
@@ -232,13 +249,16 @@ def describe_crosses(chosen: pd.DataFrame) -> str:
 def score_text(spec: ModelSpec) -> str:
     """The linear predictor as a formula."""
     products = []
+    levels = interactions_of_levels(spec)
     for term in spec.terms:
+        if any(spec.blocks[factor.block].name in levels for factor in term.factors):
+            continue
         alone = term.constant == 1.0 and (term.factors or term.numeric is not None)
         factors = [] if alone else [f"{term.constant:g}"]
         for factor in term.factors:
             block = spec.blocks[factor.block]
             component = f" {factor.component + 1}" if block.rank > 1 else ""
-            if block.name == f"s({', '.join(factor.columns)})":
+            if block.name.startswith(("s(", "te(")):  # no name of a user's has a parenthesis
                 factors.append(block.name)
             elif block.name.endswith(f" | {':'.join(factor.columns)}"):
                 factors.append(f"({block.name})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from tabsym.categories import RawCodes
 from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows
+from tabsym.design.sources import Bins
+from tabsym.interactions.gains import CodeColumn
 from tabsym.interactions.search import AutoInteractions, Chosen
 from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import HUBER
@@ -141,7 +144,9 @@ def plan_terms(
     chosen: list[Chosen] | None = None
     if auto is not None:
         plain = build_spec(config, training, 1, Cuts(cuts.coarse))
-        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, precomputed.column_codes, rng)
+        chosen = _choose_crosses(
+            config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes, rng
+        )
         names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
@@ -256,14 +261,21 @@ def _choose_crosses(
     config: Config,
     auto: AutoInteractions,
     spec: ModelSpec,
+    searched: Mapping[str, Bins],
     training: Training,
     loss: Loss,
     n_outputs: int,
     column_codes: dict[str, RawCodes],
     rng: Rng,
 ) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `column_codes`: cache of factorized columns."""
+    """The interactions of ``interactions="auto"``; `column_codes`: cache of factorized columns.
+
+    `searched`: bins of numbers for their interactions.
+    """
     model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     apart = columns_apart(config, training)
-    return find_crosses(training_loss(model), n_outputs, model.spec, coded.codes, rows, auto, rng, config.n_jobs, apart)
+    cuts = {name: CodeColumn(name, own.codes(training.table[name].values), len(own)) for name, own in searched.items()}
+    return find_crosses(
+        training_loss(model), n_outputs, model.spec, coded.codes, rows, auto, rng, config.n_jobs, apart, cuts
+    )

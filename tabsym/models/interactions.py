@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -36,12 +36,15 @@ def find_crosses(
     rng: np.random.RandomState,
     n_jobs: int | None,
     apart: Collection[str] = (),
+    cuts: Mapping[str, CodeColumn] | None = None,
 ) -> list[Chosen]:
     """Select interactions of the categorical columns and bins of an additive model, on its training rows.
 
     `codes` and `rows` are the coded table, in the same order; the codes of `rows` are not used. Categories are numbered
     in order of appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of
     its columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none.
+    `cuts`: numbers in the bins by which their interactions are evaluated; these have main effects too, so that none is
+    credited to an interaction.
     """
     n_rows, blocks, sizes = len(rows.y), spec.blocks, spec.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
@@ -53,14 +56,15 @@ def find_crosses(
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
     order = rng.permutation(n_rows)[: options.max_rows]
-    found = {block: _by_appearance(column, order) for block, column in columns.items()}
-    columns = dict(sorted(found.items(), key=lambda item: (item[1].size, _checksum(item[1].codes))))
     rank = {blocks[block].name: number for number, block in enumerate(crossable)}
-    crossable = [block for block in columns if block in crossable]
-    largest = columns[crossable[-1]]
-    by_category = _by_symbol(largest.codes, largest.size)
+    crossed = [(cuts or {}).get(blocks[block].name, columns[block]) for block in crossable]
+    more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
+    mains, crossed = (_in_order(own, order) for own in ([*columns.values(), *more], crossed))
+    by_category = _by_symbol(crossed[-1].codes, crossed[-1].size)
     order = order[by_category]
-    columns = {block: replace(column, codes=column.codes.take(by_category)) for block, column in columns.items()}
+    mains, crossed = (
+        [replace(column, codes=column.codes.take(by_category)) for column in own] for own in (mains, crossed)
+    )
     rows = take_rows(rows, order, n_outputs)
     rows = TargetUnits.of(rows, loss).rows(rows)
     x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
@@ -70,9 +74,15 @@ def find_crosses(
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)
     held_out = HeldOutGains(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
-    held_out.fit_main_effects(list(columns.values()), sorted(np.ascontiguousarray(x.T), key=_checksum))
-    chosen = choose_crosses([columns[block] for block in crossable], held_out, options, n_jobs)
+    held_out.fit_main_effects(mains, sorted(np.ascontiguousarray(x.T), key=_checksum))
+    chosen = choose_crosses(crossed, held_out, options, n_jobs)
     return [replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__))) for one in chosen]
+
+
+def _in_order(columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]]) -> list[CodeColumn]:
+    """Columns on the rows in `order`, their categories numbered by appearance; the smallest first."""
+    found = [_by_appearance(column, order) for column in columns]
+    return sorted(found, key=lambda column: (column.size, _checksum(column.codes)))
 
 
 def _checksum(values: NDArray[Any]) -> int:

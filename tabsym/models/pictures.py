@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 
 from tabsym.design.sources import Bins, CountEffect, Crossing
 from tabsym.models.coefficients import has_ratios, table_of_term
-from tabsym.models.explain import switched_off, variances_of_terms
+from tabsym.models.explain import interactions_of_levels, switched_off, variances_of_terms
 from tabsym.models.model import WideModel
-from tabsym.models.tables import CoefficientFrames, split_frame
+from tabsym.models.tables import CoefficientFrames, categories_by_position, split_frame
 from tabsym.plots.style import INK, bounds_as_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
 from tabsym.validation import Number, check_option
@@ -35,7 +35,8 @@ def draw_term(
     check_option("top", top, (Number(at_least=1, whole=True),))
     table = table_of_term(model, frames, outputs, term, scale=scale, base=base, level=level)
     ratios = scale == "response" and shows_ratios(model)
-    note = "dropped: its variance is estimated as 0" if term in switched_off(model) else ""
+    dropped = _dropped_wholly(model)
+    note = "dropped: its variance is estimated as 0" if term in dropped else ""
     look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
     tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
     if output is not None and str(output) not in tables:
@@ -54,7 +55,12 @@ def draw_term(
     if isinstance(source, CountEffect) and len(one) > 1:
         return draw_ordered(few, look if len(few) > 1 else single, "other training rows of the category", ax=ax)
     if block is not None and isinstance(source, Crossing) and len(block.columns) == 2 and len(one) > 1:
-        named, orders = _in_words(model, source, one, dates)
+        parts = _parts(model, term)
+        if len(parts) > 1 and base is None:
+            own = list(tables).index(str(one["class"].iloc[0])) if len(tables) > 1 else 0
+            named, orders = _surface(model, parts, own, dates)
+        else:
+            named, orders = _in_words(model, source, one, dates)
         return draw_heatmap(named, single, (block.columns[0], block.columns[1]), orders, ax=ax)
     return draw_categories(one, single, top=top, ax=ax)
 
@@ -75,6 +81,54 @@ def _in_words(
     named = [tuple(words.get(part, part) for words, part in zip(texts, one, strict=True)) for one in table["category"]]
     orders = [list(words.values()) if words else None for words in texts]
     return table.assign(category=pd.Series(named, index=table.index, dtype=object)), orders
+
+
+def _parts(model: WideModel, term: str) -> list[int]:
+    """The blocks that add up to an interaction, that of all bins first."""
+    whole = interactions_of_levels(model.spec)
+    names = [block.name for block in model.spec.blocks]
+    return [names.index(term), *(index for index, name in enumerate(names) if whole.get(name) == term)]
+
+
+def _dropped_wholly(model: WideModel) -> set[str]:
+    """The dropped terms, of interactions those whose parts are all dropped."""
+    dropped = set(switched_off(model))
+    kept = {name for part, name in interactions_of_levels(model.spec).items() if part not in dropped}
+    return dropped - kept
+
+
+def _surface(
+    model: WideModel, parts: list[int], output: int, dates: set[str]
+) -> tuple[pd.DataFrame, list[list[str] | None]]:
+    """The sums of an interaction's parts, as `_in_words`: on all edges of their bins, where each has training rows."""
+    crossings = [model.spec.sources[model.spec.blocks[index].source] for index in parts]  # type: ignore[index]
+    sides = [[model.spec.sources[getattr(one, side)] for one in crossings] for side in ("left", "right")]
+    texts, codes = [], []  # of each cell of a side; codes for each part
+    for side, own in zip(("left", "right"), sides, strict=True):
+        first = own[0]
+        if isinstance(first, Bins):
+            bounds = np.unique(np.concatenate([one.bounds for one in own]))
+            every = Bins(first.column, bounds, (), first.missing)
+            inside = np.concatenate([[np.nan] * first.missing, bounds, [np.inf]])
+            texts.append(texts_of(every, dates))
+            codes.append([one.codes(inside) for one in own])
+        else:
+            (categories,), _ = categories_by_position(model.spec, getattr(crossings[0], side))
+            texts.append(list(categories))
+            codes.append([np.arange(len(first), dtype=np.int32)] * len(own))
+    n_left, n_right = map(len, texts)
+    value, rows = np.zeros(n_left * n_right), np.zeros(n_left * n_right)
+    known = np.ones(n_left * n_right, dtype=bool)
+    for index, crossing, left, right in zip(parts, crossings, *codes, strict=True):
+        cells = crossing.interaction.transform(np.repeat(left, n_right), np.tile(right, n_left))
+        coefs = model.spec.coefs(index)
+        value += model.theta[coefs].reshape(-1, model.n_outputs)[cells, output]
+        rows += model.counts[coefs][cells] * (index == parts[0])
+        known &= cells >= 0
+    pairs = [(left, right) for left in texts[0] for right in texts[1]]
+    table = pd.DataFrame({"category": pd.Series(pairs, dtype=object), "value": value, "rows": rows})
+    orders = [text if isinstance(own[0], Bins) else None for text, own in zip(texts, sides, strict=True)]
+    return table[known].reset_index(drop=True), orders
 
 
 def shows_ratios(model: WideModel) -> bool:
@@ -99,7 +153,7 @@ def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[s
 
     Of products by the range of their coefficients. Without dropped terms.
     """
-    dropped = set(switched_off(model))
+    dropped = _dropped_wholly(model)
     sizes = variances_of_terms(model)
     if sizes is not None:
         total = sum(size for size, _ in sizes.values()) or 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from numbers import Integral
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tabsym.categories.contingency import code_numbers
 from tabsym.categories.threads import in_threads
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.plan import is_sum, plan_additive, plan_formula
+from tabsym.design.plan import LEVELS, Levels, is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.losses.loss import Loss
@@ -35,6 +35,10 @@ FEWEST, MOST, A_ROOT = 64, 1024, 1.5
 """Maximum number of equal-frequency bins of amounts for numeric="smooth": 1.5 times the root of the rows, within these
 limits (benchmarks/bins.md). Of classes the least, to which MODL's edges are added: a walk of more bins shrinks the
 jumps that these mark."""
+
+SEARCHED = 8
+"""Maximum number of equal-frequency bins of a smooth number while interactions are chosen: with more, most cells have
+too few rows to show a gain (benchmarks/interactions/README.md)."""
 
 
 def cut_numbers(
@@ -90,6 +94,17 @@ def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
     return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 
+def cut_levels(column: Column, weight: Floats | None, coarse: Bins | None) -> dict[int, Bins]:
+    """Equal-frequency bins for each of `LEVELS`, where these differ from each other and from the coarse ones."""
+    quantiles = _quantiles(column, weight, LEVELS[-1])
+    kept: dict[int, Bins] = {}
+    for n_bins in LEVELS:
+        one = _bins(column, _distinct(quantiles, LEVELS[-1] // n_bins))
+        if not any(np.array_equal(one.bounds, other.bounds) for other in (*kept.values(), *filter(None, [coarse]))):
+            kept[n_bins] = one
+    return kept
+
+
 def _quantiles(column: Column, weight: Floats | None, n_parts: int) -> Floats:
     """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
     present = ~np.isnan(column.values)
@@ -119,10 +134,20 @@ Crosses = int | Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Cuts:
-    """Bins of the numeric columns: coarse ones for interactions, and for ``numeric="smooth"`` fine ones."""
+    """Bins of the numeric columns.
+
+    Attributes
+    ----------
+    coarse : for interactions
+    fine : of smooth columns, for their main effects
+    levels : of smooth columns, those of `LEVELS`, for interactions too
+    searched : of smooth columns, those by which interactions are chosen
+    """
 
     coarse: Sequence[Bins] = ()
     fine: Sequence[Bins] = ()
+    levels: Levels = field(default_factory=dict)
+    searched: Mapping[str, Bins] = field(default_factory=dict)
 
 
 NO_CUTS = Cuts()
@@ -145,8 +170,12 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
             coarse |= {one.column: one for one in found.coarse}
             fine |= {one.column: one for one in found.fine}
     in_order = [column.name for column in columns]
+    smooth, weight = by_way.get("smooth", []), training.weight
     return Cuts(
-        [coarse[name] for name in in_order if name in coarse], [fine[name] for name in in_order if name in fine]
+        [coarse[name] for name in in_order if name in coarse],
+        [fine[name] for name in in_order if name in fine],
+        {column.name: cut_levels(column, weight, coarse.get(column.name)) for column in smooth},
+        {column.name: _bins(column, _distinct(_quantiles(column, weight, SEARCHED))) for column in smooth},
     )
 
 
@@ -163,7 +192,11 @@ def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs
     if how == "smooth":
         coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs, prove=False)
         found = {one.column: one for one in coarse}
-        return Cuts(coarse, [cut_finely(column, weight, found.get(column.name)) for column in columns])
+        fine = [cut_finely(column, weight, found.get(column.name)) for column in columns]
+        for column in columns:  # of no gain by itself, but perhaps in interactions
+            if column.name not in found:
+                found[column.name] = _bins(column, _distinct(_quantiles(column, weight, LEVELS[-1])))
+        return Cuts(list(found.values()), fine)
     own = counted if how == "modl" else weight
     return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs))
 
@@ -183,7 +216,7 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     in_brackets = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
     columns = [training.table[name] for name in training.table.names if name in in_brackets]
     numbers = [column for column in columns if column.kind is Kind.NUMERIC]
-    smooth = {ref.columns[0] for term in config.free_terms for ref in term.blocks if ref.smooth}
+    smooth = {name for term in config.free_terms for ref in term.blocks for name in ref.smooth}
     for name in sorted(smooth):
         if config.numeric_for(name) == "linear":
             raise ValueError(
@@ -221,13 +254,15 @@ def build_spec(
 
     `whole`: whether these are all training rows, so that a column without values will have none later.
     """
+    levels = cuts.levels if config.by_evidence else {}  # with a variance each
     if config.formula is not None:
         terms = config.free_terms
         if isinstance(config.optimizer, Newton) and not config.count_effect and not is_sum(terms):
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        spec = plan_formula(terms, cuts.coarse, cuts.fine, count_effect=config.has_count_effects)
+        effects = config.has_count_effects
+        spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects)
         return with_directions(spec, directions_of(config.monotonic, training), training)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
@@ -246,6 +281,7 @@ def build_spec(
         interactions=interactions,
         bins=cuts.coarse,
         fine=cuts.fine,
+        levels=levels,
         count_effect=config.has_count_effects,
         apart=columns_apart(config, training),
     )

@@ -225,7 +225,7 @@ def _index(spec: ModelSpec, block: Block) -> pd.Index:
         return pd.Index([None], name=source.column, dtype=object)
     if isinstance(source, CountEffect):
         return pd.Index(source.labels, name="other rows", dtype=object)
-    levels, codes = _levels(spec, block.source)
+    levels, codes = categories_by_position(spec, block.source)
     if len(levels) == 1:
         return pd.Index(levels[0], name=block.columns[0], dtype=object)
     return _multi_index(levels, codes, list(block.columns))
@@ -244,7 +244,7 @@ def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32
     return pd.MultiIndex(levels=known, codes=indices, names=names, verify_integrity=False)  # type: ignore[arg-type]
 
 
-def _levels(spec: ModelSpec, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
+def categories_by_position(spec: ModelSpec, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
     """The categories of each position of a source, and the codes of its coefficients there."""
     source = spec.sources[index]
     if isinstance(source, Symbols):
@@ -253,6 +253,6 @@ def _levels(spec: ModelSpec, index: int) -> tuple[list[NDArray[np.object_]], lis
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
     assert isinstance(source, Crossing)
     left, right = source.interaction.pairs()
-    levels, codes = _levels(spec, source.left)
-    more, (last,) = _levels(spec, source.right)
+    levels, codes = categories_by_position(spec, source.left)
+    more, (last,) = categories_by_position(spec, source.right)
     return levels + more, [own[left] for own in codes] + [last[right]]
