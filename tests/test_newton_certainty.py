@@ -68,7 +68,7 @@ def slopes_by_symbol(loss, seed, mean=2.0, n=400, size=8):
 
 @pytest.mark.parametrize("mean", [0.0, 2.0, 10.0])
 def test_slopes_by_symbol_have_the_variance_of_restricted_likelihood(mean):
-    X, y = slopes_by_symbol("squared_error", 1, mean)
+    X, y = slopes_by_symbol("squared_error", 1, mean, n=120)
     Z = indicators(X["s"], sorted(X["s"].unique())) * X[["x"]].to_numpy()
     variance, phi = naive_evidence.maximise_reml(y, np.ones((len(y), 1)), Z)
     model = WideRegressor("w[s]*x + b[1]", loss="squared_error", **EXACT).fit(X, y)

@@ -181,7 +181,10 @@ def test_all_options_combine(frame_of):
         [{}, {"min_frequency": 11}, {"max_categories": 3, "combine_min_nan_groups": False}, {"min_group_size": 0.2}],
         [(None, False), ("float32", True)],
     )  # fmt: skip
-    for missing, unknown, drop, rare, (dtype, drop_invariant) in grid:
+    part = 1 if isinstance(train, pd.DataFrame) else 2
+    for number, (missing, unknown, drop, rare, (dtype, drop_invariant)) in enumerate(grid):
+        if sum(np.unravel_index(number, (4, 4, 3, 4, 2))) % 3 != part:  # with all pairs of options, for each frame
+            continue
         options = {"handle_missing": missing, "handle_unknown": unknown, "drop": drop, "dtype": dtype, **rare}
         dense = OneHotEncoder(drop_invariant=drop_invariant, **options).fit(train)
         out = dense.transform(test)

@@ -136,10 +136,11 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
 
 
 @pytest.mark.slow
-def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call():
+def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call(monkeypatch):
     """Also of more than are compared at a time."""
+    monkeypatch.setattr("tabsym.tiws.column._TILE", 32)
     X, y, weight, _ = make(2, "regression", l=8)
-    many = X.sample(700, replace=True, random_state=0).assign(a=[f"new{i}" for i in range(700)])
+    many = X.sample(80, replace=True, random_state=0).assign(a=[f"new{i}" for i in range(80)])
     truth = naive_tiws.poster(dicts(X), components(y), weight, "a", dicts(many))
     encoder = TIWSEncoder(method="poster", cols=["a"]).fit(X, y, sample_weight=weight)
     same(by_symbol(encoder.transform(many), many), truth.unseen, truth.estimate)
