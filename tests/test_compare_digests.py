@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from tabsym import compare
+from tabsym.cli import main
 from tabsym.compare.own import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
@@ -94,7 +95,7 @@ def test_digests_are_those_of_other_processes():
             [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }  # fmt: skip
     assert len(found) == 1 and found != {"None\n"}
 
@@ -187,17 +188,18 @@ def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path):
+def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path, monkeypatch):
     """Its own folder, not the working one, is the first that it imports from."""
     module = tmp_path / "code_of_mine.py"
     text = "from sklearn.dummy import DummyRegressor\n\n\ndef make():\n    return DummyRegressor({})\n"
     run = "import sys; sys.path = [p for p in sys.path if p]; from tabsym.cli import main; sys.exit(main(sys.argv[1:]))"
     asked = ["compare", "--contenders", "constant", "--contender", "mine=code_of_mine:make", "--folds", "2"]
     asked += ["--out", str(tmp_path / "o")]
-    said = []
-    for number, options in enumerate(("", 'strategy="constant", constant=0.0')):
-        module.write_text(text.format(options))
-        command = [sys.executable, "-c", run, *asked, *(["--resume"] if number else [])]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        said.append("mine is run again: the code of code_of_mine has changed." in done.stdout)
-    assert said == [False, True]
+    module.write_text(text.format(""))
+    monkeypatch.chdir(tmp_path)
+    assert main([*asked, "--quiet"]) == 0
+    results = json.loads((tmp_path / "o" / "results.json").read_text())
+    assert results["contenders"]["mine"]["made_by"] is not None
+    module.write_text(text.format('strategy="constant", constant=0.0'))
+    done = subprocess.run([sys.executable, "-c", run, *asked, "--resume"], capture_output=True, text=True, check=True)
+    assert "mine is run again: the code of code_of_mine has changed." in done.stdout

@@ -136,24 +136,34 @@ TEXT = {
 }
 
 
-def files_of(frame, folder):
-    """The same cells in every kind of file and frame."""
-    frame.to_csv(folder / "t.csv", index=False)
-    frame.to_csv(folder / "t.csv.gz", index=False)
-    frame.to_csv(folder / "t.tsv", index=False, sep="\t")
-    frame.to_parquet(folder / "t.parquet")
-    frame.to_excel(folder / "t.xlsx", index=False)
-    frame.to_json(folder / "t.json", orient="records")
-    frame.to_json(folder / "t.jsonl", orient="records", lines=True)
-    endings = ("csv", "csv.gz", "tsv", "parquet", "xlsx", "json", "jsonl")
-    return [*(folder / f"t.{ending}" for ending in endings), frame, pl.from_pandas(frame), frame.astype(object)]
+FILES = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+    "xlsx": lambda frame, path: frame.to_excel(path, index=False),
+    "json": lambda frame, path: frame.to_json(path, orient="records"),
+    "jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+}
+FRAMES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "objects": lambda frame: frame.astype(object)}
+KINDS = [*FILES, *FRAMES]
+
+
+def tables_of(frame, folder, kinds=KINDS):
+    """The same cells in some kinds of file and frame."""
+    for kind in kinds:
+        if kind in FILES:
+            FILES[kind](frame, folder / f"t.{kind}")
+        yield folder / f"t.{kind}" if kind in FILES else FRAMES[kind](frame)
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
+    """A csv and two other kinds in turn, so that each reads two of nine spellings."""
     cells, clean = SPELLINGS[name]
     frame = pd.DataFrame({"x": [str(cell) for cell in cells], "c": ["a", "b"] * (N // 2)})
-    for table in files_of(frame, tmp_path):
+    others = [KINDS[1 + (list(SPELLINGS).index(name) + step) % (len(KINDS) - 1)] for step in (0, 4)]
+    for table in tables_of(frame, tmp_path, ["csv", *others]):
         notes = []
         got, retyping = read_typed(table, notes=notes)
         np.testing.assert_allclose(got["x"].to_numpy(dtype=float), np.asarray(clean, dtype=float), rtol=1e-9)
@@ -171,7 +181,7 @@ def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
 @pytest.mark.parametrize("name", LEFT)
 def test_what_only_looks_like_numbers_is_left_and_this_is_said(name, tmp_path):
     frame = pd.DataFrame({"x": LEFT[name], "c": ["a", "b"] * (N // 2)})
-    for table in files_of(frame, tmp_path):
+    for table in tables_of(frame, tmp_path):
         notes = []
         got, _ = read_typed(table, notes=notes)
         assert got["x"].tolist() == LEFT[name]
@@ -182,7 +192,7 @@ def test_what_only_looks_like_numbers_is_left_and_this_is_said(name, tmp_path):
 @pytest.mark.parametrize("name", TEXT)
 def test_text_stays_text(name, tmp_path):
     frame = pd.DataFrame({"x": TEXT[name], "c": ["a", "b"] * (N // 2)})
-    for table in files_of(frame, tmp_path):
+    for table in tables_of(frame, tmp_path):
         notes = []
         assert read_typed(table, notes=notes)[0]["x"].tolist() == TEXT[name]
         assert notes == []
