@@ -34,7 +34,8 @@ FOLDS = "copies of a row fall into other folds than the row itself, a row of wei
 AT_ONCE = "chooses crosses in fit, from all rows at once; partial_fit before a fit says so (tests/test_crosses.py)"
 ALL_EPOCHS = "gives n_iter_no_change, which is refused where all max_iter epochs are made (with tol it passes)"
 NOT_IN_PIECES = {"check_n_features_in_after_fitting": AT_ONCE, "check_estimators_partial_fit_n_features": AT_ONCE}
-FEW = {"n_estimators": 5, "verbosity": -1, "n_jobs": 1}
+FEW = {"n_estimators": 3, "verbosity": -1, "n_jobs": 1}
+PLAIN = {"cv": 2, "early_stopping": False}
 EXPECTED = {
     "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
     "WideBoostClassifier": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
@@ -68,9 +69,9 @@ def expected_failures(estimator):
         WideClassifier(),
         WideRegressor(),
         WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False),
-        WideBoostClassifier(WideSGDClassifier(), HistGradientBoostingClassifier(max_iter=5), cv=3),
-        WideBoostRegressor(WideSGDRegressor(), HistGradientBoostingRegressor(max_iter=5), mode="margin", cv=3),
-        WideBoostClassifier(WideClassifier(**GLM), lightgbm.LGBMClassifier(**FEW), mode="margin", cv=3),
+        WideBoostClassifier(WideSGDClassifier(), HistGradientBoostingClassifier(max_iter=3), cv=3),
+        WideBoostRegressor(WideSGDRegressor(), HistGradientBoostingRegressor(max_iter=3), mode="margin", **PLAIN),
+        WideBoostClassifier(WideClassifier(**GLM), lightgbm.LGBMClassifier(**FEW), mode="margin", **PLAIN),
         OneHotEncoder(),
         NativeCategories(),
         WideEncoder(),
