@@ -56,7 +56,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
         if item.name in _SLOW_DOCTESTS:
+            from tests.in_process import contenders_in_process
+
             item.add_marker("slow")
+            item.runtest = contenders_in_process()(item.runtest)
     for cases in grids.values():
         for item in cases[1:-1]:
             item.add_marker("slow")
@@ -84,12 +87,9 @@ def make_frame(request):
 @pytest.fixture
 def in_process(request):
     """Contenders of `compare` run in the test's own process, unless the test is marked `processes`."""
-    if request.node.get_closest_marker("processes"):
-        yield
-        return
-    from tests.in_process import contenders_in_process
+    from tests.in_process import contenders_in_process, without_pictures
 
-    with contenders_in_process():
+    with without_pictures() if request.node.get_closest_marker("processes") else contenders_in_process():
         yield
 
 

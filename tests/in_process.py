@@ -51,6 +51,13 @@ def contenders_in_process():
         patch.setattr(workers, "CAN_FORK", False)
         patch.setattr(workers, "subprocess", _Subprocess())
         patch.setattr(processes, "kill_group", lambda process: None)
-        # drawn, but not written as SVG, which is most of a comparison's time
+        with without_pictures():
+            yield
+
+
+@contextmanager
+def without_pictures():
+    """While open, `compare` draws its pictures, but does not write them as SVG, which is most of a report's time."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "_svg", lambda figure: "data:image/svg+xml;base64,")
         yield

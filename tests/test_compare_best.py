@@ -137,7 +137,6 @@ def test_a_boosters_bytes_can_be_refused(tmp_path):
     assert load(winner(all_contenders()["wide"]).save(path), allow_boosters=False).name == "wide"
 
 
-@pytest.mark.processes
 @pytest.mark.slow
 def test_save_best_from_the_shell(tmp_path, capsys):
     table, best = tmp_path / "sales.csv", tmp_path / "best.skops"
@@ -176,11 +175,10 @@ def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path,
     assert done.best_file is None
 
 
-@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.parametrize("factory", ["wide", "unsaved"])
-def test_ones_own_best_is_saved_from_the_shell_or_the_status_says_not(tmp_path, factory):
-    """As the installed command runs, without the current folder on the path."""
+def test_ones_own_best_is_saved_from_the_shell_or_the_status_says_not(tmp_path, factory, monkeypatch, capsys):
+    """The first as the installed command runs, without the current folder on the path."""
     (tmp_path / "shop.py").write_text(
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import FunctionTransformer\n"
@@ -194,10 +192,15 @@ def test_ones_own_best_is_saved_from_the_shell_or_the_status_says_not(tmp_path, 
     code = "import sys; sys.path.remove(''); from tabsym.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = ["compare", "sales.csv", "--target", "sales", "--contenders", "constant", "--folds", "2", "--quiet"]
     arguments += ["--contender", f"mine=shop:{factory}", "--save-best", "best.skops", "--out", "o"]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, check=False)
-    assert (tmp_path / "best.skops").exists() == (factory == "wide"), done.stderr
-    assert done.returncode == (0 if factory == "wide" else 1), done.stderr
-    assert (b"The best contender was not saved: " in done.stderr) == (factory == "unsaved"), done.stderr
+    monkeypatch.chdir(tmp_path)
+    if factory == "wide":
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+        status, said = done.returncode, done.stderr
+    else:
+        status, said = main(arguments), capsys.readouterr().err
+    assert (tmp_path / "best.skops").exists() == (factory == "wide"), said
+    assert status == (0 if factory == "wide" else 1), said
+    assert ("The best contender was not saved: " in said) == (factory == "unsaved"), said
 
 
 def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):

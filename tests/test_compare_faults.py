@@ -24,6 +24,7 @@ from tabsym.compare import compare, workers
 from tabsym.compare.machine import owned
 from tabsym.compare.processes import Runner
 from tabsym.compare.results import Results, load_results, prediction_path
+from tests.in_process import contenders_in_process, without_pictures
 
 FORGED = {"fold": 0, "error": "forged"}
 NAP = "60.0417"
@@ -115,6 +116,12 @@ class Hostile(LogisticRegression):
         return CHANGED[self.deed](p) if self.deed in CHANGED and len(p) > 1 else p
 
 
+@pytest.fixture(autouse=True)
+def no_pictures():
+    with without_pictures():
+        yield
+
+
 @pytest.fixture
 def table():
     draw = np.random.default_rng(0)
@@ -139,7 +146,8 @@ def same(first, other, name):
 @pytest.mark.slow
 def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
     done = run(table, tmp_path / "out", DEEDS, jobs=3)
-    alone = run(table, tmp_path / "alone", [])
+    with contenders_in_process():
+        alone = run(table, tmp_path / "alone", [])
     ranked = set(done.ranking["name"])
     assert {"constant", "good"} <= ranked
     same(done, alone, "good")

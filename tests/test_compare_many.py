@@ -83,7 +83,6 @@ def test_one_that_failed_on_a_table_is_last_there(tmp_path):
     assert "failed" in (tmp_path / "all" / "summary.html").read_text()
 
 
-@pytest.mark.processes
 @pytest.mark.slow
 def test_from_the_shell(tmp_path, capsys):
     for name in "ab":

@@ -77,7 +77,6 @@ def test_class_names_reach_them_and_their_order_is_theirs(tmp_path):
     assert result.ranking.iloc[0][["name", "score"]].tolist() == ["mine", 0.0]
 
 
-@pytest.mark.processes
 @pytest.mark.slow
 def test_addresses_from_the_shell(tmp_path, capsys):
     path = tmp_path / "sales.csv"
@@ -243,7 +242,6 @@ def test_rare_classes_are_noted(tmp_path):
     assert "Class of fewer than 5 rows, so that some folds have none: rare (1)." in notes
 
 
-@pytest.mark.processes
 @pytest.mark.slow
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
