@@ -79,6 +79,7 @@ def test_mlflow_asks_for_the_types():
         mlflow.sklearn.log_model(WideRegressor().fit(X, y), name="model")
 
 
+@pytest.mark.usefixtures("no_requirements")
 @pytest.mark.slow
 def test_the_block_of_the_guide():
     X, y = table()
