@@ -88,7 +88,7 @@ def test_text_in_any_type(before, after):
     assert got == {"c": ["b", None, "new"]}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers(-(10**9), 10**9)), min_size=1, max_size=20))
 def test_symbols_of_whole_numbers_are_their_digits(values):
     want = [None if value is None else str(value) for value in values]

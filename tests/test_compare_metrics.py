@@ -195,7 +195,7 @@ def test_the_rows_of_the_auc_give_delongs_test(digits):
     assert (rows - others).var() / 120 == pytest.approx(variance, rel=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.floats(0.01, 10)), min_size=2, max_size=30).filter(
         lambda rows: len({row[0] for row in rows}) == 2

@@ -55,7 +55,7 @@ def check_each_once(splits, n):
 # At random.
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 8), st.integers(0, 60), st.sampled_from(TASKS), st.integers(1, 3), st.integers(0, 10**6))
 def test_random_folds_are_even_and_stratified(folds, more, task, repeats, seed):
     n = 3 * folds + more
@@ -121,7 +121,7 @@ def test_classes_that_are_all_rarer_than_folds_split_or_are_refused_in_a_sentenc
 # By groups, and with symbols held out.
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(["groups", "unseen"]), st.sampled_from(TASKS), st.integers(2, 5))
 def test_groups_stay_together(data, how, task, folds):
     n_groups = data.draw(st.integers(folds, 12))
@@ -192,7 +192,7 @@ def check_time(splits, moments, folds):
     assert moments[splits[-1][1]].max() == moments.max()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(2, 6))
 @pytest.mark.slow
 def test_training_is_what_was_before(data, folds):
@@ -287,7 +287,7 @@ def keys_for(how, n, rng):
     return None if how == "random" else np.unique(rng.integers(0, 12, n), return_inverse=True)[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(HOW), st.sampled_from(TASKS), st.integers(12, 80), st.integers(0, 10**6), st.integers(0, 10**6))
 @pytest.mark.slow
 def test_inside_splits_some_rows_in_the_same_manner(how, task, n, seed, state):

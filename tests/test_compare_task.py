@@ -312,7 +312,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(values, st.sampled_from([None, *TASKS]))
 def test_a_target_is_taken_or_refused_in_a_sentence(values, task):
     series = pd.Series(values)
@@ -339,7 +339,7 @@ def test_a_target_is_taken_or_refused_in_a_sentence(values, task):
         assert target.task != "count" or target.y.min() >= 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 15), min_size=2, max_size=80).filter(lambda v: len(set(v)) > 2), st.randoms())
 @pytest.mark.slow
 def test_the_guess_depends_on_the_values_alone(values, random):

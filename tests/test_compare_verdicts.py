@@ -86,7 +86,7 @@ def test_equal_scores_are_no_difference_and_constant_ones_a_sure_one():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_adjusted_p_values_by_a_plain_loop(p):
     p = np.array(p)
     found, worst, left = adjusted_for_pairs(p), 0.0, len(p) + 1

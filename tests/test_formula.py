@@ -146,7 +146,7 @@ def combine(children):
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.recursive(leaf, combine, max_leaves=6), numbers, numbers, numbers, numbers)
 def test_the_sum_of_products_equals_python(text, x, u, v, c):
     """Generated formulas, worth what Python's own arithmetic makes of them (here, never in the package)."""

@@ -177,7 +177,7 @@ def test_the_constrained_optimum_at_the_same_variances(loss, cst, options):
         assert model.variances_["variance"].equals(free.variances_["variance"])  # those of the fit without it
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**31), st.integers(2, 25), st.sampled_from([1e-3, 1.0, 1e3]), st.booleans(), st.booleans())
 def test_a_step_is_the_optimum_of_its_quadratic_program(seed, size, precision, is_walk, has_missing):
     rng = np.random.default_rng(seed)

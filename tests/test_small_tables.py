@@ -64,7 +64,7 @@ def raw_of(frame):
     return encode_columns([column_of(frame)])[0]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.data(), st.sampled_from(list(VALUES)))
 def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
     kind = data.draw(st.sampled_from(FRAMES + (EXTRA if content == "text" else ["pandas-pyarrow"])))

@@ -137,7 +137,7 @@ def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
         estimator.fit(reader, y)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.floats(-60_000, 60_000, width=16), max_size=40, unique=True),
     st.lists(st.one_of(st.floats(width=16), st.integers(-9, 9).map(float)), max_size=40),
