@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_example_runs(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
