@@ -1,8 +1,9 @@
 """One table in every type that may carry its values, and what a native booster makes of each.
 
-Run as ``python -m tests.native_tables LIBRARY`` in a process of its own, because LightGBM and
-CatBoost end the process on some of these types where they get hold of them: prints as JSON, for
-each way of carrying the table, "equal" or how its predictions differ from those of plain columns.
+Run as ``python -m tests.native_tables LIBRARY ...`` in a process of its own, because LightGBM and
+CatBoost end the process on some of these types where they get hold of them: prints a line of JSON
+for each library, by each way of carrying the table: "equal" or how its predictions differ from
+those of plain columns.
 """
 
 import json
@@ -190,8 +191,9 @@ def main(library):
                 found[f"{task}: {carrier}"] = compare(library, task, CARRIERS[carrier], reference, wanted) or "equal"
             except Exception as error:  # one more finding
                 found[f"{task}: {carrier}"] = f"{type(error).__name__}: {error}"
-    print(json.dumps(found))
+    print(json.dumps({library: found}), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for name in sys.argv[1:]:
+        main(name)
