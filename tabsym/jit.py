@@ -75,20 +75,21 @@ _elsewhere: list[bool] = []
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
     """Compile, cached on disk; where neither the package's folder nor the home can be written, in a temporary one."""
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C: a wrapper takes 10 ms to compile
     if not _elsewhere:
         try:
-            return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
+            return cast("Kernel", numba.njit(cache=True, **options)(function))
         except RuntimeError as error:
             if not _is_nowhere(error):
                 raise
             _keep_elsewhere()
     if _elsewhere[0]:
         try:
-            return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
+            return cast("Kernel", numba.njit(cache=True, **options)(function))
         except RuntimeError as error:  # the folder went away, or there is no file of the source, as in a frozen program
             if not _is_nowhere(error):
                 raise
-    return cast("Kernel", numba.njit(nogil=True, **options)(function))
+    return cast("Kernel", numba.njit(**options)(function))
 
 
 def _is_nowhere(error: RuntimeError) -> bool:
@@ -141,7 +142,7 @@ class CompilationNotice(Listener):
 
 
 def _is_kernel(event: Any) -> bool:
-    return event.data["dispatcher"].py_func.__module__.partition(".")[0] == "tabsym"
+    return str(event.data["dispatcher"].py_func.__module__).partition(".")[0] == "tabsym"
 
 
 compilation_notice = CompilationNotice()

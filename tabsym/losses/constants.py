@@ -101,9 +101,8 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     weight = np.empty(0) if weights is None else weights
     size = float(np.average(np.abs(y), weights=weights)) or 1.0
     total = float(len(y)) if weights is None else float(weights.sum())
-    return root_by_sums(
-        loss, lambda shift: slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift), size * total
-    )
+    sums = slope_of_shift(loss.code)
+    return root_by_sums(loss, lambda shift: sums(margins, y, weight, loss.parameter, shift), size * total)
 
 
 def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel
+from tabsym.jit import inlined, kernel, kernels_by
 
 ROUNDING = 1e-13
 """Residuals below this times 1 + abs(score) count as 0, so that the sign at a median, where a fit starts, is 0."""
@@ -69,7 +69,7 @@ def gradients_at(value, target, loss, parameter, least):
     if loss == HALVES:
         share = target / value
         return value - share, max(0.5 * (value + share), least)
-    _, slope, hess = loss_of_one(value, target, loss, parameter)
+    _, slope, hess = _other_loss(value, target, loss, parameter)
     return slope, max(hess, least)
 
 
@@ -124,27 +124,35 @@ def slopes_of_many(scores, target):
     return np.log(total) + top - own
 
 
-@kernel
-def losses_of_rows(margins, y, loss, parameter, values, slopes, hessians):
+@kernels_by
+def losses_of_rows(loss):
     """Value, gradient and Hessian (n,) of each row's loss, margins (n, 1)."""
-    for i in range(len(y)):
-        values[i], slopes[i], hessians[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
+
+    def losses_of_rows(margins, y, parameter, values, slopes, hessians):
+        for i in range(len(y)):
+            values[i], slopes[i], hessians[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
+
+    return losses_of_rows
 
 
-@kernel
-def slope_of_shift(margins, y, weight, loss, parameter, shift):
+@kernels_by
+def slope_of_shift(loss):
     """Sums over rows of the gradient and the Hessian of the loss at margins (n, 1) + shift."""
-    slopes, hessians = 0.0, 0.0
-    for i in range(len(y)):
-        if loss == LOGISTIC:  # without the logarithm of its value
-            _, _, miss = _miss_of(margins[i, 0] + shift, y[i])
-            slope, hess = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
-        else:
-            _, slope, hess = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
-        share = weight[i] if len(weight) else 1.0
-        slopes += share * slope
-        hessians += share * hess
-    return slopes, hessians
+
+    def slope_of_shift(margins, y, weight, parameter, shift):
+        slopes, hessians = 0.0, 0.0
+        for i in range(len(y)):
+            if loss == LOGISTIC:  # without the logarithm of its value
+                _, _, miss = _miss_of(margins[i, 0] + shift, y[i])
+                slope, hess = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
+            else:
+                _, slope, hess = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
+            share = weight[i] if len(weight) else 1.0
+            slopes += share * slope
+            hessians += share * hess
+        return slopes, hessians
+
+    return slope_of_shift
 
 
 @kernel

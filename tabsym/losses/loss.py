@@ -83,7 +83,7 @@ class Loss:
     def rows(self, margins: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, gradient and Hessian (n,) of each row's loss, for one linear predictor."""
         value, slope, hess = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
-        losses_of_rows(margins, y, self.code, self.parameter, value, slope, hess)
+        losses_of_rows(self.code)(margins, y, self.parameter, value, slope, hess)
         return value, slope, hess
 
     def least(self, y: Floats) -> Floats:

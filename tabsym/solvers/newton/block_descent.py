@@ -95,10 +95,11 @@ class SmallTerms:
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
         decrease = take_turns(
-            _address_of_turn(rows.code), rows.code == SQUARED, blocks, address_of(rows.codes(before)), steps,
-            self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, held, NEXT_TO_NOTHING, most,
-            rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known, self._theta, self._curvature,
-            gradient, right, pivots, level, self._grads, self._slopes, self._moves,
+            _address_of_turn(rows.code, not len(rows.weight)), rows.code == SQUARED, blocks,
+            address_of(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
+            self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
+            self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
+            self._moves,
         )  # fmt: skip
         last = self._terms[blocks[-1]]
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
@@ -127,10 +128,11 @@ def address_of(codes: NDArray[Any]) -> int:
 
 
 @cache
-def _address_of_turn(loss: int) -> int:
-    """The address of `take_turn` of a loss, for `take_turns`."""
+def _address_of_turn(loss: int, is_plain: bool) -> int:
+    """The address of `take_turn`, for `take_turns`."""
     none, grads = _NOTHING, np.empty((0, 2))
-    return address_of_kernel(take_turn(loss), (_CODES, none, none, _CODES, none, none, none, none, 0.0, 0, grads))
+    examples = (_CODES, none, none, _CODES, none, none, none, none, 0.0, 0, grads)
+    return address_of_kernel(take_turn(loss, is_plain), examples)
 
 
 MAX_STEP = 2.0

@@ -35,52 +35,36 @@ def _moved(value, step, x, i, loss):
     return value + step * x[i]
 
 
-@inlined
-def _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, grads):
-    for i in range(len(codes)):
-        value = _moved(values[i], steps[unsigned(before[i] + 1)], x_before, i, loss)
-        values[i] = value
-        slope, hess = gradients_at(value, y[i], loss, parameter, MIN_HESSIAN)
-        if len(weight):
-            slope *= weight[i]
-            hess *= weight[i]
-        if len(x):
-            slope *= x[i]
-            hess *= x[i] * x[i]
-        at = unsigned(codes[i] + 1)
-        grads[at, 0] += slope
-        grads[at, 1] += hess
-
-
-@inlined
-def _take_plain_turn(before, steps, codes, y, values, loss, parameter, n_lanes, grads):
-    """Without weights and numeric factors: a loop without branches takes half the time."""
-    length, last = unsigned(len(grads) // n_lanes), unsigned(n_lanes - 1)
-    for i in range(len(codes)):
-        value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
-        values[i] = value
-        slope, hess = gradients_at(value, y[i], loss, parameter, MIN_HESSIAN)
-        at = unsigned(codes[i] + 1) + length * (unsigned(i) & last)
-        grads[at, 0] += slope
-        grads[at, 1] += hess
-
-
 @kernels_by
-def take_turn(loss):
+def take_turn(loss, is_plain):
     """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the next term.
 
-    In one pass, for losses with one linear predictor; `grads` is overwritten. Rows use `n_lanes` accumulators, a power
-    of 2, in turn, of which the first holds the sum in the end: with few coefficients, additions to one would wait for
-    each other.
+    In one pass, for losses with one linear predictor; `grads` is overwritten. `is_plain`: without weights and numeric
+    factors, where a loop without branches takes half the time. Its rows use `n_lanes` accumulators, a power of 2, in
+    turn, of which the first holds the sum in the end: with few coefficients, additions to one would wait for each
+    other.
     """
 
     def take_turn(before, x_before, steps, codes, x, y, weight, values, parameter, n_lanes, grads):
-        grads[:] = 0.0
-        if len(x_before) + len(x) + len(weight) == 0:
-            _take_plain_turn(before, steps, codes, y, values, loss, parameter, n_lanes, grads)
-        else:
-            _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, grads)
-        length = len(grads) // n_lanes
+        for at in range(len(grads)):
+            grads[at, 0] = grads[at, 1] = 0.0
+        length, last = unsigned(len(grads) // n_lanes), unsigned(n_lanes - 1)
+        for i in range(len(codes)):
+            step, at = steps[unsigned(before[i] + 1)], unsigned(codes[i] + 1)
+            value = stepped(values[i], step, loss) if is_plain else _moved(values[i], step, x_before, i, loss)
+            values[i] = value
+            slope, hess = gradients_at(value, y[i], loss, parameter, MIN_HESSIAN)
+            if is_plain:
+                at += length * (unsigned(i) & last)
+            else:
+                if len(weight):
+                    slope *= weight[i]
+                    hess *= weight[i]
+                if len(x):
+                    slope *= x[i]
+                    hess *= x[i] * x[i]
+            grads[at, 0] += slope
+            grads[at, 1] += hess
         for at in range(length, len(grads)):
             grads[at % length, 0] += grads[at, 0]
             grads[at % length, 1] += grads[at, 1]
@@ -109,11 +93,15 @@ def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes
         slopes[at % (len(slopes) // n_lanes)] += slopes[at]
 
 
-@kernel
-def move(codes, x, steps, values, loss):
+@kernels_by
+def move(loss):
     """Add their coefficient's step to the linear predictors."""
-    for i in range(len(codes)):
-        values[i] = _moved(values[i], steps[unsigned(codes[i] + 1)], x, i, loss)
+
+    def move(codes, x, steps, values):
+        for i in range(len(codes)):
+            values[i] = _moved(values[i], steps[unsigned(codes[i] + 1)], x, i, loss)
+
+    return move
 
 
 @kernel
@@ -168,25 +156,33 @@ def take_linear_turn(before, x_before, steps, codes, x, hessians, others, reach,
             sums[at ^ unsigned(1)] -= others[i] * factor
 
 
-@kernel
-def row_gradients(values, y, weight, loss, parameter, slopes, hessians):
+@kernels_by
+def row_gradients(loss):
     """Gradient and Hessian (n,) of each row, times its weight, for losses with one linear predictor."""
-    for i in range(len(y)):
-        share = weight[i] if len(weight) else 1.0
-        slope, hess = gradients_at(values[i], y[i], loss, parameter, MIN_HESSIAN)
-        slopes[i], hessians[i] = share * slope, share * hess
+
+    def row_gradients(values, y, weight, parameter, slopes, hessians):
+        for i in range(len(y)):
+            share = weight[i] if len(weight) else 1.0
+            slope, hess = gradients_at(values[i], y[i], loss, parameter, MIN_HESSIAN)
+            slopes[i], hessians[i] = share * slope, share * hess
+
+    return row_gradients
 
 
-@kernel
-def sum_gradients(values, y, weight, loss, parameter, least):
+@kernels_by
+def sum_gradients(loss):
     """Weighted sums over rows: squared gradients, and Hessians."""
-    squares = hessians = 0.0
-    for i in range(len(y)):
-        share = weight[i] if len(weight) else 1.0
-        slope, hess = gradients_at(values[i], y[i], loss, parameter, least)
-        squares += share * slope * slope
-        hessians += share * hess
-    return squares, hessians
+
+    def sum_gradients(values, y, weight, parameter, least):
+        squares = hessians = 0.0
+        for i in range(len(y)):
+            share = weight[i] if len(weight) else 1.0
+            slope, hess = gradients_at(values[i], y[i], loss, parameter, least)
+            squares += share * slope * slope
+            hessians += share * hess
+        return squares, hessians
+
+    return sum_gradients
 
 
 @kernel

@@ -88,9 +88,9 @@ def weigh_blocks(
                 more += hessians[e, 0]
             more = max(information - more, 0.0)
         if walks[block]:
-            weighed[turn] = weigh_walk(
+            weighed[turn, 0], weighed[turn, 1] = weigh_walk(
                 hessians, own, aparts[block], precisions[block], ridge, work[0, :size], work[1, :size],
                 work[2, :size].reshape(size, 1), jumps,
             )  # fmt: skip
         else:
-            weighed[turn] = weigh_ridge(hessians, own, precisions[block], more, least)
+            weighed[turn, 0], weighed[turn, 1] = weigh_ridge(hessians, own, precisions[block], more, least)

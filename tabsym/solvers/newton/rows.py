@@ -66,7 +66,6 @@ class SingleOutputRows:
     ) -> None:
         self.y, self.weight, self.start, self.column = y, weight, start, column
         self.code, self._parameter = as_kept(loss)
-        self._take_turn = take_turn(self.code)
         self.width = n_models
         self.far = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
         self._values = self._stand(start)
@@ -100,7 +99,8 @@ class SingleOutputRows:
         if len(self._sums) < n_lanes * length:
             self._sums = np.empty((n_lanes * length, 2))
         grads = self._sums[: n_lanes * length]
-        self._take_turn(
+        is_plain = len(before.x) + len(term.x) + len(self.weight) == 0
+        take_turn(self.code, is_plain)(
             self.codes(before), before.x, steps, self.codes(term), term.x, self.y, self.weight, self._values,
             self._parameter, n_lanes, grads,
         )  # fmt: skip
@@ -217,7 +217,7 @@ class SingleOutputRows:
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        return sum_gradients(self._caught_up(), self.y, self.weight, self.code, self._parameter, MIN_HESSIAN)
+        return sum_gradients(self.code)(self._caught_up(), self.y, self.weight, self._parameter, MIN_HESSIAN)
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
@@ -257,12 +257,12 @@ class SingleOutputRows:
     def _catch_up(self) -> None:
         if self._waiting is not None:
             term, steps = self._waiting
-            move(self.codes(term), term.x, steps, self._values, self.code)
+            move(self.code)(self.codes(term), term.x, steps, self._values)
             self._waiting = None
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))
-        row_gradients(values, self.y, self.weight, self.code, self._parameter, slopes, hessians)
+        row_gradients(self.code)(values, self.y, self.weight, self._parameter, slopes, hessians)
         return slopes, hessians
 
     def _stand(self, scores: Floats) -> Floats:

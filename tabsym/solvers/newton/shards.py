@@ -173,7 +173,7 @@ class Shard(BlockDescent):
 
     def slope_of_shift(self, by: float) -> tuple[float, float]:
         """Sums of gradients and Hessians after a shift of all linear predictors."""
-        return slope_of_shift(self.rows.scores(), self.y, self.weight, self.loss.code, self.loss.parameter, by)
+        return slope_of_shift(self.loss.code)(self.rows.scores(), self.y, self.weight, self.loss.parameter, by)
 
     def size_of_target(self) -> tuple[float]:
         return (float(np.abs(self.y) @ self.weight if len(self.weight) else np.abs(self.y).sum()),)
