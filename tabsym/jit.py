@@ -177,6 +177,12 @@ def _in_kernels(function: Callable[..., Any]) -> Any:
 
 
 @_in_kernels
+def vector_at(typing_context: Any, address: Any, length: Any, like: Any) -> Any:
+    """In a kernel: the array (length,) at an address, see `matrix_at`."""
+    return _array_at(like, 1)
+
+
+@_in_kernels
 def matrix_at(typing_context: Any, address: Any, rows: Any, columns: Any, like: Any) -> Any:
     """In a kernel: the array (rows, columns) at an address, its numbers of the type of those in `like`.
 
@@ -184,35 +190,37 @@ def matrix_at(typing_context: Any, address: Any, rows: Any, columns: Any, like: 
     would cost more than a loop over it. Whoever hands over the address makes
     sure that such an array lies there, without gaps, for as long as it is used.
     """
-    kind = types.Array(like.dtype, 2, "C")
+    return _array_at(like, 2)
+
+
+def _array_at(like: Any, n_axes: int) -> Any:
+    kind = types.Array(like.dtype, n_axes, "C")
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         width = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(like.dtype)))
         array = arrayobj.make_array(kind)(context, builder)
-        data = builder.inttoptr(arguments[0], array.data.type)
-        shape = [arguments[1], arguments[2]]
-        strides = [builder.mul(arguments[2], width), width]
+        data, shape = builder.inttoptr(arguments[0], array.data.type), arguments[1:-1]
+        strides = [builder.mul(length, width) for length in shape[1:]] + [width]
         arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=width, meminfo=None)
         return array._getvalue()
 
-    return kind(types.intp, types.intp, types.intp, like), build
+    return kind(*[types.intp] * (1 + n_axes), like), build
 
 
 @_in_kernels
-def call_at(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """In a kernel: call the kernel at an address (`address_of_kernel`), which returns nothing, with a tuple.
+def call_at(typing_context: Any, address: Any, arguments: Any, result: Any) -> Any:
+    """In a kernel: call the kernel at an address (`address_of_kernel`) with a tuple; it returns the type of `result`.
 
     The caller is compiled once for all kernels that it may be given. They must take the types of the arguments.
     """
 
     def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         values = [builder.extract_value(given[1], index) for index in range(len(arguments))]
-        function = context.call_conv.get_function_type(types.none, arguments.types)
+        function = context.call_conv.get_function_type(result, arguments.types)
         callee = builder.inttoptr(given[0], function.as_pointer())
-        context.call_conv.call_function(builder, callee, types.none, arguments.types, values)
-        return context.get_dummy_value()
+        return context.call_conv.call_function(builder, callee, result, arguments.types, values)[1]
 
-    return types.none(types.intp, arguments), build
+    return result(types.intp, arguments, result), build
 
 
 def address_of_kernel(compiled: Any, examples: tuple[Any, ...]) -> int:

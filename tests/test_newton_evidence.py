@@ -13,7 +13,7 @@ from tabsym.losses import Huber, Tweedie
 from tabsym.solvers.newton.kernels_coefs import weigh_ridge
 from tabsym.solvers.newton.kernels_walk import weigh_walk
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm, share_apart
 from tabsym.solvers.newton.variances import Aitken
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
@@ -949,10 +949,10 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     else:
         expected = np.trace(penalty @ np.linalg.inv(whole)[:q, :q])
     if apart is None:
-        penalized, length = weigh_ridge(curvature, theta, precision, more, 1e-5)
+        penalized, length = weigh_ridge(curvature[:, 0], theta[:, 0], precision, more, 1e-5)
     else:
-        spaces = np.empty(q), np.empty(q), np.empty((q, 1)), np.empty(1)
-        penalized, length = weigh_walk(curvature, theta, apart, precision, 1e-8, *spaces)
+        share = share_apart(q - apart)
+        penalized, length = weigh_walk(curvature[:, 0], theta[:, 0], apart, share, precision, 1e-8, *np.empty((2, q)))
     assert penalized == pytest.approx(expected, rel=1e-6)
     assert length == pytest.approx(float(theta[:, 0] @ penalty @ theta[:, 0]))
 

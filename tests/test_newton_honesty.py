@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
-from tabsym.solvers.newton.kernels_walk import share_apart
+from tabsym.solvers.newton.terms import share_apart
 from tests.naive_evidence import held_of_missing, walk_beside_missing
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner

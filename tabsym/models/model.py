@@ -18,7 +18,7 @@ from tabsym.design.units import Moments, Units, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.kernels_walk import share_apart
+from tabsym.solvers.newton.terms import share_apart
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.optimizers import StateColumns
 

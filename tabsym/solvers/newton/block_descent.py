@@ -17,8 +17,9 @@ from tabsym.losses.kernels import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
 from tabsym.losses.loss import Loss
 from tabsym.losses.weights import design_effect
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
-from tabsym.solvers.newton.kernels_rows import take_turn
+from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn
 from tabsym.solvers.newton.kernels_sweep import take_turns, weigh_blocks
+from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import LANES, ONE_MODEL, MulticlassRows, SingleOutputRows, lanes_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
@@ -70,6 +71,7 @@ class SmallTerms:
         self._lanes = np.array([lanes_of(term.size) for term in self._terms])
         self._known = np.zeros(len(indices), dtype=np.bool_)
         most = int(np.diff(self._starts).max(initial=0)) + width
+        self._shares = np.array([term.share_apart for term in self._terms])
         self._work, self._moves = np.empty((4, most)), np.empty((2, most))
         self._grads, self._slopes = np.empty((LANES * most, 2)), np.empty(LANES * most)
 
@@ -95,11 +97,11 @@ class SmallTerms:
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
         decrease = take_turns(
-            _address_of_turn(rows.code, not len(rows.weight)), rows.code == SQUARED, blocks,
-            address_of(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
-            self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
-            self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
-            self._moves,
+            _address_of_turn(rows.code, not len(rows.weight)), _address_of_squared() if rows.code == SQUARED else 0,
+            _address_of_step() if self._walks.any() else 0, blocks, address_of(rows.codes(before)), steps,
+            self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, self._shares, held,
+            NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known,
+            self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes, self._moves,
         )  # fmt: skip
         last = self._terms[blocks[-1]]
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
@@ -114,25 +116,40 @@ class SmallTerms:
         """
         asked = np.array([self._blocks.get(index, -1) for index in indices], dtype=np.intp)
         mine = asked >= 0
-        own = np.empty((np.count_nonzero(mine), 2))
+        own, (forward, space) = np.empty((np.count_nonzero(mine), 2)), self._work[:2]
         weigh_blocks(
-            asked[mine], self._starts, self._walks, self._aparts, precision[self._at], covers[self._at], information,
-            NEXT_TO_NOTHING, ROUNDING, self._theta, self._curvature, self._work, np.empty(1), own,
+            _address_of_weigh() if self._walks.any() else 0, asked[mine], self._starts, self._walks, self._aparts,
+            self._shares, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING, ROUNDING, self._theta,
+            self._curvature, forward, space, own,
         )  # fmt: skip
         weighed[mine] = own
 
 
 def address_of(codes: NDArray[Any]) -> int:
-    """The address of the first number, for `jit.matrix_at`; the caller keeps the array alive."""
+    """The address of the first number, for `jit.vector_at`; the caller keeps the array alive."""
     return int(codes.__array_interface__["data"][0])
 
 
 @cache
 def _address_of_turn(loss: int, is_plain: bool) -> int:
     """The address of `take_turn`, for `take_turns`."""
-    none, grads = _NOTHING, np.empty((0, 2))
-    examples = (_CODES, none, none, _CODES, none, none, none, none, 0.0, 0, grads)
+    examples = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
     return address_of_kernel(take_turn(loss, is_plain), examples)
+
+
+@cache
+def _address_of_squared() -> int:
+    return address_of_kernel(take_squared_turn, (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING))
+
+
+@cache
+def _address_of_step() -> int:
+    return address_of_kernel(step_walk, (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4))
+
+
+@cache
+def _address_of_weigh() -> int:
+    return address_of_kernel(weigh_walk, (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2))
 
 
 MAX_STEP = 2.0

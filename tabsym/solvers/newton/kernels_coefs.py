@@ -83,16 +83,16 @@ def spread_ridge(curvature, precision, more, least, variances):
 
 @kernel
 def weigh_ridge(curvature, theta, precision, more, least):
-    """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q, 1)."""
+    """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q,)."""
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
-        hess = curvature[e, 0]
+        hess = curvature[e]
         own = 1.0 / (hess + precision) if hess + precision > 0.0 else 0.0
         left += hess * (precision * own)
         size += hess
         alone += own
         followed += (hess * own) ** 2
-        length += theta[e, 0] ** 2
+        length += theta[e] ** 2
     of_level = 1.0 / left if left > least * size else 0.0
     return alone + followed * of_level, length
 

@@ -7,7 +7,7 @@ at these addresses. Codes are -1 for rows without a coefficient.
 
 from __future__ import annotations
 
-from tabsym.jit import inlined, kernel, matrix_at, unsigned
+from tabsym.jit import inlined, kernel, unsigned, vector_at
 
 
 @kernel
@@ -45,13 +45,13 @@ def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums
     """
     n = len(values)
     for one in range(len(codes_at)):
-        left = matrix_at(codes_at[one], 1, n, codes_like)[0]
+        left = vector_at(codes_at[one], n, codes_like)
         other = 0
         while other <= one:
-            right = matrix_at(codes_at[other], 1, n, codes_like)[0]
+            right = vector_at(codes_at[other], n, codes_like)
             block = sums[starts[one] :, starts[other] :]
             if len(products):
-                x, beside = matrix_at(x_at[one], 1, n, x_like)[0], matrix_at(x_at[other], 1, n, x_like)[0]
+                x, beside = vector_at(x_at[one], n, x_like), vector_at(x_at[other], n, x_like)
                 for i in range(n):
                     products[i] = values[i] * (x[i] if x_at[one] != 0 else 1.0)
                     products[i] *= beside[i] if x_at[other] != 0 else 1.0
@@ -61,7 +61,7 @@ def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums
                 _sum_pair(left, right, values, block)
                 other += 1
             else:
-                following = matrix_at(codes_at[other + 1], 1, n, codes_like)[0]
+                following = vector_at(codes_at[other + 1], n, codes_like)
                 _sum_two_pairs(left, right, following, values, block, sums[starts[one] :, starts[other + 1] :])
                 other += 2
     mirror(sums)
@@ -79,9 +79,9 @@ def sum_beside(codes, x, codes_at, x_at, starts, codes_like, x_like, values, own
             value = values[i] * x[i] if len(x) else values[i]
             own[codes[i]] += value * x[i] if len(x) else value
             for t in range(len(codes_at)):
-                code = matrix_at(codes_at[t], n, 1, codes_like)[i, 0]
+                code = vector_at(codes_at[t], n, codes_like)[i]
                 if code >= 0:
-                    factor = matrix_at(x_at[t], n, 1, x_like)[i, 0] if x_at[t] != 0 else 1.0
+                    factor = vector_at(x_at[t], n, x_like)[i] if x_at[t] != 0 else 1.0
                     sums[codes[i], starts[t] + code] += value * factor
 
 

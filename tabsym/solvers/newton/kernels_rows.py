@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, kernels_by, unsigned
-from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, SQUARED, gradients_at, stepped
+from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, gradients_at, stepped
 
 MIN_HESSIAN = 1e-9
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
@@ -79,7 +79,8 @@ def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes
     length, last = unsigned(len(slopes) // n_lanes), unsigned(n_lanes - 1)
     if len(x_before) + len(x) + len(weight) > 0:
         for i in range(len(codes)):
-            value = _moved(values[i], steps[unsigned(before[i] + 1)], x_before, i, SQUARED)
+            step = steps[unsigned(before[i] + 1)]
+            value = values[i] + (step * x_before[i] if len(x_before) else step)
             values[i] = value
             if len(weight):
                 value *= weight[i]

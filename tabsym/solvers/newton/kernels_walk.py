@@ -10,169 +10,149 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import allocating_kernel, inlined, kernel
+from tabsym.jit import allocating_kernel, kernel
 
 ALIKE = 1e-6
 """Relative ridge along the direction common to all classes, which is not identified: makes the matrices invertible."""
 
 
-@inlined
-def share_apart(n_walk):
-    """The precision of coefficients apart from the walk over the walk's: that of its coefficients' variance.
+@kernel
+def solve_walk(curvature, first, width, precision, ridge, right, pivots, out):
+    """Solve (diag(curvature + ridge) + precision D'D) out = right for one column, D the differences.
 
-    The coefficients of a walk of J, whose neighbours differ by a variance of 1, vary about their mean by (J^2 - 1) / (6
-    J). The variance of the differences would shrink missing values too much (`benchmarks/evidence/constants.md`).
+    Arrays of all columns are flattened, (q W,), W the `width`; the column's walk begins at `first`. `pivots` is work
+    space.
     """
-    return 6.0 * n_walk / (n_walk * n_walk - 1.0) if n_walk > 1 else 1.0
+    share = value = 0.0
+    for at in range(first, len(curvature), width):
+        n_beside = (at > first) + (at + width < len(curvature))
+        pivot = curvature[at] + ridge + precision * n_beside - share * precision
+        value = right[at] + share * value
+        pivots[at], out[at] = pivot, value
+        share = precision / pivot
+    value = 0.0
+    for at in range(len(curvature) - width + first % width, first - 1, -width):
+        value = (out[at] + precision * value) / pivots[at]
+        out[at] = value
 
 
 @kernel
-def solve_walk(curvature, precision, ridge, right, pivots, out):
-    """Solve (diag(curvature + ridge) + precision D'D) out = right for each column (q, W), D the differences.
-
-    `pivots` (q,) is work space.
-    """
-    n = len(curvature)
-    for v in range(curvature.shape[1]):
-        for j in range(n):
-            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
-            pivots[j] = curvature[j, v] + ridge + precision * ends
-            out[j, v] = right[j, v]
-            if j > 0:
-                share = precision / pivots[j - 1]
-                pivots[j] -= share * precision
-                out[j, v] += share * out[j - 1, v]
-        for j in range(n - 1, -1, -1):
-            after = precision * out[j + 1, v] if j < n - 1 else 0.0
-            out[j, v] = (out[j, v] + after) / pivots[j]
-
-
-@inlined
-def mean_of_walk(theta, apart, v):
-    """The mean of column v of theta (q, W) over the coefficients of the walk."""
+def mean_of_walk(theta, first, width):
+    """The mean of one column of theta, flattened, over the coefficients of the walk."""
     total = 0.0
-    for e in range(apart, len(theta)):
-        total += theta[e, v]
-    return total / max(len(theta) - apart, 1)
+    for at in range(first, len(theta), width):
+        total += theta[at]
+    return total / max(len(theta) // width - first // width, 1)
 
 
 @kernel
-def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, out):
-    """As `solve_walk`, where the first `apart` coefficients are centred on the mean of the others, which are a walk.
+def solve_beside_walk(curvature, first, width, share, precision, ridge, right, pivots, level, out):
+    """As `solve_walk`, where the coefficients before `first` are centred on the mean of the others, which are a walk.
 
-    `pivots` (q,) and `level` (q, W) are work space.
+    `share`: the precision of the coefficients apart over the walk's; `pivots` and `level` (q W,) are work space.
     """
-    q, n_models = curvature.shape
-    n_walk = q - apart
-    beside = precision * share_apart(n_walk)
-    for v in range(n_models):
-        recentered = 0.0
-        for e in range(apart):
-            both = curvature[e, v] + beside
-            recentered += right[e, v] * beside / both if both > 0.0 else 0.0
-        for e in range(apart, q):
-            out[e, v] = right[e, v] + recentered / n_walk
-            level[e, v] = 1.0 / n_walk
-    solve_walk(curvature[apart:], precision, ridge, out[apart:], pivots[apart:], out[apart:])
-    if apart == 0:
+    n_walk = len(curvature) // width - first // width
+    beside, recentered, grad = precision * share, 0.0, 0.0
+    for at in range(first % width, first, width):
+        both = curvature[at] + beside
+        if both > 0.0:
+            recentered += right[at] * beside / both
+            grad += beside * curvature[at] / both
+    for at in range(first, len(curvature), width):
+        out[at], level[at] = right[at] + recentered / n_walk, 1.0 / n_walk
+    solve_walk(curvature, first, width, precision, ridge, out, pivots, out)
+    if first < width:
         return
-    solve_walk(curvature[apart:], precision, ridge, level[apart:], pivots[apart:], level[apart:])
-    for v in range(n_models):
-        grad = 0.0
-        for e in range(apart):
-            both = curvature[e, v] + beside
-            grad += beside * curvature[e, v] / both if both > 0.0 else 0.0
-        mean = mean_of_walk(out, apart, v) / (1.0 + grad * mean_of_walk(level, apart, v))
-        for e in range(apart):
-            both = curvature[e, v] + beside
-            out[e, v] = (right[e, v] + beside * mean) / both if both > 0.0 else 0.0
-        for e in range(apart, q):
-            out[e, v] -= grad * mean * level[e, v]
+    solve_walk(curvature, first, width, precision, ridge, level, pivots, level)
+    mean = mean_of_walk(out, first, width) / (1.0 + grad * mean_of_walk(level, first, width))
+    for at in range(first % width, first, width):
+        both = curvature[at] + beside
+        out[at] = (right[at] + beside * mean) / both if both > 0.0 else 0.0
+    for at in range(first, len(curvature), width):
+        out[at] -= grad * mean * level[at]
 
 
 @kernel
-def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, level, steps):
+def step_walk(
+    gradient, curvature, theta, apart, width, share, precision, ridge, most, right, pivots, level, steps
+):  # fmt: skip
     """As `step_ridge`, for a walk on whose mean the first `apart` coefficients are centred: the joint step of all.
 
-    `right` (q, W), `pivots` (q,) and `level` (q, W) are work space.
+    `share` is as in `solve_beside_walk`; `right`, `pivots` and `level` (q W,) are work space.
     """
-    n = theta.shape[0]
-    beside = precision * share_apart(n - apart)
-    for v in range(theta.shape[1]):
-        mean, recentered = mean_of_walk(theta, apart, v), 0.0
-        for e in range(apart):
-            grad = beside * (theta[e, v] - mean)
-            right[e, v] = -gradient[e, v] - grad
+    n_walk, beside = len(theta) // width - apart, precision * share
+    for v in range(width):
+        first = apart * width + v
+        mean, recentered, jump = mean_of_walk(theta, first, width), 0.0, 0.0
+        for at in range(v, first, width):
+            grad = beside * (theta[at] - mean)
+            right[at] = -gradient[at] - grad
             recentered += grad
-        for e in range(apart, n):
-            right[e, v] = recentered / (n - apart) - gradient[e, v] - ridge * theta[e, v]
-        for e in range(apart, n - 1):
-            jump = precision * (theta[e + 1, v] - theta[e, v])
-            right[e, v] += jump
-            right[e + 1, v] -= jump
-    solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, steps)
+        for at in range(first, len(theta), width):
+            right[at] = recentered / n_walk - gradient[at] - ridge * theta[at] - jump
+            if at + width < len(theta):
+                jump = precision * (theta[at + width] - theta[at])
+                right[at] += jump
+        solve_beside_walk(curvature, first, width, share, precision, ridge, right, pivots, level, steps)
     decrease = 0.0
-    for e in range(n):
-        for v in range(theta.shape[1]):
-            step = min(max(steps[e, v], -most), most)
-            theta[e, v] += step
-            steps[e, v] = step
-            decrease += abs(step * right[e, v])
+    for at in range(len(theta)):
+        step = min(max(steps[at], -most), most)
+        theta[at] += step
+        steps[at] = step
+        decrease += abs(step * right[at])
     return 0.5 * decrease
 
 
 @kernel
-def walk_variances(curvature, precision, ridge, forward, backward, variances, steps):
-    """From the inverse of `solve_walk`'s matrix: its diagonal (q, W), and the sums of the variances of differences.
+def walk_variances(curvature, first, precision, ridge, forward, variances):
+    """From the inverse of `solve_walk`'s matrix, of one column: its diagonal, and the variances of differences, summed.
 
-    `forward`, `backward` (q,) are work space; `steps` (W,).
+    `forward` (q,) is work space.
     """
-    n = len(curvature)
-    for v in range(curvature.shape[1]):
-        for j in range(n):
-            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
-            backward[j] = forward[j] = curvature[j, v] + ridge + precision * ends
-            variances[j, v] = -forward[j]
-            if j > 0:
-                forward[j] -= precision * precision / forward[j - 1]
-        for j in range(n - 2, -1, -1):
-            backward[j] -= precision * precision / backward[j + 1]
-        for j in range(n):
-            variances[j, v] = 1.0 / (variances[j, v] + forward[j] + backward[j])
-        steps[v] = 0.0
-        for j in range(n - 1):  # cov(j, j + 1) = precision / forward[j] * var(j + 1)
-            steps[v] += variances[j, v] + variances[j + 1, v] * (1.0 - 2.0 * precision / forward[j])
+    left = 0.0
+    for at in range(first, len(curvature)):
+        n_beside = (at > first) + (at + 1 < len(curvature))
+        both = curvature[at] + ridge + precision * n_beside
+        variances[at], forward[at] = both, both - left
+        left = precision * precision / forward[at]
+    left = 0.0
+    for at in range(len(curvature) - 1, first - 1, -1):
+        backward = variances[at] - left
+        variances[at] = 1.0 / (forward[at] - variances[at] + backward)
+        left = precision * precision / backward
+    jumps = 0.0
+    for at in range(first, len(curvature) - 1):  # cov(j, j + 1) = precision / forward[j] * var(j + 1)
+        jumps += variances[at] + variances[at + 1] * (1.0 - 2.0 * precision / forward[at])
+    return jumps
 
 
 @kernel
-def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, space, steps):
-    """As `weigh_ridge`, for a walk on whose mean the first `apart` coefficients are centred.
+def weigh_walk(curvature, theta, apart, share, precision, ridge, forward, space):
+    """As `weigh_ridge`, for a walk on whose mean the first `apart` coefficients are centred; see `solve_beside_walk`.
 
     The intercept needs no correction: the mean of all coefficients is not penalized, and absorbs it. `forward` and
-    `backward` (q,), `space` (q, 1) and `steps` (1,) are work space.
+    `space` (q,) are work space.
     """
-    q, share = len(curvature), share_apart(len(curvature) - apart)
-    walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
-    penalized, length = steps[0], 0.0
+    q, width, length = len(curvature), np.int64(1), 0.0  # kernels would be compiled anew for a constant
+    penalized = walk_variances(curvature, apart, precision, ridge, forward, space)
     for e in range(apart + 1, q):
-        length += (theta[e, 0] - theta[e - 1, 0]) ** 2
+        length += (theta[e] - theta[e - 1]) ** 2
     if apart == 0:
         return penalized, length
     for e in range(apart, q):
-        space[e, 0] = 1.0 / (q - apart)
-    solve_walk(curvature[apart:], precision, ridge, space[apart:], forward, space[apart:])
-    grad, mean = 0.0, mean_of_walk(theta, apart, 0)
+        space[e] = 1.0 / (q - apart)
+    solve_walk(curvature, apart, width, precision, ridge, space, forward, space)
+    mean, of_mean, grad = mean_of_walk(theta, apart, width), mean_of_walk(space, apart, width), 0.0
     for e in range(apart):
-        hessian = curvature[e, 0]
-        grad += hessian * share * precision / (hessian + share * precision) if hessian > 0.0 else 0.0
-    of_mean = mean_of_walk(space, apart, 0)
+        if curvature[e] > 0.0:
+            grad += curvature[e] * share * precision / (curvature[e] + share * precision)
     beside = 1.0 / (1.0 + grad * of_mean)
     for e in range(apart + 1, q):
-        penalized -= grad * beside * (space[e, 0] - space[e - 1, 0]) ** 2
+        penalized -= grad * beside * (space[e] - space[e - 1]) ** 2
     for e in range(apart):
-        own = 1.0 / (curvature[e, 0] + share * precision)
-        penalized += share * (own + (curvature[e, 0] * own) ** 2 * of_mean * beside)
-        length += share * (theta[e, 0] - mean) ** 2
+        own = 1.0 / (curvature[e] + share * precision)
+        penalized += share * (own + (curvature[e] * own) ** 2 * of_mean * beside)
+        length += share * (theta[e] - mean) ** 2
     return penalized, length
 
 
@@ -209,13 +189,13 @@ def spread_walk_of_classes(own, shared, precision, level, covariances, followed)
 
 
 @allocating_kernel
-def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, most, right, steps):
+def step_walk_of_classes(gradient, curvature, theta, apart, share, precision, ridge, most, right, steps):
     """As `kernels_classes.step_classes`, for a walk on whose mean the first `apart` coefficients are centred.
 
     Block tridiagonal elimination, with blocks (K, K), from the first coefficient on.
     """
     q, k = theta.shape
-    n_walk, beside, eye = max(q - apart, 1), share_apart(q - apart) * precision, np.eye(k)
+    n_walk, beside, eye = max(q - apart, 1), share * precision, np.eye(k)
     left = np.empty((q, k, k))  # inverses of the blocks after elimination of those before
     level = np.empty((q, k, k))  # the solution for a
     mean, recentered, grad = np.zeros(k), np.zeros(k), np.zeros((k, k))

@@ -136,11 +136,12 @@ class SingleOutputPosteriors(TermPosteriors):
         if not self._shares_all(index):
             return self._variances(index)[1], term.length(theta)
         if term.prior is Prior.RIDGE:
-            return weigh_ridge(curvature, theta, precision, self._beside(index, curvature), ROUNDING)
-        forward, backward, space = np.empty((3, term.size))
+            return weigh_ridge(curvature.ravel(), theta.ravel(), precision, self._beside(index, curvature), ROUNDING)
+        forward, space = np.empty((2, term.size))
         return weigh_walk(
-            curvature, theta, term.apart, precision, NEXT_TO_NOTHING, forward, backward, space[:, None], np.empty(1)
-        )
+            curvature.ravel(), theta.ravel(), term.apart, term.share_apart, precision, NEXT_TO_NOTHING,
+            forward, space,
+        )  # fmt: skip
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""
@@ -298,18 +299,18 @@ def _alone(curvature: Floats, precision: float) -> Floats:
 
 
 def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
-    """Variances (q, K) of a walk's coefficients and of those apart from it, and the trace that enters its penalty."""
+    """Variances (q, 1) of a walk's coefficients and of those apart from it, and the trace that enters its penalty."""
     variances = np.empty_like(curvature)
-    own, apart = np.ascontiguousarray(curvature[term.apart :]), curvature[: term.apart]
-    inside, steps, pivots = np.empty_like(own), np.empty(own.shape[1]), np.empty(len(own))
-    walk_variances(own, precision, NEXT_TO_NOTHING, pivots, np.empty(len(own)), inside, steps)
-    level = np.full_like(own, 1.0 / max(len(own), 1))
-    solve_walk(own, precision, NEXT_TO_NOTHING, level, pivots, level)
+    own, apart = curvature[term.apart :].ravel(), curvature[: term.apart]
+    inside, pivots = np.empty((2, len(own)))
+    steps = walk_variances(own, 0, precision, NEXT_TO_NOTHING, pivots, inside)
+    level = np.full((len(own), 1), 1.0 / max(len(own), 1))
+    solve_walk(own, 0, 1, precision, NEXT_TO_NOTHING, level.ravel(), pivots, level.ravel())
     alone, held = _alone(apart, term.share_apart * precision), term.share_apart * precision
     grad, of_mean = held * (1.0 - held * alone).sum(axis=0), level.mean(axis=0)
     taken = grad / (1.0 + grad * of_mean)
     of_mean = of_mean * (1.0 - taken * of_mean)
-    variances[term.apart :] = inside - taken * np.square(level)
+    variances[term.apart :] = inside[:, None] - taken * np.square(level)
     variances[: term.apart] = alone + np.square(held * alone) * of_mean
     penalized = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
     penalized += term.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.solvers.newton.kernels_classes import step_classes
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone
-from tabsym.solvers.newton.kernels_walk import share_apart, solve_beside_walk, step_walk, step_walk_of_classes
+from tabsym.solvers.newton.kernels_walk import solve_beside_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
 _NO_CHAIN = np.empty(0, dtype=np.intp)
@@ -31,6 +31,15 @@ class Prior(Enum):
     WALK = "walk"
     """First-order random walk: differences of neighbouring coefficients are normal with mean 0, as for bins of a
     number."""
+
+
+def share_apart(n_walk: int) -> float:
+    """The precision of coefficients apart from the walk over the walk's: that of its coefficients' variance.
+
+    The coefficients of a walk of J, whose neighbours differ by a variance of 1, vary about their mean by (J^2 - 1) / (6
+    J). The variance of the differences would shrink missing values too much (`benchmarks/evidence/constants.md`).
+    """
+    return 6.0 * n_walk / (n_walk * n_walk - 1.0) if n_walk > 1 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +121,7 @@ class SolverTerm:
     @property
     def share_apart(self) -> float:
         """The precision of the coefficients apart from the walk, about its mean, as a fraction of the walk's."""
-        return float(share_apart(self.size - self.apart))
+        return share_apart(self.size - self.apart)
 
     @property
     def is_constant(self) -> bool:
@@ -150,9 +159,11 @@ class SolverTerm:
         """Newton steps (q, W), which are added to theta, each at most `most` in size; and half the Newton decrement."""
         steps = np.empty_like(theta)
         if self.prior is Prior.WALK:
-            right, level, pivots = np.empty_like(theta), np.empty_like(theta), np.empty(self.size)
+            assert theta.flags.c_contiguous, "it moves in place"
+            right, pivots, level = np.empty((3, theta.size))
             decrease = step_walk(
-                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, pivots, level, steps
+                gradient.ravel(), curvature.ravel(), theta.ravel(), self.apart, theta.shape[1], self.share_apart,
+                precision, NEXT_TO_NOTHING, most, right, pivots, level, steps.ravel(),
             )  # fmt: skip
         else:
             held = 0.0 if self.prior is Prior.FLAT else precision
@@ -189,7 +200,7 @@ class SolverTerm:
             step_classes(gradient, curvature, theta, precision, most, right, steps)
         else:
             step_walk_of_classes(
-                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, steps
+                gradient, curvature, theta, self.apart, self.share_apart, precision, NEXT_TO_NOTHING, most, right, steps
             )  # fmt: skip
         return steps, 0.5 * float(np.vdot(right, steps))
 
@@ -200,7 +211,10 @@ class SolverTerm:
         if self.prior is Prior.RIDGE:
             both = curvature + precision
             return np.divide(right, both, out=np.zeros_like(right), where=both > 0)
-        level, out, pivots = np.empty_like(right), np.empty_like(right), np.empty(self.size)
-        own, right = np.ascontiguousarray(curvature), np.ascontiguousarray(right)
-        solve_beside_walk(own, self.apart, precision, NEXT_TO_NOTHING, right, pivots, level, out)
-        return out
+        width, (pivots, level, out) = right.shape[1], np.empty((3, right.size))
+        for first in range(self.apart * width, (1 + self.apart) * width):
+            solve_beside_walk(
+                curvature.ravel(), first, width, self.share_apart, precision, NEXT_TO_NOTHING, right.ravel(), pivots,
+                level, out,
+            )  # fmt: skip
+        return out.reshape(right.shape)
