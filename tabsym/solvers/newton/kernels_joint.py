@@ -7,7 +7,7 @@ at these addresses. Codes are -1 for rows without a coefficient.
 
 from __future__ import annotations
 
-from tabsym.jit import inlined, kernel, unsigned, vector_at
+from tabsym.jit import kernel, unsigned, vector_at
 
 
 @kernel
@@ -18,52 +18,33 @@ def mirror(matrix):
             matrix[other, one] = matrix[one, other]
 
 
-@inlined
-def _sum_pair(left, right, values, sums):
-    for i in range(len(values)):
-        if left[i] >= 0 and right[i] >= 0:
-            sums[unsigned(left[i]), unsigned(right[i])] += values[i]
-
-
-@inlined
-def _sum_two_pairs(left, right, other, values, sums, others):
-    """In one pass: the additions to two matrices do not wait for each other."""
-    for i in range(len(values)):
-        if left[i] >= 0:
-            at, value = unsigned(left[i]), values[i]
-            if right[i] >= 0:
-                sums[at, unsigned(right[i])] += value
-            if other[i] >= 0:
-                others[at, unsigned(other[i])] += value
-
-
 @kernel
 def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums):
     """Add values (n,) of rows to sums (p, p) by pairs of coefficients of several terms; the sums are symmetric.
 
-    `products` (n,) is work space, empty where no term has a numeric factor.
+    `products` (n,) is work space, empty where no term has a numeric factor. Then two blocks of the matrix are summed in
+    one pass: the additions to them do not wait for each other.
     """
-    n = len(values)
+    n, shares = len(values), products if len(products) else values
     for one in range(len(codes_at)):
-        left = vector_at(codes_at[one], n, codes_like)
-        other = 0
+        left, first, other = vector_at(codes_at[one], n, codes_like), starts[one], 0
         while other <= one:
-            right = vector_at(codes_at[other], n, codes_like)
-            block = sums[starts[one] :, starts[other] :]
             if len(products):
                 x, beside = vector_at(x_at[one], n, x_like), vector_at(x_at[other], n, x_like)
                 for i in range(n):
                     products[i] = values[i] * (x[i] if x_at[one] != 0 else 1.0)
                     products[i] *= beside[i] if x_at[other] != 0 else 1.0
-                _sum_pair(left, right, products, block)
-                other += 1
-            elif other == one:
-                _sum_pair(left, right, values, block)
-                other += 1
-            else:
-                following = vector_at(codes_at[other + 1], n, codes_like)
-                _sum_two_pairs(left, right, following, values, block, sums[starts[one] :, starts[other + 1] :])
-                other += 2
+            following = other + 1 if other < one and not len(products) else other
+            right, more = vector_at(codes_at[other], n, codes_like), vector_at(codes_at[following], n, codes_like)
+            second, third = starts[other], starts[following]
+            for i in range(n):
+                if left[i] >= 0:
+                    at, value = unsigned(first + left[i]), shares[i]
+                    if right[i] >= 0:
+                        sums[at, unsigned(second + right[i])] += value
+                    if following != other and more[i] >= 0:
+                        sums[at, unsigned(third + more[i])] += value
+            other = following + 1
     mirror(sums)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel
+from tabsym.jit import inlined, kernel, unsigned
 from tabsym.losses.kernels import loss_of_one, slopes_of_many
 from tabsym.solvers.sgd.rules import catch_up, move, move_adagrad
 
@@ -321,9 +321,37 @@ def finish(step, program, rule, n_outputs, state):
                 catch_up(state, row, step, rule)
 
 
-@kernel
+FEW_OUTPUTS = 8
+
+
 def predict_margins(rows, program, neutral, state, out):
-    """Linear predictors of rows into out (n, K)."""
+    """Linear predictors of rows into out (n, K), from coefficients, state (coefficients * K, 1)."""
+    if len(program.constants) or out.shape[1] > FEW_OUTPUTS:
+        _predict_program(rows, program, neutral, state, out)
+    else:
+        theta, offset = state.ravel(), rows.offset
+        _predict_additive(rows.codes, rows.x, program.n_plain, program.slopes, program.scalars, offset, theta, out)
+
+
+@kernel
+def _predict_additive(codes, x, n_plain, slopes, scalars, offset, theta, out):
+    """As `additive_scores` of all rows, in a third of the time where there are few outputs, and quick to compile."""
+    n_outputs = out.shape[1]
+    for i in range(len(out)):
+        for k in range(n_outputs):
+            total = 0.0
+            for j in range(n_plain):
+                if codes[i, j] >= 0:
+                    total += theta[unsigned(np.int64(codes[i, j]) * n_outputs + k)]
+            for j in range(len(slopes)):
+                total += x[i, j] * theta[slopes[j] * n_outputs + k]
+            for j in range(len(scalars)):
+                total += theta[scalars[j] * n_outputs + k]
+            out[i, k] = total + offset[i * n_outputs + k] if len(offset) else total
+
+
+@kernel
+def _predict_program(rows, program, neutral, state, out):
     n_outputs = out.shape[1]
     for i in range(len(out)):
         if n_outputs > 1 and not len(program.constants):
