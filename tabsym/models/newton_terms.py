@@ -38,7 +38,8 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         if source is None:
             codes = np.zeros(len(rows.y), dtype=np.int32)
         else:
-            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
+            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32).view()
+        codes.flags.writeable = False  # as those of frames are: kernels are compiled once for all terms
         prior, apart = _prior(spec, factor.block)
         direction = spec.blocks[factor.block].monotone
         chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN

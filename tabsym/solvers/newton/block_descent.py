@@ -27,6 +27,7 @@ from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 _CODES = np.empty(0, dtype=np.int32)
+_CODES.flags.writeable = False
 _NOTHING = np.empty(0)
 
 FEW_FOR_CALLS = 2048
