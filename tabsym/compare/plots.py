@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.task import CLASSES
-from tabsym.plots.rows import draw_deciles, draw_reliability
+from tabsym.plots.axes import draw_deciles, draw_reliability
 from tabsym.plots.style import BLUE, COLOURS, INK, PALE, PALE_BLUE, cut, dressed, legend, new_figure
 from tabsym.plots.style import plain as _plain
 from tabsym.plots.style import svg as _svg

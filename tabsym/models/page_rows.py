@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind, Table
 from tabsym.models.explain import variances_of_columns
+from tabsym.plots.axes import draw_deciles, draw_reliability
 from tabsym.plots.held import Held, deciles, error_tables, gini, in_parts
 from tabsym.plots.html import details, image, listed, paragraph, table
-from tabsym.plots.rows import draw_deciles, draw_reliability
 from tabsym.plots.style import COLOURS, INK, PALE, cut, dressed, legend, new_figure, plain, titled, widened
 
 Floats = NDArray[np.float64]

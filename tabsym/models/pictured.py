@@ -20,8 +20,8 @@ from tabsym.models.page_rows import RowsOfReport
 from tabsym.models.pictures import draw_model, draw_term, link_of
 from tabsym.models.readable import Readable
 from tabsym.models.shapley import shap_explanation
+from tabsym.plots.axes import draw_waterfall
 from tabsym.plots.style import category_text
-from tabsym.plots.waterfall import draw_waterfall
 from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,388 @@
+"""Pictures of predictions, of one explanation and of training, as functions that return matplotlib axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.plots.held import DECILES, Held, deciles, in_parts
+from tabsym.plots.style import BLUE, INK, ORANGE, PALE, axes_of, cut, dressed, label_of, legend, plain, titled, widened
+from tabsym.validation import Number, check_option
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Floats]
+
+
+def calibration(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any = None) -> Any:
+    """Draw mean outcome against mean prediction, by tenths of the rows (needs matplotlib).
+
+    On the diagonal predictions are right on average.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        What was observed: numbers, or two classes, of which the second one counts as 1.
+    prediction : array-like of shape (n_rows,) or (n_rows, 2)
+        Values, or probabilities of the second class or of both.
+    sample_weight : array-like of shape (n_rows,), optional
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from tabsym import plots
+    >>> ax = plots.calibration([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> ax.get_xlabel()
+    'predicted (means of tenths of the rows)'
+    """
+    held = held_of(y, prediction, sample_weight)
+    curve = in_parts(held.predicted, held.observed, held.weight)
+    ax = axes_of(ax, 4.6, 4.4)
+    draw_reliability(ax, curve, widened(float(curve.min()), float(curve.max())))
+    ax.set_xlabel("predicted (means of tenths of the rows)")
+    ax.set_ylabel("observed")
+    titled(ax, "calibration")
+    return dressed(ax)
+
+
+def lift(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any = None) -> Any:
+    """Draw predicted and observed means by decile of the prediction (needs matplotlib).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        What was observed: numbers, or two classes, of which the second one counts as 1.
+    prediction : array-like of shape (n_rows,) or (n_rows, 2)
+        Values, or probabilities of the second class or of both.
+    sample_weight : array-like of shape (n_rows,), optional
+        Deciles have equal weights.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabsym import plots
+    >>> y = np.arange(100.0)
+    >>> ax = plots.lift(y, y + 1.0)
+    >>> [line.get_label() for line in ax.lines]
+    ['observed', 'predicted', 'mean']
+    """
+    held = held_of(y, prediction, sample_weight)
+    ax = axes_of(ax, height=3.8)
+    draw_deciles(ax, deciles(held))
+    mean = float(np.average(held.observed, weights=held.weight))
+    ax.axhline(mean, color=INK, linewidth=0.9, linestyle=":", label="mean")
+    ax.set_xlabel("decile of the prediction, lowest first")
+    ax.set_ylabel("mean")
+    legend(ax)
+    titled(ax, "lift: predicted and observed by decile")
+    return dressed(ax)
+
+
+def double_lift(
+    y: Any, first: Any, second: Any, *, labels: Sequence[str] = ("first", "second"), sample_weight: Any = None,
+    ax: Any = None,
+) -> Any:  # fmt: skip
+    """Draw what was observed where two models disagree (needs matplotlib).
+
+    Rows are in the order of the ratio of the second prediction to the first (of the difference, where predictions are
+    not all positive), in tenths. The better model is the one whose line is nearer to what was observed.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        What was observed: numbers, or two classes, of which the second one counts as 1.
+    first, second : array-like of shape (n_rows,) or (n_rows, 2)
+        Predictions of the two models: values, or probabilities of the second class or of both.
+    labels : sequence of two str, default ("first", "second")
+    sample_weight : array-like of shape (n_rows,), optional
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabsym import plots
+    >>> y = np.arange(1.0, 101.0)
+    >>> ax = plots.double_lift(y, np.full(100, 50.5), y, labels=["constant", "perfect"])
+    >>> [line.get_label() for line in ax.lines]
+    ['observed', 'constant', 'perfect']
+    """
+    if len(labels) != 2:
+        raise ValueError(f"labels has {len(labels)} names; give two, of the first and of the second predictions.")
+    one, two = held_of(y, first, sample_weight), held_of(y, second, sample_weight)
+    is_ratio = one.predicted.min() > 0.0 and two.predicted.min() > 0.0
+    order = two.predicted / one.predicted if is_ratio else two.predicted - one.predicted
+    means = _tenths(order, [one.observed, one.predicted, two.predicted], one.weight)
+    ax = axes_of(ax, height=3.8)
+    places = np.arange(1, len(means) + 1)
+    styles = (("observed", INK, "o-"), (labels[0], ORANGE, "s--"), (labels[1], BLUE, "^--"))
+    for (label, colour, style), values in zip(styles, means.T, strict=True):
+        ax.plot(places, values, style, color=colour, markersize=4, label=plain(cut(str(label), 40)))
+    ax.set_xticks(places)
+    ax.grid(axis="y", color=PALE, linewidth=0.6)
+    what = "ratio" if is_ratio else "difference"
+    ax.set_xlabel(plain(f"tenth of the {what} of {labels[1]} to {labels[0]}, lowest first"))
+    ax.set_ylabel("mean")
+    legend(ax)
+    titled(ax, "double lift")
+    return dressed(ax)
+
+
+def draw_deciles(ax: Any, rows: list[dict[str, float]]) -> None:
+    """Lines of observed and predicted means of `deciles`."""
+    places = [row["decile"] for row in rows]
+    for what, colour, style in (("observed", BLUE, "o-"), ("predicted", ORANGE, "s--")):
+        ax.plot(places, [row[what] for row in rows], style, color=colour, markersize=4, label=what)
+    ax.set_xticks(range(1, DECILES + 1))
+    ax.grid(axis="y", color=PALE, linewidth=0.6)
+
+
+def draw_reliability(ax: Any, curve: Floats, limits: tuple[float, float]) -> None:
+    """Points (predicted, observed) over the diagonal."""
+    ax.plot(limits, limits, color=PALE, linewidth=1.5, zorder=1)
+    ax.plot(curve[:, 0], curve[:, 1], "o-", color=BLUE, markersize=3.5, linewidth=1, zorder=2)
+    ax.set_xlim(*limits)
+    ax.set_ylim(*limits)
+
+
+def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> Held:
+    """Observed and predicted values of rows, validated.
+
+    Raises
+    ------
+    ValueError
+        Lengths differ, values are not finite, or there are more than two classes.
+    """
+    predicted = np.asarray(prediction, dtype=np.float64)
+    if predicted.ndim == 2 and predicted.shape[1] <= 2:
+        predicted = predicted[:, -1]
+    if predicted.ndim != 1:
+        raise ValueError(f"prediction has the shape {predicted.shape}; give one value a row, such as of one class.")
+    observed = _observed(y)
+    weight = np.ones(len(observed)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    for name, values in (("prediction", predicted), ("sample_weight", weight)):
+        if len(values) != len(observed):
+            raise ValueError(f"{name} has {len(values)} values and y has {len(observed)}; give one of each a row.")
+    for name, values in (("y", observed), ("prediction", predicted), ("sample_weight", weight)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds values that are not finite; leave these rows out.")
+    if not weight.sum() > 0.0 or weight.min() < 0.0:
+        raise ValueError("sample_weight needs weights of 0 or more, and one above 0.")
+    return Held(np.arange(len(observed)), predicted, observed, weight)
+
+
+def _observed(y: Any) -> Floats:
+    values = pd.Series(np.asarray(y).ravel() if not isinstance(y, pd.Series) else y.to_numpy())
+    if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+        return values.to_numpy(dtype=np.float64)
+    classes = sorted(values.unique().tolist(), key=str)
+    if len(classes) > 2:
+        raise ValueError(f"y holds {len(classes)} classes; give a column of 0 and 1 for one of them.")
+    return (values == classes[-1]).to_numpy(dtype=np.float64)
+
+
+def _tenths(order: Floats, columns: list[Floats], weight: Floats) -> Floats:
+    """Means (parts, columns) by tenths of the weight in an order; equal ones stay together."""
+    return np.stack([in_parts(order, values, weight)[:, 1] for values in columns], axis=1)
+
+
+def waterfall(
+    contributions: pd.Series, *, base: float = 0.0, labels: Sequence[str] | None = None, top: int = 12, ax: Any = None
+) -> Any:
+    """Draw what a prediction is made of: a bar for each contribution, from a constant to the sum (needs matplotlib).
+
+    Parameters
+    ----------
+    contributions : pandas.Series
+        By term, such as a row of `explain`; contributions of 0 are left out.
+    base : float, default 0.0
+        Where the bars start: the constant that every row has.
+    labels : sequence of str, optional
+        Of the contributions; default: the index.
+    top : int, default 12
+        Number of bars, the largest by absolute value; the others are one bar.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import plots
+    >>> ax = plots.waterfall(pd.Series({"colour": 0.7, "size": -0.2}), base=1.5)
+    >>> ax.get_title(loc="left")
+    '1.5 to 2'
+    """
+    return draw_waterfall(contributions, base, labels, top=top, ax=ax)
+
+
+def draw_waterfall(
+    contributions: pd.Series, base: float, labels: Sequence[str] | None = None, *, top: int, ax: Any = None,
+    title: str = "", unit: str = "linear predictor", link: tuple[Function, Function] | None = None,
+) -> Any:  # fmt: skip
+    """The same, for models: with a link and its inverse, ticks are predictions and bars factors."""
+    check_option("top", top, (Number(at_least=1, whole=True),))
+    texts = list(map(str, contributions.index)) if labels is None else list(labels)
+    own = contributions.to_numpy(dtype=np.float64)
+    order = [at for at in np.argsort(-np.abs(own), kind="stable") if own[at] != 0.0]
+    values, names = [float(own[at]) for at in order[:top]], [texts[at] for at in order[:top]]
+    if len(order) > top:
+        values.append(float(own[order[top:]].sum()))
+        names.append(f"{len(order) - top} others")
+    ends = base + np.cumsum([0.0, *values])
+    ax = axes_of(ax, height=0.34 * max(len(values), 1) + 1.5)
+    for place, (value, start) in enumerate(zip(values, ends[:-1], strict=True)):
+        ax.barh(place, value, left=start, height=0.62, color=ORANGE if value < 0 else BLUE)
+        ax.plot([start + value] * 2, [place, min(place + 1, len(values) - 1)], color=INK, linewidth=0.7, zorder=0)
+        text = f"\N{MULTIPLICATION SIGN}{np.exp(value):.3g}" if link is not None else f"{value:+.3g}"
+        beyond = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
+        side = "left" if value >= 0 else "right"
+        ax.annotate(text, (start + value, place), (3 if value >= 0 else -3, 0), ha=side, **beyond)
+    for end, style in ((base, ":"), (ends[-1], "--")):
+        ax.axvline(end, color=INK, linewidth=0.9, linestyle=style, zorder=0)
+    ax.set_yticks(range(len(values)), [plain(cut(name, 44)) for name in names])
+    ax.set_ylim(len(values) - 0.4, -0.6)
+    ax.set_xlim(*widened(float(ends.min()), float(ends.max()), 0.16))
+    if link is not None:
+        _write_predictions(ax, *link)
+    ax.set_xlabel(plain(unit))
+    ax.grid(axis="x", color=PALE, linewidth=0.6)
+    titled(ax, title or f"{base:.4g} to {ends[-1]:.4g}")
+    return dressed(ax)
+
+
+def _write_predictions(ax: Any, link: Function, inverse_link: Function) -> None:
+    """Ticks at round predictions; at round linear predictors where there are too few of these."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+
+    low, high = inverse_link(np.array(ax.get_xlim())).tolist()
+    shown = np.asarray(MaxNLocator(6).tick_values(low, high), dtype=np.float64)
+    shown = shown[(shown > low) & (shown < high)]
+    if len(shown) < 3 or high > 30.0 * low:
+        shown = inverse_link(np.array(MaxNLocator(6).tick_values(*ax.get_xlim())[1:-1]))
+    ax.xaxis.set_major_locator(FixedLocator(link(shown).tolist()))
+    ax.xaxis.set_major_formatter(FixedFormatter([_prediction_text(float(value)) for value in shown]))
+
+
+def _prediction_text(value: float) -> str:
+    """Three digits; for probabilities near 1 as many more as tell them from 1."""
+    digits = 3 if not 0.99 < value < 1.0 else 1 + int(np.ceil(-np.log10(1.0 - value)))
+    return f"{value:.{digits}g}"
+
+
+def learning_curve(model: Any, *, ax: Any = None) -> Any:
+    """Draw the loss by iteration of a fitted model: of training, and of held-out rows (needs matplotlib).
+
+    For the score by the number of training rows see scikit-learn's `LearningCurveDisplay`.
+
+    Parameters
+    ----------
+    model : WideSGDClassifier or WideSGDRegressor
+        Or any model with `loss_curve_`, such as scikit-learn's MLPClassifier; `validation_curve_` is drawn where the
+        fit had ``early_stopping=True``.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideSGDRegressor, plots
+    >>> X = pd.DataFrame({"a": list("uv") * 50})
+    >>> model = WideSGDRegressor(max_iter=5, random_state=0).fit(X, [1.0, 2.0] * 50)
+    >>> len(plots.learning_curve(model).lines[0].get_xdata())
+    5
+    """
+    curve = getattr(model, "loss_curve_", None)
+    if curve is None:
+        raise ValueError(f"{type(model).__name__} has no loss_curve_; fit it first, or give a model that is iterative.")
+    ax = axes_of(ax, height=3.6)
+    curves = [("training rows", curve, BLUE), ("held-out rows", getattr(model, "validation_curve_", None), ORANGE)]
+    for label, values, colour in curves:
+        if values is not None:
+            places = np.arange(1, len(values) + 1)
+            ax.plot(places, values, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
+    best = getattr(model, "validation_curve_", None)
+    if best is not None:
+        ax.axvline(int(np.argmin(best)) + 1, color=INK, linewidth=0.9, linestyle=":", label="best")
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("mean loss")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(axis="y", color=PALE, linewidth=0.6)
+    legend(ax)
+    titled(ax, f"{type(model).__name__}: loss by iteration")
+    return dressed(ax)
+
+
+def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int = 12, ax: Any = None) -> Any:
+    """Draw the known categories that an unknown one resembles, with their weights and estimates (needs matplotlib).
+
+    Parameters
+    ----------
+    encoder : TIWSEncoder
+        Fitted.
+    X : dataframe
+        Rows with unknown categories in the column.
+    column : str
+    category : optional
+        The unknown category; default: the first one in X.
+    top : int, default 12
+        Maximal number of donors, the heaviest.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import TIWSEncoder, plots
+    >>> X = pd.DataFrame({"city": ["Rome", "Milan", "Oslo", "Bergen"] * 20, "land": ["it", "it", "no", "no"] * 20})
+    >>> encoder = TIWSEncoder(cols=["city"]).fit(X, [1.0, 1.2, 3.0, 3.3] * 20)
+    >>> new = pd.DataFrame({"city": ["Turin"], "land": ["it"]})
+    >>> ax = plots.donors(encoder, new, "city")
+    >>> sorted(label.get_text() for label in ax.get_yticklabels())
+    ['Milan  (20)', 'Rome  (20)']
+    """
+    found = encoder.donors(X, column, n_donors=top)
+    if found.empty:
+        raise ValueError(f"Column {column!r} of X holds no unknown category; give rows that have one.")
+    wanted = found["category"].iloc[0] if category is None else category
+    own = found[found["category"] == wanted]
+    if own.empty:
+        names = ", ".join(map(repr, found["category"].unique()[:5].tolist()))
+        raise ValueError(f"{wanted!r} is no unknown category of {column!r} in X; there is {names}.")
+    own = own[own["weight"] >= 0.005 * own["weight"].max()].sort_values("weight", kind="stable")
+    ax = axes_of(ax, height=0.3 * len(own) + 1.4)
+    places = np.arange(len(own))
+    ax.barh(places, own["weight"].to_numpy(), height=0.62, color=BLUE)
+    ax.set_yticks(places, [f"{label_of(one)}  ({int(n):,})" for one, n in zip(own["donor"], own["rows"], strict=True)])
+    if "estimate" in own:
+        texts = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
+        for place, weight, estimate in zip(places, own["weight"], own["estimate"], strict=True):
+            ax.annotate(f"{estimate:.4g}", (max(weight, 0.0), place), (4, 0), **texts)
+    ax.margins(x=0.12)
+    ax.set_xlabel("weight (beside it: the estimate of the known category)" if "estimate" in own else "weight")
+    ax.grid(axis="x", color=PALE, linewidth=0.6)
+    titled(ax, f"{cut(str(wanted), 30)}: the known categories of {plain(cut(column, 30))} that it resembles (rows)")
+    return dressed(ax)
