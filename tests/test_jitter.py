@@ -21,7 +21,7 @@ from tabsym import JitterPredictor, TIWSEncoder
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
 from tabsym.jitter.calibration import _error
-from tabsym.jitter.donors import MAX_COMBINATIONS, Donors, Mixture
+from tabsym.jitter.replacing import MAX_COMBINATIONS, Donors, Mixture
 from tabsym.jitter.wrapped import raw_scores
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
@@ -279,7 +279,7 @@ def test_rows_may_come_in_parts(monkeypatch):
     model, encoder = fitted("lightgbm", "binary")
     wanted = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     monkeypatch.setattr("tabsym.jitter.averaging.MAX_WEIGHTS", 30)
-    monkeypatch.setattr("tabsym.jitter.donors.TILE", 7)
+    monkeypatch.setattr("tabsym.jitter.replacing.TILE", 7)
     got = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     np.testing.assert_allclose(got[0], wanted[0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-9)
@@ -288,7 +288,7 @@ def test_rows_may_come_in_parts(monkeypatch):
 def test_spread_of_more_combinations_than_are_combined(monkeypatch):
     model, encoder = fitted("lightgbm", "regression")
     wanted, std = JitterPredictor(model, encoder).predict(NEW, return_std=True)
-    monkeypatch.setattr("tabsym.jitter.donors.MAX_COMBINATIONS", 12)
+    monkeypatch.setattr("tabsym.jitter.replacing.MAX_COMBINATIONS", 12)
     got, drawn = JitterPredictor(model, encoder).predict(NEW, return_std=True, random_state=0)
     two = ~(NEW["a"].isin(X["a"]) | NEW["b"].isin(X["b"])).to_numpy()
     assert two.any()

@@ -13,8 +13,17 @@ from sklearn.base import is_classifier
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import match_features, read_table
-from tabsym.jitter.donors import Donors, Mixture, Tile
-from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.replacing import (
+    Donors,
+    Longer,
+    Mixture,
+    Tile,
+    longer,
+    replaced,
+    source_of,
+    take,
+    without_strange_levels,
+)
 from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.donors import DonorRule

@@ -22,8 +22,7 @@ from tabsym.frame import (
     match_features,
     read_table,
 )
-from tabsym.jitter.donors import TILE
-from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.replacing import TILE, longer, replaced, source_of, take, without_strange_levels
 from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of

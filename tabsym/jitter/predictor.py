@@ -17,7 +17,7 @@ from tabsym.encoders import TIWSEncoder
 from tabsym.frame import match_features, plain_labels, read_table
 from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
-from tabsym.jitter.donors import kept_donors
+from tabsym.jitter.replacing import kept_donors
 from tabsym.jitter.wrapped import is_fitted, road_of
 
 AVERAGES = ("probability", "raw")
