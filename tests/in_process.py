@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import plots, processes, worker, workers
+from tabsym.compare import plots, processes, workers
 
 
 class _HereAndNow:
@@ -23,7 +23,7 @@ class _HereAndNow:
         path = list(sys.path)
         try:
             with warnings.catch_warnings():
-                worker.main(place, str(os.dup(int(channel))) if channel.isdecimal() else channel)
+                workers.main(place, str(os.dup(int(channel))) if channel.isdecimal() else channel)
         finally:
             os.close(writer)
             sys.path[:] = path

@@ -454,7 +454,7 @@ def test_python_m_is_the_command():
 @pytest.mark.slow
 def test_the_function_is_there_whatever_was_imported_first():
     code = (
-        "import tabsym.compare.worker, tabsym; assert callable(tabsym.compare); from tabsym import compare; compare()"
+        "import tabsym.compare.workers, tabsym; assert callable(tabsym.compare); from tabsym import compare; compare()"
     )
     code = code.replace("compare()", "assert callable(compare)")
     subprocess.run([sys.executable, "-c", code], check=True)
