@@ -263,7 +263,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The ranking, the conclusions and the plots, for a notebook."""
-        from tabsym.compare.notebook import comparison_html  # needs the extra; reading a winner does not
+        from tabsym.compare.plots import comparison_html  # needs the extra; reading a winner does not
 
         return comparison_html(self)
 

@@ -1,4 +1,7 @@
-"""The plots of a report, as images without scripts; axes are chosen without contenders that are far off."""
+"""The plots of a comparison, as images without scripts, and the page of them that a notebook shows.
+
+Axes are chosen without contenders that are far off.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.ranking import scores_of
+from tabsym.compare.results import load_results
 from tabsym.compare.task import CLASSES
+from tabsym.compare.text import cells, headings
 from tabsym.plots.axes import draw_deciles, draw_reliability
+from tabsym.plots.html import details, fragment, paragraph, table, text
 from tabsym.plots.style import BLUE, COLOURS, INK, PALE, PALE_BLUE, cut, dressed, legend, new_figure
 from tabsym.plots.style import plain as _plain
 from tabsym.plots.style import svg as _svg
@@ -181,3 +187,27 @@ def lorenz_plot(curves: list[tuple[str, Floats]], of_weight: str, of_target: str
 
 def _title(label: Any) -> str:
     return _plain(cut(str(label), 34))
+
+
+def comparison_html(comparison: Any) -> str:
+    """The page of a `Comparison`; without pictures where its folder is gone."""
+    ranking = comparison.ranking.to_dict("records")
+    parts = [paragraph(sentence) for sentence in comparison.summary]
+    try:
+        results = load_results(comparison.folder)
+    except (ValueError, OSError):
+        results = None
+    if ranking and results is not None:
+        settings = results.settings
+        rows = [cells(row, place, settings) for place, row in enumerate(ranking, 1)]
+        parts.append(table(headings(settings, judged=True), rows))
+        plots = [("Scores by fold", scores_plot(settings, results.contenders, ranking))]
+        plots.append(("Score against fit time; numbers are ranks", time_plot(settings, ranking)))
+        images = (f'<p><img src="{plot}" alt="{text(caption)}"></p>' for caption, plot in plots)
+        parts.append(details("scores by fold, and times", "".join(images), is_open=True))
+    elif ranking:
+        parts.append(table(["contender", "score"], [[row["label"], f"{row['score']:.6g}"] for row in ranking]))
+    if comparison.failures:
+        lines = [[name, why] for name, why in comparison.failures.items()]
+        parts.append(details("failed or not run", table(["contender", "why"], lines)))
+    return fragment(*parts, paragraph(f"The report: {comparison.folder / 'report.html'}", muted=True))
