@@ -8,11 +8,14 @@ from tabsym.frame.columns import (
     exact_number,
     exact_values,
     halfway,
+    match_features,
     nanoseconds_of,
+    remember_features,
+    select_features,
+    symbolic_columns,
     with_rests,
 )
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
-from tabsym.frame.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.frame.frames import Labels, as_array, assemble_frame, take_rows
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import as_lazy, check_one_type, read_table
