@@ -10,8 +10,8 @@ import pandas as pd
 from tabsym.compare.number_format import is_plain
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.task import CLASSES
+from tabsym.export.spec import columns_of_dates, terms_of
 from tabsym.export.stack import Stack, stack_of
-from tabsym.export.terms import columns_of_dates, terms_of
 from tabsym.models.data import OffsetColumn
 from tabsym.models.records import Derived, ModelTerms
 from tabsym.warn import warn_user

@@ -21,7 +21,7 @@ from tabsym.export.excel_tables import (
     rounded_up,
     write_row,
 )
-from tabsym.export.terms import terms_of
+from tabsym.export.spec import terms_of
 from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 EPOCH = 25_569

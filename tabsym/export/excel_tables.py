@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tabsym.export.terms import terms_of
+from tabsym.export.spec import terms_of
 from tabsym.models.records import LookupFactor, ModelTerms
 
 MAX_TEXT, MAX_TITLE, MAX_WHOLE = 32_767, 31, 10**15

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
-from tabsym.export.terms import number_of_part, terms_of
+from tabsym.export.spec import number_of_part, terms_of
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, ModelTerms
 

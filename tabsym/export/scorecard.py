@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.export.terms import terms_of
+from tabsym.export.spec import terms_of
 from tabsym.frame import NUMBERS, Measure
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, TermRecord

@@ -8,8 +8,8 @@ from typing import Any
 
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
+from tabsym.export.spec import terms_of
 from tabsym.export.sql_tables import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
-from tabsym.export.terms import terms_of
 from tabsym.models.records import LookupFactor, ModelTerms, TermRecord
 
 PREDICTION = "prediction"

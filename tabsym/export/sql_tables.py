@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.export.terms import number_of_part
+from tabsym.export.spec import number_of_part
 from tabsym.models.records import Coding, ModelTerms, NumberFactor
 
 ANSI = ("ansi", "sqlite", "duckdb")

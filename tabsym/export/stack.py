@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import UNSEEN
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.native import NativeCategories
-from tabsym.export.spec import lookups_spec, model_spec
-from tabsym.export.terms import all_dates, columns_of_dates, with_steps
+from tabsym.export.spec import all_dates, columns_of_dates, lookups_spec, model_spec, with_steps
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, Derived
 from tabsym.models.terms import MOMENTS, to_terms
