@@ -13,8 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
 from tabsym.encoders.base import ColumnEncoder, numeric_matrix
 from tabsym.encoders.lookups import MISSING, ColumnLookup, unknown_in, with_missing
-from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
-from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
+from tabsym.encoders.onehot.column import (
+    NANS,
+    ZEROS,
+    OneHotColumn,
+    Ones,
+    constant_names,
+    dense_columns,
+    encoding_of,
+    learn_column,
+    restored_frame,
+    sparse_matrix,
+    with_unique_names,
+)
 from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
 from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
