@@ -21,6 +21,7 @@ from tabsym.encoders.modl.column import (
     Output,
     encoded_column,
     fit_donors,
+    lookup_of,
     partition_columns,
     parts_of_rows,
     restored_frame,
@@ -35,7 +36,6 @@ from tabsym.encoders.modl.counts import (
     code_target,
     warn_of_light_weights,
 )
-from tabsym.encoders.modl.lookups import lookup_of
 from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
