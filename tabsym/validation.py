@@ -26,18 +26,24 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number within bounds, such as ``Number(above=0)``; `of` names what it counts, such as "rows"."""
+    """A finite number within bounds, such as ``Number(above=0)``; `of` names what it counts, such as "rows".
+
+    `fraction`: whole numbers are counts beside it, so that 1 is one row and 1.0 all.
+    """
 
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None
     below: float | None = None
     whole: bool = False
+    fraction: bool = False
     of: str = ""
 
     def allows(self, value: Any) -> bool:
         """Whether a value is a finite number of this kind; True and False are none."""
         if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        if self.fraction and isinstance(value, Integral):
             return False
         number: Any = value
         return (
@@ -51,7 +57,8 @@ class Number:
     def __str__(self) -> str:
         bounds = {"of at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
         given = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
-        noun = f"a {'whole ' * self.whole}number{f' of {self.of}' if self.of else ''}"
+        noun = "a fraction" if self.fraction else f"a {'whole ' * self.whole}number"
+        noun += f" of {self.of}" if self.of else ""
         return f"{noun} {given}" if given else noun
 
 
@@ -59,7 +66,7 @@ class Number:
 class Instance:
     """An object of some type; `text` describes it in the sentence, such as "an object of tabsym.losses"."""
 
-    type: type | tuple[type, ...]
+    type: Any
     text: str
 
     def allows(self, value: Any) -> bool:

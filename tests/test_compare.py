@@ -517,9 +517,9 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"jobs": 0}, "jobs=0 is not possible; use at least 1"),
+        ({"jobs": 0}, "jobs=0 is not possible; use a whole number of at least 1"),
         ({"repeats": 0}, "repeats=0 is not possible"),
-        ({"folds": 1}, "folds=1 is not possible; use at least 2"),
+        ({"folds": 1}, "folds=1 is not possible; use a whole number of at least 2"),
         ({"time_limit": -5}, "time_limit=-5 is not possible"),
         ({"unseen": "price"}, r"is read as a number; .*--categorical price"),
         ({"groups": "store", "time": "week"}, "groups and time cannot go together"),

@@ -239,10 +239,10 @@ def test_near_names_are_offered_and_long_lists_are_cut(tmp_path):
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ({"seed": -1}, "seed=-1 is not possible; use at least 0."),
-        ({"seed": 2**32}, "seed=4294967296 is not possible; use at most 4294967295."),
-        ({"seed": None}, "seed=None is not possible; use a whole number."),
-        ({"folds": 2.5}, "folds=2.5 is not possible; use a whole number."),
+        ({"seed": -1}, "seed=-1 is not possible; use a whole number of at least 0 and at most 4294967295."),
+        ({"seed": 2**32}, "seed=4294967296 is not possible; use a whole number of at least 0 and at most 4294967295."),
+        ({"seed": None}, "seed=None is not possible; use a whole number of at least 0 and at most 4294967295."),
+        ({"folds": 2.5}, "folds=2.5 is not possible; use a whole number of at least 2."),
     ],
 )
 def test_numbers_that_are_not_possible_are_named(tmp_path, option, sentence):

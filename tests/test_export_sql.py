@@ -117,7 +117,7 @@ def test_a_missing_library_and_wrong_arguments(monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=r'needs sqlglot: pip install "tabsym\[export\]"'):
         to_sql(model, dialect="spark")
     assert to_sql(model)
-    with pytest.raises(ValueError, match=r"dialect='oracle' is not known; use one of 'ansi'"):
+    with pytest.raises(ValueError, match=r"dialect='oracle' is not known; use 'ansi', 'sqlite'"):
         to_sql(model, dialect="oracle")
 
 

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tabsym.compare.reading import ReadOptions, name_of_file
 from tabsym.compare.results import Results, check_places, load_results
 from tabsym.compare.splits import Split
 from tabsym.plots.style import load_matplotlib
+from tabsym.validation import Number, check_option
 
 MAX_SEED = 2**32 - 1
 """NumPy's."""
@@ -34,26 +34,18 @@ def check_numbers(
     *, folds: int, repeats: int, jobs: int, threads: int | None = None, seed: int, time_limit: float | None
 ) -> None:
     """Numbers that are possible."""
-    for argument, value, least in (
-        ("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1),
-        ("threads", 1 if threads is None else threads, 1), ("seed", seed, 0),
-    ):  # fmt: skip
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
-        if value < least:
-            raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
-    if seed > MAX_SEED:
-        raise ValueError(f"seed={seed} is not possible; use at most {MAX_SEED}.")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
+    check_option("folds", folds, [Number(at_least=2, whole=True)])
+    check_option("repeats", repeats, [Number(at_least=1, whole=True)])
+    check_option("jobs", jobs, [Number(at_least=1, whole=True)])
+    check_option("threads", threads, [Number(at_least=1, whole=True), None])
+    check_option("seed", seed, [Number(at_least=0, at_most=MAX_SEED, whole=True)])
+    check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
 
 
 def check_memory_limit(memory_limit: float | None) -> None:
     """Whether processes can be held to so many gigabytes."""
-    if memory_limit is None:
+    if check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None]) is None:
         return
-    if not memory_limit > 0:
-        raise ValueError(f"memory_limit={memory_limit} is not possible; use a number of gigabytes above 0.")
     if not can_limit_memory():
         raise ValueError(
             f"memory_limit={memory_limit} is not possible, as this system limits no process's memory; leave it out."
@@ -83,8 +75,7 @@ def reading_options(
     `na_values`: a list of cells for all columns, each also as ``COLUMN=CELL``; or column -> list of cells.
     """
     check_lists(numeric=numeric, categorical=categorical)
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal={decimal!r} is not possible; use '.' or ','.")
+    check_option("decimal", decimal, [".", ",", None])
     if thousands is not None and (len(thousands) > 1 or thousands.isalnum() or thousands == decimal):
         raise ValueError(
             f"thousands={thousands!r} is not possible; use one character other than the decimal separator, or ''."

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
+from tabsym.validation import check_option
 
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
@@ -45,8 +46,7 @@ def read_target(values: pd.Series, name: str, task: str | None) -> Target:
     name, values = str(name), values.infer_objects()
     if not len(values):
         raise ValueError(f"The target {name!r} is missing in every row; choose another target.")
-    if task is not None and task not in TASKS:
-        raise ValueError(f"task={task!r} is not known; use {', '.join(map(repr, TASKS))}.")
+    check_option("task", task, [*TASKS, None])
     if values.nunique() < 2:
         only = values.iloc[0]
         only = only.item() if isinstance(only, np.generic) else only

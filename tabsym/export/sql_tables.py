@@ -19,6 +19,7 @@ import numpy as np
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.export.spec import number_of_part
 from tabsym.models.records import Coding, ModelTerms, NumberFactor
+from tabsym.validation import check_option
 
 ANSI = ("ansi", "sqlite", "duckdb")
 """Dialects that are written here, without sqlglot."""
@@ -43,8 +44,7 @@ class Writer:
     dialect: str = "ansi"
 
     def __post_init__(self) -> None:
-        if self.dialect not in DIALECTS:
-            raise ValueError(f"dialect={self.dialect!r} is not known; use one of {', '.join(map(repr, DIALECTS))}.")
+        check_option("dialect", self.dialect, DIALECTS)
         if self.dialect not in ANSI:
             try:
                 import sqlglot  # noqa: F401

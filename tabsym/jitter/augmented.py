@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
 from tabsym.frame.frames import take_rows
+from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 
@@ -241,8 +242,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         >>> sorted(model.evaluate_unknown(X, y, "model", folds=2).iloc[:, 0])
         ['augmented', 'encoded', 'without column']
         """
-        if folds < 2:
-            raise ValueError(f"folds={folds!r} is not possible; use at least 2.")
+        check_option("folds", folds, [Number(at_least=2, whole=True)])
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         if column not in table.names:

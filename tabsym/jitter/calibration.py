@@ -28,6 +28,7 @@ from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
 from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
 from tabsym.tiws.similarity import Geometry, median_distance
+from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 
@@ -234,8 +235,7 @@ def calibrated(
 ) -> dict[str, Calibration]:  # fmt: skip
     """What is found for each column; `data`: table, target and weights."""
     X, y, sample_weight = data
-    if not isinstance(n_rows, (int, np.integer)) or isinstance(n_rows, bool) or n_rows < 1:
-        raise ValueError(f"n_rows={n_rows!r} is not possible; use a count of 1 or more.")
+    check_option("n_rows", n_rows, [Number(at_least=1, whole=True)])
     check_same_rows(X, y=y, sample_weight=sample_weight)
     table = match_features(encoder, read_table(X, caller=caller))
     weight = check_weights(sample_weight, len(table))

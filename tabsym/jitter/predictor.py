@@ -19,8 +19,10 @@ from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
 from tabsym.jitter.wrapped import is_fitted, road_of
+from tabsym.validation import Number, check_declared_options, check_option
 
 AVERAGES = ("probability", "raw")
+COUNT = Number(at_least=1, whole=True)
 
 
 _WHO = "JitterPredictor"
@@ -88,6 +90,8 @@ class JitterPredictor(BaseEstimator):
     calibration_: dict[str, Calibration]
     model_: Any
     encoder_: Any
+
+    _allowed_options = {"average": AVERAGES, "max_donors": (COUNT, None)}
 
     def __init__(self, model, encoder, *, average="probability", max_donors=64, columns=None):
         self.model = model
@@ -385,7 +389,7 @@ class JitterPredictor(BaseEstimator):
 
     def _answers(self, X: Any, return_std: bool, n_draws: int | None, random_state: Any) -> Answers:
         self._check_options()
-        _check_count("n_draws", n_draws)
+        check_option("n_draws", n_draws, [COUNT, None])
         model, encoder = self._fitted_parts()
         batch = Batch.of(X, encoder, self._guarded(), _WHO)
         seed = check_random_state(random_state).randint(2**31)
@@ -401,9 +405,7 @@ class JitterPredictor(BaseEstimator):
                 f"model takes an estimator with fit and predict, such as LGBMRegressor or XGBClassifier, not "
                 f"{type(self.model).__name__}."
             )
-        if self.average not in AVERAGES:
-            raise ValueError(f"average={self.average!r} is not known; use {', '.join(map(repr, AVERAGES))}.")
-        _check_count("max_donors", self.max_donors)
+        check_declared_options(self)
 
     def _fitted_parts(self) -> tuple[Any, TIWSEncoder]:
         """The fitted model and encoder, or a `NotFittedError`."""
@@ -445,8 +447,3 @@ def _treatment(calibration: Any) -> Treatment:
     if calibration.used == "default":
         return Treatment(calibration.road)
     return Treatment("jitter", calibration.rule)
-
-
-def _check_count(option: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-        raise ValueError(f"{option}={value!r} is not possible; use a count of 1 or more, or None.")

@@ -24,9 +24,10 @@ from tabsym.frame import (
     split_target,
 )
 from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
-from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
+from tabsym.jitter.tree_growth import OPTIONS, Rules, grow_tree
 from tabsym.models.docs import fill_in
 from tabsym.models.targets import LabelClassifier
+from tabsym.validation import check_declared_options
 
 TREE_PARAMETERS = """\
 max_depth : int or None, default None
@@ -93,8 +94,6 @@ class JitterTree(BaseEstimator):
 
     tree_: Tree
     encoder_: TIWSEncoder | None
-    criterion: str
-    _criteria: tuple[str, ...]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -106,7 +105,9 @@ class JitterTree(BaseEstimator):
     # -- fitting ------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
-        check_words(self, self._criteria)
+        check_declared_options(self)
+        if not isinstance(self.encoder, TIWSEncoder | None):
+            raise TypeError(f"encoder={self.encoder!r} is not possible; use a TIWSEncoder or None, the default one.")
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
@@ -119,7 +120,7 @@ class JitterTree(BaseEstimator):
         counted = np.ones(len(table)) if weight is None else weight
         if rows is not None:
             cells, target, counted = np.ascontiguousarray(cells[:, rows]), y[rows], counted[rows]
-        rules = rules_of(self, len(target), len(columns.names), float(counted.sum()))
+        rules = Rules.of(self, len(target), len(columns.names), float(counted.sum()))
         tree = grow_tree(cells, columns.sizes, target, counted, n_classes, rules)
         encoder = self._fit_encoder(table, tree, y, weight, n_classes)
         remember_features(self, table)
@@ -344,7 +345,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
     ['sold', 'kept']
     """
 
-    _criteria = ("gini", "entropy", "log_loss")
+    _allowed_options = {**OPTIONS, "criterion": ("gini", "entropy", "log_loss")}
 
     def __init__(
         self,
@@ -483,7 +484,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
     [10.0, 10.5, 20.5]
     """
 
-    _criteria = ("squared_error",)
+    _allowed_options = {**OPTIONS, "criterion": ("squared_error",)}
 
     def __init__(
         self,

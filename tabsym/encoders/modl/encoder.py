@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,10 @@ from tabsym.frame import (
     type_of,
 )
 from tabsym.modl import CRITERIA, Intervals, Settings
-from tabsym.validation import check_declared_options, check_option
+from tabsym.validation import Number, check_declared_options
 
 Floats = NDArray[np.float64]
+_COUNT = Number(at_least=1, whole=True)
 
 
 class MODLEncoder(PartitionReport, OutOfFoldEncoder):
@@ -197,6 +197,16 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     _allowed_options = {
         **OutOfFoldEncoder._allowed_options,
         "handle_unknown": ("value", "missing", "similar", "return_nan", "error"),
+        "output": ("group", "onehot", "probability", "logodds", "mean"),
+        "numeric": ("discretize", "passthrough"),
+        "criterion": CRITERIA,
+        "target_type": TARGET_TYPES,
+        "n_candidates": (_COUNT, None),
+        "max_parts": (_COUNT, None),
+        "min_part_count": (Number(above=0),),
+        "time_limit": (Number(above=0), None),
+        "sparse_output": (True, False),
+        "prove": ("auto", True, False),
     }
 
     def __init__(
@@ -427,7 +437,6 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return table, weight
 
     def _check_all_options(self) -> None:
-        check_declared_options(self)
         _check_options(self)
 
     def _learn(self, counted: Counted, table: Table | None) -> None:
@@ -490,29 +499,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
 def _check_options(encoder: Any) -> None:
     """A `ValueError` that names the argument and what it can be."""
-    for option, allowed in (
-        ("output", ("group", "onehot", "probability", "logodds", "mean")),
-        ("numeric", ("discretize", "passthrough")),
-        ("criterion", CRITERIA),
-        ("target_type", TARGET_TYPES),
-    ):
-        value = getattr(encoder, option)
-        if not (isinstance(value, str) and value in allowed):
-            raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
-    for option in ("n_candidates", "max_parts"):
-        value = getattr(encoder, option)
-        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{option}={value!r} is not possible; use a whole number of at least 1, or None.")
-    for option, none in (("min_part_count", False), ("time_limit", True)):
-        value = getattr(encoder, option)
-        if none and value is None:
-            continue
-        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
-            raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
-    check_option("sparse_output", encoder.sparse_output, [True, False])
+    check_declared_options(encoder)
     check_constraints(encoder)
-    if not (isinstance(encoder.prove, (bool, np.bool_)) or encoder.prove == "auto"):
-        raise ValueError(f"prove={encoder.prove!r} is not possible; use 'auto', True or False.")
     if encoder.sparse_output and encoder.output != "onehot":
         raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
 

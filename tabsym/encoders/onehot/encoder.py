@@ -26,7 +26,7 @@ from tabsym.encoders.onehot.column import (
     sparse_matrix,
     with_unique_names,
 )
-from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
+from tabsym.encoders.onehot.options import ALLOWED, Options, options_of
 from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
 
@@ -145,10 +145,7 @@ class OneHotEncoder(ColumnEncoder):
     """
 
     _counts_only = True
-    _allowed_options = {
-        "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
-        "handle_unknown": tuple(UNKNOWN_VALUES),
-    }
+    _allowed_options = ALLOWED
 
     def __init__(
         self,

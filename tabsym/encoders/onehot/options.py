@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
+
+from tabsym.validation import Instance, Number, check_option
 
 UNKNOWN_VALUES = {
     "value": "value",
@@ -21,6 +22,19 @@ UNKNOWN_VALUES = {
     "warn": "infrequent",
 }
 """The words of `handle_unknown`, and the one for each that the code knows."""
+_SMALLEST = (Number(at_least=1, whole=True, of="rows"), Number(above=0, below=1, fraction=True, of="all"), None)
+
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
+    "handle_unknown": tuple(UNKNOWN_VALUES),
+    "feature_name_combiner": ("concat", Instance(Callable, "a callable"), None),
+    "min_frequency": _SMALLEST,
+    "min_group_size": _SMALLEST,
+    "max_categories": (Number(at_least=1, whole=True), None),
+    "min_group_name": (Instance(str, "text"), None),
+    "combine_min_nan_groups": (True, False, "force", None),
+}
+"""The values that options may have, but for those that go by column, and `dtype`."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +88,13 @@ class Options:
 
 def options_of(encoder: Any, encoded: list[str]) -> Options:
     """The options for these columns, or an error that names the argument and what it can be."""
-    combiner = encoder.feature_name_combiner
-    if not (combiner is None or callable(combiner) or (isinstance(combiner, str) and combiner == "concat")):
-        raise ValueError(f"feature_name_combiner={combiner!r} is not known; use 'concat', a callable or None.")
-    categories = encoder.categories
+    combiner, categories = encoder.feature_name_combiner, encoder.categories
     given: Mapping[str, Any] = {}
     if not (categories is None or (isinstance(categories, str) and categories == "auto")):
         given = {name: list(one) for name, one in _by_column("categories", categories, encoded).items()}
     drop = encoder.drop
     if isinstance(drop, str):
-        if drop not in ("first", "if_binary"):
-            raise ValueError(
-                f"drop={drop!r} is not known; use 'first', 'if_binary', a category for each column in a list or dict, "
-                "or None."
-            )
+        check_option("drop", drop, ["first", "if_binary", None], "a category for each column in a list or dict")
     elif drop is not None:
         drop = {n: None if pd.api.types.is_scalar(v) and pd.isna(v) else v
                 for n, v in _by_column("drop", drop, encoded).items()}  # fmt: skip
@@ -121,18 +128,10 @@ def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]
 def _infrequent_rule(encoder: Any) -> InfrequentRule:
     frequency, size, most = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
     name, with_missing = encoder.min_group_name, encoder.combine_min_nan_groups
-    for option, smallest in (("min_frequency", frequency), ("min_group_size", size)):
-        _check_smallest(option, smallest)
-    if most is not None and (not _is_number(most, Integral) or most < 1):
-        raise ValueError(f"max_categories={most!r} is not possible; use a whole number of at least 1, or None.")
     if size is not None and (frequency is not None or most is not None):
         raise ValueError(
             "min_group_size is category_encoders' rule for infrequent categories, min_frequency and max_categories are "
             "scikit-learn's, and they differ; use one or the other."
-        )
-    if with_missing not in (None, True, False, "force"):
-        raise ValueError(
-            f"combine_min_nan_groups={with_missing!r} is not known; use True, False, 'force' or None (as True)."
         )
     if size is None and frequency is None and most is None and (name is not None or with_missing is not None):
         raise ValueError(
@@ -144,8 +143,6 @@ def _infrequent_rule(encoder: Any) -> InfrequentRule:
             "combine_min_nan_groups='force' counts missing among the infrequent categories, and it is a category under "
             f"handle_missing='value' only, not {encoder.handle_missing!r}; change one of the two."
         )
-    if name is not None and not isinstance(name, str):
-        raise ValueError(f"min_group_name={name!r} is not possible; use text, or None.")
     return InfrequentRule(
         frequency if size is None else size,
         most,
@@ -153,19 +150,6 @@ def _infrequent_rule(encoder: Any) -> InfrequentRule:
         True if with_missing is None else with_missing,
         name,
     )
-
-
-def _check_smallest(option: str, value: Any) -> None:
-    if value is None or (_is_number(value, Integral) and value >= 1):
-        return
-    if _is_number(value, Integral) or not _is_number(value, Real) or not 0 < value < 1:
-        raise ValueError(
-            f"{option}={value!r} is not possible; use a number of rows of at least 1, a share between 0 and 1, or None."
-        )
-
-
-def _is_number(value: Any, kind: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
 
 
 def _dtype(encoder: Any) -> DTypeLike:

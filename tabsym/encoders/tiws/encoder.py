@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,27 +17,26 @@ from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in, with_missing
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
-from tabsym.encoders.tiws.checks import (
-    carried_over,
-    check_mergeable,
-    check_options,
-    check_same_classes,
-    components,
-    further,
-    lazy_target,
-)
 from tabsym.encoders.tiws.rows import (
     MIN_CATEGORIES,
     FittedFold,
     RowEncoding,
     TIWSColumn,
     alphabet_of,
+    carried_over,
+    check_mergeable,
+    check_options,
+    check_same_classes,
+    components,
     donor_table,
+    further,
+    lazy_target,
     print_columns,
     rows_of,
     state_of,
 )
 from tabsym.frame import (
+    TARGET_TYPES,
     Table,
     check_same_rows,
     check_target,
@@ -54,7 +52,7 @@ from tabsym.frame import (
 from tabsym.frame.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts, count_lazily
-from tabsym.validation import check_declared_options
+from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 
@@ -145,6 +143,17 @@ class TIWSEncoder(OutOfFoldEncoder):
     classes_: NDArray[Any]
     n_cells_: dict[str, int]
 
+    _allowed_options = {
+        **OutOfFoldEncoder._allowed_options,
+        "method": ("documents", "poster"),
+        "context": CONTEXTS,
+        "idf_rows": ("all", "known+self"),
+        "target_type": TARGET_TYPES,
+        "names": (True, False),
+        "indicator": (True, False),
+        "smooth": ("auto", Number(at_least=0, of="rows")),
+    }
+
     def __init__(
         self,
         *,
@@ -220,7 +229,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self._fit(X, y, sample_weight, None, whole=True)
 
     def _fit_lazily(self, rows: LazyRows) -> TIWSEncoder:
-        self._check_all_options()
+        check_options(self)
         target = lazy_target(rows, self.target_type, type(self).__name__)
         encoded = [column.name for column in symbolic_columns(rows.table, self.cols, booleans=False)]
         for name in encoded if self.handle_missing == "error" else []:
@@ -423,8 +432,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             return self._encode_table(table)
         if self.method != "documents":
             raise ValueError("return_interval needs method='documents'; leave return_interval out.")
-        if not isinstance(return_interval, Real) or not 0 < float(return_interval) < 1:
-            raise ValueError(f"return_interval={return_interval!r} is not possible; use a level such as 0.9.")
+        check_option("return_interval", return_interval, [Number(above=0, below=1)])
         columns = self._rows.intervals(table, return_interval, shares=self._classes is not None)
         if isinstance(table.native, pd.DataFrame):
             return self._encode_table(table), pd.DataFrame(columns, index=table.native.index)
@@ -461,8 +469,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         ['a', 'b']
         """
         self._check_encoded(column)
-        if n_donors < 1:
-            raise ValueError(f"n_donors={n_donors!r} is not possible; use at least 1.")
+        check_option("n_donors", n_donors, [Number(at_least=1, whole=True)])
         state = self.columns_[column]
         if X is not None:
             return donor_table(state, [(self.unseen_rows(X, column).unseen, None)], n_donors)
@@ -499,8 +506,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         [0]
         """
         self._check_encoded(column)
-        if context is not None and context not in CONTEXTS:
-            raise ValueError(f"context={context!r} is not known; use one of {', '.join(map(repr, CONTEXTS))}.")
+        check_option("context", context, [*CONTEXTS, None])
         table = X if isinstance(X, Table) else self._read_as_fitted(X)
         return self._rows.unseen(table, column, context=context)
 
@@ -522,12 +528,8 @@ class TIWSEncoder(OutOfFoldEncoder):
             self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
         )
 
-    def _check_all_options(self) -> None:
-        check_declared_options(self)
-        check_options(self)
-
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
-        self._check_all_options()
+        check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
