@@ -35,9 +35,8 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.stacking import out_of_fold
-from tabsym.stacking.evidence import PairedGains
 from tabsym.stacking.layer import Rows, adapter_of
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, PairedGains
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 

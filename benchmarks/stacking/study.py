@@ -43,9 +43,18 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.out_of_fold import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.evidence import judge  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, Trial, fitted_wide, margins_of, taken, trials_of_folds  # noqa: E402  # noqa: E402
+from tabsym.stacking.out_of_fold import (  # noqa: E402  # noqa: E402
+    Crossed,
+    Learner,
+    Nested,
+    Trial,
+    fitted_wide,
+    judge,
+    margins_of,
+    taken,
+    trials_of_folds,
+)
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip

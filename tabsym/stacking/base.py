@@ -32,7 +32,6 @@ from tabsym.losses.loss import Loss
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
-from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import (
     HIST,
     Layer,
@@ -46,11 +45,15 @@ from tabsym.stacking.layer import (
     rounds_of,
 )
 from tabsym.stacking.out_of_fold import (
+    Criterion,
     Crossed,
     Learner,
+    Member,
     Nested,
     Trial,
+    Verdict,
     fitted_wide,
+    judge,
     judged_folds,
     margins_of,
     taken,
