@@ -1,7 +1,8 @@
-"""The boosters: with their own treatment of categories through the adapters, and over columns that MODL grouped.
+"""The boosters: with their own treatment of categories through the adapters, over MODL's groups, and target encodings.
 
 MODL makes one group of categories with the same effect on the target. A few groups instead of thousands of categories:
-trees have less to memorise, and HistGradientBoosting's limit of 255 categories is no limit any more.
+trees have less to memorise, and HistGradientBoosting's limit of 255 categories is no limit any more. The target
+encodings are category_encoders', and TIWS for known categories; `unseen` has unknown ones.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from scipy.stats import loguniform, randint, uniform
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.task import CLASSES
@@ -96,6 +99,31 @@ def _over_groups(native: Callable[[str, int, int], Any]) -> Callable[[str, int, 
     return make
 
 
+def _target_encoding(task: str, random_state: int, n_jobs: int) -> Any:
+    from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
+
+    encoder = PlainTargetEncoder()
+    if task == "multiclass":  # it would average the class codes without a word
+        encoder = PlainPolynomialWrapper(encoder)
+    booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
+    # as an array: LightGBM refuses some characters in column names
+    return Pipeline([("encode", encoder), ("plain", FunctionTransformer(np.asarray)), ("booster", booster)])
+
+
+def _target_space(task: str) -> dict[str, Any]:
+    encoder = "encode__feature_encoder" if task == "multiclass" else "encode"
+    return {f"{encoder}__smoothing": loguniform(1, 300)} | space_of("lightgbm", "booster")
+
+
+def _tiws(task: str, random_state: int, n_jobs: int) -> Any:
+    from tabsym.encoders import TIWSEncoder
+
+    kind = "classes" if task in CLASSES else "continuous"
+    encoder = TIWSEncoder(target_type=kind, numeric="passthrough", random_state=random_state, n_jobs=n_jobs)
+    booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
+    return Pipeline([("encode", encoder), ("booster", booster)])
+
+
 CONTENDERS = [
     Contender(
         "hist-gradient-boosting",
@@ -110,6 +138,23 @@ CONTENDERS = [
         _over_groups(lambda task, seed, jobs: native_hist(task, seed, max_levels=None)),
         lambda task: space_of("hist", "native__booster"),
         order=40,
+    ),
+    Contender(
+        "target-lightgbm",
+        "Target encoding (category_encoders) + LightGBM",
+        _target_encoding,
+        _target_space,
+        requires={"category_encoders": "tabsym[compare]", "lightgbm": "tabsym[lightgbm]"},
+        order=40,
+    ),
+    Contender(
+        "tiws-lightgbm",
+        "TIWS encoding + LightGBM",
+        _tiws,
+        lambda task: space_of("lightgbm", "booster"),
+        requires={"lightgbm": "tabsym[lightgbm]"},
+        order=46,
+        by_name=True,
     ),
 ]
 for _name in available():
