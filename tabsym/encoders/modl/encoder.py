@@ -30,12 +30,13 @@ from tabsym.encoders.modl.constraints import check_constraints, check_counts, se
 from tabsym.encoders.modl.counts import (
     Counted,
     Counting,
+    OutOfFold,
     add_counts,
     check_mergeable,
     code_target,
+    folds_of,
     warn_of_light_weights,
 )
-from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.frame import (
