@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -22,6 +22,7 @@ from tabsym.compare.plots import ranks_plot
 from tabsym.compare.run import compare
 
 ALPHA = 0.05
+_TEMPLATE = Path(__file__).with_name("summary.html.jinja")
 _MIN_CONTENDERS, _MIN_TABLES = 3, 2  # of Friedman's test
 
 
@@ -114,8 +115,6 @@ def compare_tables(
     critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
     sentences = summary(ranks, critical, p, failures)
     result = Comparisons(done, ranks, critical, p, sentences, failures, folder)
-    from tabsym.compare.many import write_summary
-
     write_summary(result)
     if not quiet:
         print(f"\n{ranks.round(2).to_string()}\n\n" + "\n".join(sentences) + f"\n\nSummary: {folder}/summary.html")
@@ -195,14 +194,8 @@ def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) ->
     return dict(tables)
 
 
-if TYPE_CHECKING:
-    from tabsym.compare.many import Comparisons
-
-_TEMPLATE = Path(__file__).with_name("summary.html.jinja")
-
-
 def write_summary(found: Comparisons) -> Path:
-    """Write both into the folder; names from data are escaped."""
+    """Write the ranks and a page of them into the folder; names from data are escaped."""
     from jinja2 import Environment
 
     found.folder.mkdir(parents=True, exist_ok=True)
