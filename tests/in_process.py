@@ -59,5 +59,5 @@ def contenders_in_process():
 def without_pictures():
     """While open, `compare` draws its pictures, but does not write them as SVG, which is most of a report's time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "_svg", lambda figure: "data:image/svg+xml;base64,")
+        patch.setattr(plots, "svg", lambda figure: "data:image/svg+xml;base64,")
         yield

@@ -17,11 +17,25 @@ from tabsym.compare.results import load_results
 from tabsym.compare.task import CLASSES
 from tabsym.compare.text import cells, headings
 from tabsym.plots.axes import draw_deciles, draw_reliability
-from tabsym.plots.html import details, fragment, paragraph, table, text
-from tabsym.plots.style import BLUE, COLOURS, INK, PALE, PALE_BLUE, cut, dressed, legend, new_figure
-from tabsym.plots.style import plain as _plain
-from tabsym.plots.style import svg as _svg
-from tabsym.plots.style import widened as _widened
+from tabsym.plots.style import (
+    BLUE,
+    COLOURS,
+    INK,
+    PALE,
+    PALE_BLUE,
+    cut,
+    details,
+    dressed,
+    fragment,
+    legend,
+    new_figure,
+    paragraph,
+    plain,
+    svg,
+    table,
+    text,
+    widened,
+)
 
 Floats = NDArray[np.float64]
 
@@ -49,15 +63,15 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
                 f"mean {row['score']:.3g}", (high if right else low, place), (-10 if right else 10, 0),
                 textcoords="offset points", ha="right" if right else "left", va="center", fontsize=9, color=BLUE,
             )  # fmt: skip
-    names = [f"{_plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
+    names = [f"{plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
     axes.set_yticks(range(len(ranking)), names[::-1])
-    axes.set_xlim(*_widened(low, high))
+    axes.set_xlim(*widened(low, high))
     better = "right" if settings["larger_is_better"] else "left"
     far = any((values < low).any() or (values > high).any() for values in by_name.values())
     arrows = "; arrows: further out" if far else ""
     axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better}{arrows})", fontsize=9)
     axes.grid(axis="x", color=PALE)
-    return _svg(figure)
+    return svg(figure)
 
 
 def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
@@ -75,13 +89,13 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
         axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10, color=INK)
     axes.set_xscale("log")
     axes.margins(x=0.08)
-    axes.set_ylim(*_widened(low, high, 0.12))
+    axes.set_ylim(*widened(low, high, 0.12))
     axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
     axes.set_ylabel(settings["metric"] + " (better is up)")
     if not settings["larger_is_better"]:
         axes.invert_yaxis()
     axes.grid(color=PALE)
-    return _svg(figure)
+    return svg(figure)
 
 
 def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
@@ -93,18 +107,18 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
     low, high = float(every.min()), float(every.max())
     if task not in CLASSES:
         low, high = reliability_limits(every)
-    low, high = _widened(low, high)
+    low, high = widened(low, high)
     panels = np.atleast_1d(panels)
     for panel, (label, curve) in zip(panels.flat, curves, strict=False):
         draw_reliability(panel, curve, (low, high))
         title = textwrap.fill(textwrap.shorten(label, 56, placeholder=" …"), 28)
-        panel.set_title("\n".join(map(_plain, title.splitlines())), fontsize=8, color=INK)
+        panel.set_title("\n".join(map(plain, title.splitlines())), fontsize=8, color=INK)
         panel.tick_params(labelsize=7)
     for panel in list(panels.flat)[len(curves) :]:
         panel.set_visible(False)
     figure.supxlabel("predicted (means of tenths of the test rows)", fontsize=9, color=INK)
     figure.supylabel("observed", fontsize=9, color=INK)
-    return _svg(figure)
+    return svg(figure)
 
 
 def reliability_limits(every: Floats) -> tuple[float, float]:
@@ -117,7 +131,7 @@ def reliability_limits(every: Floats) -> tuple[float, float]:
 
 def ranks_plot(means: pd.Series, critical: float) -> str:
     """`ranks_figure` for a page."""
-    return _svg(ranks_figure(means, critical))
+    return svg(ranks_figure(means, critical))
 
 
 def ranks_figure(means: pd.Series, critical: float) -> Any:
@@ -127,7 +141,7 @@ def ranks_figure(means: pd.Series, critical: float) -> Any:
     best = float(means.iloc[0])
     axes.axvspan(best, best + critical, color=PALE, zorder=1)
     axes.plot(means.to_numpy(), places, "o", color=BLUE, zorder=3)
-    axes.set_yticks(places, [_plain(str(name)) for name in means.index])
+    axes.set_yticks(places, [plain(str(name)) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlim(0.5, len(means) + 0.5)
     axes.set_xlabel("mean rank over tables (better to the left; the band: the critical difference)")
@@ -158,7 +172,7 @@ def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
     """Predicted and observed means by decile of prediction, a panel for each of a few contenders."""
     figure, panels = _figure(3.0, 1, len(tables))
     every = [row[what] for _, rows in tables for row in rows for what in ("observed", "predicted")]
-    limits = _widened(min(every), max(every))
+    limits = widened(min(every), max(every))
     for panel, (label, rows) in zip(np.atleast_1d(panels).flat, tables, strict=True):
         draw_deciles(panel, rows)
         panel.set_title(_title(label), fontsize=9, color=INK)
@@ -166,7 +180,7 @@ def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
         panel.tick_params(labelsize=7)
     legend(np.atleast_1d(panels).flat[0])
     figure.supxlabel("decile of prediction, lowest first", fontsize=9, color=INK)
-    return _svg(figure)
+    return svg(figure)
 
 
 def lorenz_plot(curves: list[tuple[str, Floats]], of_weight: str, of_target: str) -> str:
@@ -182,11 +196,11 @@ def lorenz_plot(curves: list[tuple[str, Floats]], of_weight: str, of_target: str
     axes.set_aspect("equal")
     axes.grid(color=PALE)
     legend(axes, loc="upper left")
-    return _svg(figure)
+    return svg(figure)
 
 
 def _title(label: Any) -> str:
-    return _plain(cut(str(label), 34))
+    return plain(cut(str(label), 34))
 
 
 def comparison_html(comparison: Any) -> str:

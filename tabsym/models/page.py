@@ -15,8 +15,21 @@ from tabsym.models.page_rows import RowsOfReport, sections_of_rows
 from tabsym.models.pictures import draw_term, important_terms, shows_ratios, unit_of
 from tabsym.models.solving import separated_terms
 from tabsym.models.tables import split_frame
-from tabsym.plots.html import Raw, bar, details, fragment, image, listed, page, paragraph, table
-from tabsym.plots.style import bounds_as_text, category_text, cut, new_figure
+from tabsym.plots.style import (
+    Raw,
+    bar,
+    bounds_as_text,
+    category_text,
+    cut,
+    details,
+    fragment,
+    image,
+    listed,
+    new_figure,
+    page,
+    paragraph,
+    table,
+)
 
 Floats = NDArray[np.float64]
 

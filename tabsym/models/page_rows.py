@@ -14,8 +14,23 @@ from tabsym.frame import Column, Kind, Table
 from tabsym.models.explain import variances_of_columns
 from tabsym.plots.axes import draw_deciles, draw_reliability
 from tabsym.plots.held import Held, deciles, error_tables, gini, in_parts
-from tabsym.plots.html import details, image, listed, paragraph, table
-from tabsym.plots.style import COLOURS, INK, PALE, cut, dressed, legend, new_figure, plain, titled, widened
+from tabsym.plots.style import (
+    COLOURS,
+    INK,
+    PALE,
+    cut,
+    details,
+    dressed,
+    image,
+    legend,
+    listed,
+    new_figure,
+    paragraph,
+    plain,
+    table,
+    titled,
+    widened,
+)
 
 Floats = NDArray[np.float64]
 

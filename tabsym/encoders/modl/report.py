@@ -16,8 +16,24 @@ from tabsym.encoders.modl.column import MODLColumn, estimates
 from tabsym.encoders.modl.stability import Sample, stability_table
 from tabsym.frame import check_weights
 from tabsym.modl import Groups, Intervals
-from tabsym.plots.html import Raw, bar, details, fragment, paragraph, table
-from tabsym.plots.style import BLUE, INK, ORANGE, PALE_BLUE, axes_of, cut, dressed, legend, plain, titled
+from tabsym.plots.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    PALE_BLUE,
+    Raw,
+    axes_of,
+    bar,
+    cut,
+    details,
+    dressed,
+    fragment,
+    legend,
+    paragraph,
+    plain,
+    table,
+    titled,
+)
 from tabsym.plots.terms import diverging
 
 _MAX_LINES = 12  # lines of a column in the text
