@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import UNSEEN, CodeMatrix, RawCodes
 from tabsym.encoders.base import ColumnEncoder, numeric_matrix
 from tabsym.encoders.lookups import MISSING, ColumnLookup, unknown_in, with_missing
-from tabsym.encoders.onehot.column import (
+from tabsym.encoders.onehot_column import (
     NANS,
     ZEROS,
     OneHotColumn,
@@ -26,7 +26,7 @@ from tabsym.encoders.onehot.column import (
     sparse_matrix,
     with_unique_names,
 )
-from tabsym.encoders.onehot.options import ALLOWED, Options, options_of
+from tabsym.encoders.onehot_options import ALLOWED, Options, options_of
 from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
 

@@ -20,7 +20,7 @@ from scipy import sparse
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr
 from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.encoders.onehot.options import InfrequentRule, Options
+from tabsym.encoders.onehot_options import InfrequentRule, Options
 from tabsym.frame import (
     Column,
     StoredType,

@@ -17,7 +17,7 @@ from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in, with_missing
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
-from tabsym.encoders.tiws.rows import (
+from tabsym.encoders.tiws_rows import (
     MIN_CATEGORIES,
     FittedFold,
     RowEncoding,
