@@ -23,8 +23,7 @@ from tabsym.frame import (
     remember_features,
     split_target,
 )
-from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
-from tabsym.jitter.tree_growth import OPTIONS, Rules, grow_tree
+from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Donors, Rules, Tree, TreeColumns, grow_tree, spread, write_tree
 from tabsym.models.docs import fill_in
 from tabsym.models.targets import LabelClassifier
 from tabsym.validation import check_declared_options
