@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.frame import batches
+from tabsym.frame import read
 from tabsym.models import coded_batches, out_of_core, wide
 from tabsym.solvers.newton.block_descent import BlockDescent
 
@@ -48,7 +48,7 @@ def in_parts(monkeypatch):
 
     monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 1_500)
+    monkeypatch.setattr(read, "BATCH_ROWS", 1_500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 3_000)
     return n_parts
 

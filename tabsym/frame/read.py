@@ -1,4 +1,4 @@
-"""Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
+"""Read any dataframe into a `Table`, or batch by batch, and refuse what cannot be one, in a sentence.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
 lazy frames are collected (encoders that only count have their engine count instead);
@@ -12,6 +12,8 @@ wide models a column of objects holds categories, as in category_encoders, unles
 it holds booleans, or comes from an array, all columns of which have one type. To
 the native boosters (`NativeCategories`) it is what its values are, so that a
 column means the same in fit and in predict whatever type carries it.
+
+Tables larger than memory are read in batches: Parquet files, Arrow datasets, polars' LazyFrames, DuckDB's relations.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, partial
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -34,6 +37,7 @@ from sklearn.utils import check_array
 from tabsym.frame.columns import Column, Kind, Table
 from tabsym.frame.storage import DATES, DURATIONS, dtype_of, library_of, object_array, series_at, stored_columns
 
+BATCH_ROWS = 1 << 18  # of tables larger than memory
 _SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _MIXED = ("mixed", "mixed-integer")
@@ -353,3 +357,84 @@ def as_rows(X: Any) -> Any:
     if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
         return FromRows([dict(row) for row in X])
     return X
+
+
+# -- larger than memory -----------------------------------------------------------------------------
+
+
+class Batches:
+    """A table that is read in batches, again and again.
+
+    Parameters
+    ----------
+    source : pyarrow.dataset.Dataset, polars.LazyFrame, duckdb.DuckDBPyRelation, or a path
+        The path of a Parquet file, or of a folder of them.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = _opened(source) if isinstance(source, (str, Path)) else source
+
+    def count(self) -> int:
+        """The number of rows; of a lazy frame, by a query."""
+        if is_dataset(self._source):
+            return int(self._source.count_rows())
+        return int(nw.from_native(self._source).select(nw.len()).collect()["len"][0])
+
+    def whole(self) -> Any:
+        """All rows as one table."""
+        return self._source.to_table() if is_dataset(self._source) else self._source
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches as Arrow tables, without empty ones."""
+        import pyarrow as pa
+
+        for batch in self._batches():
+            if len(batch):
+                yield batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+
+    def _batches(self) -> Iterator[Any]:
+        source = self._source
+        if is_dataset(source):
+            return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
+        if nw.dependencies.is_polars_lazyframe(source):
+            return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
+        reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
+        return iter(reader(BATCH_ROWS))
+
+
+def _bounded(source: Any) -> dict[str, Any]:
+    """Options by which no more is read than was asked for: threads would be ahead by most of a file of Parquet."""
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0}
+    if isinstance(getattr(source, "format", None), ds.ParquetFileFormat):
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    return options
+
+
+def is_larger_than_memory(X: Any) -> bool:
+    """Whether `X` is of those that `Batches` reads."""
+    if isinstance(X, (str, Path)):
+        return True
+    return is_dataset(X) or nw.dependencies.is_polars_lazyframe(X) or _is_relation(X)
+
+
+def _is_relation(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(X, "fetch_record_batch")
+
+
+def _opened(path: str | Path) -> Any:
+    """The Arrow dataset at a path."""
+    import pyarrow.dataset as ds
+
+    where = Path(path)
+    if not where.exists():
+        raise ValueError(f"There is no file or folder {str(path)!r}; give the path of a Parquet file, or of a folder.")
+    if where.is_file() and where.suffix not in (".parquet", ".pq"):
+        raise ValueError(
+            f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
+        )
+    found = ds.dataset(where, format="parquet")
+    if not found.files:
+        raise ValueError(f"The folder {str(path)!r} holds no Parquet files; give the path of one that does.")
+    return found

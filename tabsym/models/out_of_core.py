@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
-from tabsym.frame.batches import Batches
+from tabsym.frame.read import Batches
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
