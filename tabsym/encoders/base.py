@@ -301,13 +301,8 @@ class ColumnEncoder(TableTransformer):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
             codes = codes_in(self.columns_[column.name].alphabet, raw)
-            unseen = codes == UNSEEN
-            if self.handle_unknown == "error" and unseen.any():
-                value = raw.symbols[raw.codes[np.argmax(unseen)]]
-                raise ValueError(
-                    f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which is not in the "
-                    "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
-                )
+            if self.handle_unknown == "error":
+                refuse_unknown(column.name, raw, codes == UNSEEN)
             out[column.name] = codes.astype(np.int32)
         return out
 
@@ -351,6 +346,17 @@ def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:
         raise ValueError(
             f"Column {name!r} holds a missing value (row {int(np.argmax(missing))}); fill it in, or set "
             "handle_missing to something other than 'error'."
+        )
+
+
+def refuse_unknown(name: str, raw: RawCodes, unknown: NDArray[np.bool_]) -> None:
+    """A `ValueError` that names the first value of a column that is not in the training data, if there is one."""
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        what = "a missing value" if raw.codes[row] < 0 else repr(raw.symbols[raw.codes[row]])
+        raise ValueError(
+            f"Column {name!r} holds {what} (row {row}), which is not in the training data; fit on rows that have it, "
+            "or set handle_unknown to something other than 'error'."
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils import column_or_1d
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
-from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.frame import (
     Table,
     check_classes,
@@ -82,13 +82,8 @@ class RowEncoding:
         if self.handle_missing == "error":
             refuse_missing(name, raw.codes < 0)
         codes = alphabet_of(self.counts, self.columns[name].fitted.number).transform(raw)
-        unseen = (codes == UNSEEN) & (raw.codes >= 0)
-        if self.handle_unknown == "error" and unseen.any():
-            row = int(np.argmax(unseen))
-            raise ValueError(
-                f"Column {name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the training "
-                "data; fit on rows that have it, or set handle_unknown to something other than 'error'."
-            )
+        if self.handle_unknown == "error":
+            refuse_unknown(name, raw, (codes == UNSEEN) & (raw.codes >= 0))
         return codes, raw
 
     def unseen(

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from tabsym.categories import encode_column
 from tabsym.encoders import TIWSEncoder
+from tabsym.encoders.base import refuse_unknown
 from tabsym.frame import Column, Measure, Table, symbolic_columns
 from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
 from tabsym.jitter.kernels_grow import DONE, NODES_FULL, grow
@@ -157,12 +158,7 @@ class TreeColumns:
         """A `ValueError` that names the first category that is not in the training data, if there is one."""
         for place in np.flatnonzero(self.sizes):
             if (cells[place] < 0).any():
-                row, raw = int(np.argmax(cells[place] < 0)), encode_column(table.columns[place])
-                what = "a missing value" if raw.codes[row] < 0 else repr(raw.symbols[raw.codes[row]])
-                raise ValueError(
-                    f"Column {self.names[place]!r} holds {what} (row {row}), which is not in the training data; fit on "
-                    "rows that have it, or set handle_unknown to something other than 'error'."
-                )
+                refuse_unknown(self.names[place], encode_column(table.columns[place]), cells[place] < 0)
 
     def symbols(self, place: int) -> list[Any]:
         """By code; None is missing."""
