@@ -11,18 +11,3 @@ from tabsym.modl.given import fit_column
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Given, Partition, Settings
-
-__all__ = [
-    "CRITERIA",
-    "Given",
-    "Groups",
-    "Intervals",
-    "Partition",
-    "Settings",
-    "discretize",
-    "fit_column",
-    "grid_cost",
-    "group",
-    "grouping_cost",
-    "interval_cost",
-]
