@@ -32,6 +32,7 @@ class HistClassifier(HistGradientBoostingClassifier):
     """Its early stopping holds out rows of every class, and fails where a class has one row: then it is off."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HistClassifier:
+        """Fit, without early stopping where a class has one row."""
         if np.bincount(y).min() < 2:
             self.set_params(early_stopping=False)
         super().fit(X, y, sample_weight)

@@ -226,6 +226,7 @@ class Channel:
         return self._stream
 
     def close(self) -> None:
+        """Close what is open of the pipe."""
         for descriptor in self.descriptors:
             os.close(descriptor)
         if self._file is None:

@@ -107,6 +107,7 @@ class PeakMemory:
 
     @property
     def bytes(self) -> int:
+        """The most so far, over what there was before."""
         return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 

@@ -67,6 +67,7 @@ def cell_of(value: Any) -> Any:
 
 
 def number(value: float) -> str:
+    """A number in a formula."""
     return f"({value!r})" if value < 0 else repr(float(value))
 
 
@@ -76,6 +77,7 @@ def rounded_up(value: float) -> float:
 
 
 def letter(column: int) -> str:
+    """The letters of a column of a sheet, from 1 on."""
     from openpyxl.utils import get_column_letter
 
     return str(get_column_letter(column))
@@ -87,6 +89,7 @@ def title(text: str) -> str:
 
 
 def quoted(sheet: str) -> str:
+    """A sheet's name in a formula."""
     return "'" + sheet.replace("'", "''") + "'"
 
 
@@ -165,6 +168,7 @@ class TermLines:
 
     @property
     def n_keys(self) -> int:
+        """Columns of a line that name its category or bin."""
         return len(self._keys)
 
     def __iter__(self) -> Iterator[list[Any]]:

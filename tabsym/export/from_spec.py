@@ -151,6 +151,7 @@ class _Table:
                 raise ValueError(f"Column {one['column']!r} holds a category that was not seen in training.")
 
     def values(self, name: str, raw: bool = False) -> list[Any]:
+        """A column as plain values, or as it is in the table."""
         own = self.scorer._columns.get(name, {})
         column = self.rows[own.get("from", name)]
         column = column.to_list() if hasattr(column, "to_list") else list(column)
@@ -158,6 +159,7 @@ class _Table:
         return column if raw else [_plain(one) for one in column]
 
     def numbers(self, name: str) -> Any:
+        """A column as numbers (n,), missing ones as NaN."""
         if name not in self.made:
             kind = self.scorer._columns.get(name, {}).get("type", "number")
             self.made[name] = np.array([_number(one, kind) for one in self.values(name)], dtype=float)
@@ -166,6 +168,7 @@ class _Table:
         return self.made[name]
 
     def codes(self, index: int, name: str) -> Any:
+        """The code (n,) of each value of a column: of its category, below 0 if that is not known, or of its bin."""
         if (index, name) not in self.made:
             coding, known = self.spec["codings"][index], self.scorer._codes[index]
             if "categories" in coding:
@@ -197,6 +200,7 @@ class _Table:
         ]
 
     def number(self, written: Any) -> Any:
+        """The numbers (n,) of a factor: a column, a function, an operation or a constant."""
         if "column" in written:
             return np.nan_to_num(self.numbers(written["column"]), nan=written.get("fill", np.nan))
         if "function" in written:
@@ -207,6 +211,7 @@ class _Table:
 
     @np.errstate(all="ignore")
     def margins(self, offset: Any) -> Any:
+        """The linear predictors (n, outputs): the sum of the terms, each a product, and the offset."""
         out = np.zeros((self.n, self.spec["n_outputs"]))
         for term in self.spec["terms"]:
             value = np.full((self.n, 1), term["constant"])

@@ -48,12 +48,14 @@ class Graph:
         return output
 
     def constant(self, values: Any) -> str:
+        """The name of a new constant."""
         array = np.asarray(values)
         name = f"{self.prefix}constant_{len(self.constants)}"
         self.constants[name] = array
         return name
 
     def cast(self, name: str, to: int) -> str:
+        """The values in another type."""
         return self.add("Cast", name, to=to)
 
     def count_above(self, name: str, bounds: NDArray[np.float64], keepdims: int) -> str:
@@ -238,4 +240,5 @@ def _product(graph: Graph, factors: list[str]) -> str:
 
 
 def domain_of(operator: str) -> str:
+    """The set of operators that one belongs to."""
     return "ai.onnx.ml" if operator == "LabelEncoder" else ""

@@ -169,6 +169,7 @@ class _ModelParts(Parts):
             self.outputs = {"label": (kind, None), shares: (DOUBLE, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the sum of the terms, and what the link makes of it; the names of the outputs."""
         own = {name: self._tensor(graph, columns, name) for name in self.terms.columns}
         if self.terms.offset is not None:
             own[self.terms.offset.name] = columns[self.terms.offset.name]
@@ -224,6 +225,7 @@ class _EncoderParts(Parts):
         self.outputs = {"variable": (STRING if True in texts else DOUBLE, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the lookups of the encoded columns; the name of the output, in which all columns are."""
         codings = tuple(one.coding for one in self.lookups.values())
         texts = {name for name, kind in self.inputs.items() if kind == STRING}
         codes = Codes(graph, codings, columns, texts, self.missing_text, _number_of)
@@ -252,6 +254,7 @@ class _EncoderParts(Parts):
 
 
 def refuse_checked(names: Iterable[str]) -> None:
+    """A `ValueError` that names the first column whose unknown categories are to be errors."""
     for name in names:
         raise ValueError(
             f"handle_unknown='error' raises an error for unknown categories of column {name!r}, which ONNX cannot; use "

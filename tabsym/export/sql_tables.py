@@ -218,6 +218,7 @@ class ColumnText:
     terms: ModelTerms
 
     def number_factor(self, factor: NumberFactor) -> str:
+        """The number that multiplies a term, with what stands for a missing one."""
         if factor.fill is not None and isinstance(factor.node, ColumnRef):
             return f"COALESCE({self.number_of(factor.node.name)}, {number(factor.fill)})"
         return self.expression(factor.node)
@@ -382,6 +383,7 @@ class SQLTables:
         return self.writer.moment(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
 
     def create(self, name: str, columns: Sequence[tuple[str, str]], rows: list[list[str]]) -> None:
+        """Add the statements of a table of these columns, by name and kind, and rows of literals."""
         write = self.writer
         listed = ", ".join(f"{write.name(column)} {write.type(kind)}" for column, kind in columns)
         self.statements.append(f"CREATE TABLE {write.table(name)} ({listed})")

@@ -149,6 +149,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
+        """Of the columns, in order."""
         return [column.name for column in self.columns]
 
     def __getitem__(self, name: str) -> Column:

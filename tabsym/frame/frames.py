@@ -30,6 +30,7 @@ class Labels:
     ordered: bool = False
 
     def texts(self) -> list[str | None]:
+        """The label of each row, None for missing."""
         named = [*self.labels, None]
         return [named[code] if code >= 0 else None for code in self.codes.tolist()]
 

@@ -52,6 +52,7 @@ class Ranked:
 
     @classmethod
     def of(cls, weights: Floats) -> Ranked:
+        """The donors of documents with these weights (m, donors), without those that weigh nothing."""
         kept = weights > MIN_WEIGHT * weights.max(axis=1, keepdims=True, initial=0.0)
         document, donor = np.nonzero(kept)
         weight = weights[kept]
@@ -60,6 +61,7 @@ class Ranked:
 
     @property
     def sizes(self) -> Places:
+        """Donors of each document."""
         return np.diff(self.starts)
 
 

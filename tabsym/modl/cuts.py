@@ -37,6 +37,7 @@ class OutOfTime(Exception):
 
 
 def deadline_of(time_limit: float | None) -> float:
+    """The time at which a search ends."""
     return time.monotonic() + (np.inf if time_limit is None else time_limit)
 
 
@@ -99,6 +100,7 @@ class CutTask:
         return np.ascontiguousarray(np.diff(self.cumulative[:, np.concatenate([[0], ends])], axis=1).T)
 
     def cost(self, ends: Indices) -> float:
+        """What the intervals that end at these boundaries cost, but for the prior."""
         counts = self.part_counts(ends)
         return target_intervals_cost(counts) if self.of_target else parts_cost(counts)
 
@@ -143,6 +145,7 @@ class Bounds:
     values: list[float] = field(default_factory=list)
 
     def add(self, price: float, value: float) -> None:
+        """Take in the result of a search."""
         self.prices.append(price)
         self.values.append(value)
 

@@ -63,6 +63,7 @@ class Rows:
 
     @property
     def total(self) -> float:
+        """The weight of all rows."""
         return float(len(self.source) if self.weight is None else self.weight.sum())
 
     def _joined(self, source: Indices | None, target: Indices | None) -> tuple[Any, Any, int, int]:

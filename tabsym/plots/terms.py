@@ -60,11 +60,13 @@ class Look:
     note: str = ""
 
     def title(self, more: str = "") -> str:
+        """The title of a picture."""
         words = [text for text in (self.note, more) if text]
         words += [f"{100 * self.level:g} % intervals"] if self.level is not None else []
         return cut(self.name, 60) + (f" ({'; '.join(words)})" if words else "")
 
     def value(self, number: float) -> str:
+        """A value in words: a ratio where ratios are shown."""
         return f"{np.exp(number):.3g}" if self.ratios else f"{number:.3g}"
 
 

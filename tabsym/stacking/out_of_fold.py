@@ -222,6 +222,7 @@ class Trial:
 
     @cached_property
     def seen(self) -> Rows:
+        """The rows to train on, with margins."""
         return self.make()
 
     def rows_for(self, plan: Plan) -> Rows:
@@ -286,14 +287,17 @@ class PairedGains:
 
     @classmethod
     def total(cls, parts: Sequence[PairedGains]) -> PairedGains:
+        """Of all rows of the parts."""
         return cls(np.sum([part.sums for part in parts], axis=0))
 
     @property
     def loss(self) -> float:
+        """The mean loss."""
         return float(self.sums[1] / self.sums[0])
 
     @property
     def gain(self) -> float:
+        """The mean gain."""
         return float(self.sums[2] / self.sums[0])
 
     @property
@@ -330,6 +334,7 @@ class Member:
 
     @property
     def mode(self) -> str:
+        """How it starts from the wide model; "wide" for that alone."""
         return "wide" if self.plan is None else self.plan.mode
 
 

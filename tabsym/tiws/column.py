@@ -300,6 +300,7 @@ class FittedColumn:
 
     @cached_property
     def solution(self) -> DocumentRegression:
+        """The regression of the targets of donors on their documents."""
         among = self.sums.of(self.donors)
         return DocumentRegression.of(among, self.components, self.covariance, self.geometry)
 
@@ -344,6 +345,7 @@ class Observed:
 
     @classmethod
     def none(cls, n_words: int) -> Observed:
+        """Nothing observed yet."""
         return cls(sparse.csr_array((0, n_words)))
 
     def __add__(self, other: Unseen) -> Observed:
@@ -373,6 +375,7 @@ class Observed:
         return Observed(documents, symbols, self.rows[keep])
 
     def all(self) -> Unseen:
+        """What was observed, as unknown categories."""
         return Unseen(self.documents, self.symbols, self.rows)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class NameReader:
 
     @classmethod
     def fit(cls, symbols: Sequence[Any]) -> NameReader:
+        """The reader of the names of these categories."""
         reader = TfidfVectorizer(analyzer="char", ngram_range=(2, 4))
         texts = [_text(symbol) for symbol in symbols]
         if not any(text.strip() for text in texts):  # of blanks there are no pieces, which scikit-learn refuses
@@ -224,6 +225,7 @@ class Geometry:
 
     @classmethod
     def between(cls, some: Described, others: Described) -> Geometry:
+        """Of documents with others."""
         products = some.profiles.products(others.profiles)
         distances = some.profiles.distances(others.profiles, products)
         names = None if some.names is None or others.names is None else some.names.cosines(others.names)
