@@ -222,9 +222,8 @@ def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None)
     ValueError
         It fails, in the words of its own error.
     """
-    guess = np.full((len(y), n_classes), 1 / n_classes) if n_classes else np.full(len(y), float(np.mean(y)))
     try:
-        metric.of(y, guess, weight)
+        metric.of(y, _guess(y, n_classes), weight)
     except Exception as error:
         how = "(y, p)" if weight is None else "(y, p, weight)"
         raise ValueError(
@@ -276,8 +275,11 @@ def refuse_unscorable(prepared: Prepared, plan: Plan, splits: Sequence[Split], m
 def _score_of_guess(prepared: Prepared, test: Places, metric: Metric) -> float:
     """The score of predictions that say nothing: NaN where no prediction of these rows has one."""
     y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
-    n_classes = len(prepared.classes)
-    guess = np.full((len(y), n_classes), 1 / n_classes) if n_classes else np.full(len(y), float(np.mean(y)))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
-        return metric.of(y, guess, weight)
+        return metric.of(y, _guess(y, len(prepared.classes)), weight)
+
+
+def _guess(y: Floats, n_classes: int) -> Floats:
+    """Predictions that say nothing: equal probabilities, or the mean."""
+    return np.full((len(y), n_classes), 1 / n_classes) if n_classes else np.full(len(y), float(np.mean(y)))

@@ -21,9 +21,8 @@ from tabsym.compare.columns import LEAK, MAX_LEVEL_ROWS, source_column
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import lift_plot, lorenz_plot, reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
-from tabsym.compare.results import Results, load_prediction
+from tabsym.compare.results import Results, load_predictions
 from tabsym.compare.splits import Split
-from tabsym.compare.task import CLASSES
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
 from tabsym.plots.held import Held, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
 
@@ -34,13 +33,11 @@ TASKS = ("binary", "count", "regression")
 
 def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> list[Held] | None:
     """A contender's held-out rows by fold; None where predictions are gone, or there are more than two classes."""
-    if prepared.task not in TASKS:
+    predictions = load_predictions(folder, name, splits) if prepared.task in TASKS else None
+    if predictions is None:
         return None
     folds = []
-    for fold, (_, test) in enumerate(splits):
-        prediction = load_prediction(folder, name, fold)
-        if prediction is None or len(prediction) != len(test):
-            return None
+    for prediction, (_, test) in zip(predictions, splits, strict=True):
         weight = np.ones(len(test)) if prepared.weight is None else prepared.weight[test]
         observed = prepared.y[test].astype(np.float64)
         predicted = prediction[:, 1] if prepared.task == "binary" else prediction
@@ -52,31 +49,19 @@ def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -
     return folds
 
 
-def reliability(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> Floats | None:
-    """Mean prediction and mean outcome (parts, 2) of a contender's test rows, the lowest predictions first.
+def reliability_of_classes(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> Floats | None:
+    """Mean probability and frequency (parts, 2) of every class of several in turn, together, the lowest first.
 
-    Of classes: probabilities of the second one; of more classes, of every class in turn, together. None where
-    predictions are not at hand.
+    None where predictions are gone.
     """
-    predicted, came, weights = [], [], []
-    for fold, (_, test) in enumerate(splits):
-        prediction = load_prediction(folder, name, fold)
-        if prediction is None or len(prediction) != len(test):
-            return None
-        y = prepared.y[test]
-        w = np.ones(len(test)) if prepared.weight is None else prepared.weight[test]
-        if prepared.task in CLASSES:
-            places = [1] if prepared.task == "binary" else range(prediction.shape[1])
-            for place in places:
-                predicted.append(prediction[:, place])
-                came.append((y == place).astype(np.float64))
-                weights.append(w)
-        else:  # for counts with exposure, the rates
-            exposure = np.ones(len(y)) if prepared.exposure is None else prepared.exposure[test]
-            predicted.append(prediction / exposure)
-            came.append(y / exposure)
-            weights.append(w * exposure)
-    return in_parts(np.concatenate(predicted), np.concatenate(came), np.concatenate(weights))
+    predictions = load_predictions(folder, name, splits)
+    if predictions is None:
+        return None
+    rows = np.concatenate([test for _, test in splits])
+    weight = np.ones(len(rows)) if prepared.weight is None else prepared.weight[rows]
+    n_classes = len(prepared.classes)
+    observed = np.eye(n_classes)[prepared.y[rows]]
+    return in_parts(np.concatenate(predictions).T.ravel(), observed.T.ravel(), np.tile(weight, n_classes))
 
 
 _MAX_COLUMNS, _MAX_TEXT, _MANY_COLUMNS = 60, 90, 15
@@ -102,7 +87,13 @@ def write_report(
     known = {name: folds for name, folds in held.items() if folds is not None}
     drawn = {} if drawn is None else drawn
     if not drawn:
-        drawn["plots"] = _plots(results, ranking, prepared, splits, folder) if ranking else []
+        if prepared.task in TASKS:
+            every = {name: pooled(folds) for name, folds in known.items()}
+            curves = {name: in_parts(one.predicted, one.observed, one.weight) for name, one in every.items()}
+        else:
+            found = {name: reliability_of_classes(name, prepared, splits, folder) for name in held}
+            curves = {name: curve for name, curve in found.items() if curve is not None}
+        drawn["plots"] = _plots(results, ranking, curves) if ranking else []
         drawn["lift"] = _lift(ranking, known, settings)
     script = _SCRIPT.read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -146,17 +137,14 @@ def sort_key(text: Any) -> float | None:
     return -value if re.search(r"^[^\[]*\bbetter\b", str(text)) else value
 
 
-def _plots(
-    results: Results, ranking: list[dict[str, Any]], prepared: Prepared, splits: list[Split], folder: Path
-) -> list[tuple[str, str, str]]:
-    """Alternative texts, images, and captions."""
+def _plots(results: Results, ranking: list[dict[str, Any]], curves: dict[str, Floats]) -> list[tuple[str, str, str]]:
+    """Alternative texts, images, and captions; `curves`: of reliability, by contender."""
     settings = results.settings
     plots = [
         ("Scores by fold", scores_plot(settings, results.contenders, ranking), ""),
         ("Score against fit time", time_plot(settings, ranking), "Numbers are ranks."),
     ]
-    curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MAX_CURVES]]
-    known = [(label, curve) for label, curve in curves if curve is not None]
+    known = [(row["label"], curves[row["name"]]) for row in ranking if row["name"] in curves]
     if known:
         words = "Reliability: on the diagonal, predictions equal observations."
         if settings["task"] == "multiclass":

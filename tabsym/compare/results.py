@@ -134,6 +134,17 @@ def load_prediction(folder: Path, name: str, fold: int) -> NDArray[np.float64] |
     return np.load(path, allow_pickle=False) if path.exists() else None
 
 
+def load_predictions(folder: Path, name: str, splits: list[Split]) -> list[NDArray[np.float64]] | None:
+    """The predictions of all folds; None where one is gone, or is of other rows."""
+    found = []
+    for fold, (_, test) in enumerate(splits):
+        prediction = load_prediction(folder, name, fold)
+        if prediction is None or len(prediction) != len(test):
+            return None
+        found.append(prediction)
+    return found
+
+
 def load_results(folder: Path) -> Results:
     """Read results.json back, to resume or to report.
 
@@ -207,14 +218,12 @@ def clustered_errors(
 def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, folder: Path) -> list[Floats] | None:
     """What each test row of each fold adds to a contender's score."""
     assert metric.by_row is not None
-    out = []
-    for fold, (_, test) in enumerate(splits):
-        prediction = load_prediction(folder, name, fold)
-        if prediction is None or len(prediction) != len(test):
-            return None
-        weight = None if prepared.weight is None else prepared.weight[test]
-        out.append(metric.by_row(prepared.y[test], prediction, weight))
-    return out
+    predictions = load_predictions(folder, name, splits)
+    if predictions is None:
+        return None
+    weights = [None if prepared.weight is None else prepared.weight[test] for _, test in splits]
+    tests = (test for _, test in splits)
+    return [metric.by_row(prepared.y[test], p, w) for test, p, w in zip(tests, predictions, weights, strict=True)]
 
 
 def _pair(

@@ -127,7 +127,8 @@ def double_lift(
     one, two = held_of(y, first, sample_weight), held_of(y, second, sample_weight)
     is_ratio = one.predicted.min() > 0.0 and two.predicted.min() > 0.0
     order = two.predicted / one.predicted if is_ratio else two.predicted - one.predicted
-    means = _tenths(order, [one.observed, one.predicted, two.predicted], one.weight)
+    columns = (one.observed, one.predicted, two.predicted)
+    means = np.stack([in_parts(order, values, one.weight)[:, 1] for values in columns], axis=1)
     ax = axes_of(ax, height=3.8)
     places = np.arange(1, len(means) + 1)
     styles = (("observed", INK, "o-"), (labels[0], ORANGE, "s--"), (labels[1], BLUE, "^--"))
@@ -194,11 +195,6 @@ def _observed(y: Any) -> Floats:
     if len(classes) > 2:
         raise ValueError(f"y holds {len(classes)} classes; give a column of 0 and 1 for one of them.")
     return (values == classes[-1]).to_numpy(dtype=np.float64)
-
-
-def _tenths(order: Floats, columns: list[Floats], weight: Floats) -> Floats:
-    """Means (parts, columns) by tenths of the weight in an order; equal ones stay together."""
-    return np.stack([in_parts(order, values, weight)[:, 1] for values in columns], axis=1)
 
 
 def waterfall(

@@ -21,7 +21,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DECILES = 10
-PARTS = 10
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,13 @@ def deciles(held: Held) -> list[dict[str, float]]:
 
     Each with its rows, share of weight, mean predicted and observed, their ratio, and lift: observed over the mean.
     """
-    distinct, index = np.unique(held.predicted, return_inverse=True)
-    mass = np.bincount(index, held.weight, minlength=len(distinct))
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    tenth = np.minimum((middle * DECILES).astype(np.int64), DECILES - 1)[index]
+    tenth = _tenths(held.predicted, held.weight)
     weight = np.bincount(tenth, held.weight, minlength=DECILES)
     rows = np.bincount(tenth, minlength=DECILES)
     mean = float(np.average(held.observed, weights=held.weight))
+    means = in_parts(held.predicted, held.observed, held.weight).tolist()
     out = []
-    for decile in np.flatnonzero(weight > 0):
-        predicted, observed = (
-            float((held.weight * values)[tenth == decile].sum() / weight[decile])
-            for values in (held.predicted, held.observed)
-        )
+    for decile, (predicted, observed) in zip(np.flatnonzero(weight > 0), means, strict=True):
         out.append({
             "decile": int(decile) + 1, "rows": int(rows[decile]), "share": float(weight[decile] / weight.sum()),
             "predicted": predicted, "observed": observed,
@@ -109,15 +102,20 @@ def _concentration(order: Floats, centred: Floats, weight: Floats) -> float:
 
 
 def in_parts(predicted: Floats, came: Floats, weight: Floats) -> Floats:
-    """Parts of about equal weight in the order of the prediction; equal predictions stay together."""
-    distinct, place = np.unique(predicted, return_inverse=True)
-    mass = np.bincount(place, weight, minlength=len(distinct))
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    part = np.minimum((middle * PARTS).astype(np.int64), PARTS - 1)[place]
-    total = np.bincount(part, weight, minlength=PARTS)
+    """Means (parts, 2) of tenths of the weight in the order of the prediction, without those that are empty."""
+    part = _tenths(predicted, weight)
+    total = np.bincount(part, weight, minlength=DECILES)
     kept = total > 0
-    sums = [np.bincount(part, weight * values, minlength=PARTS)[kept] / total[kept] for values in (predicted, came)]
+    sums = [np.bincount(part, weight * values, minlength=DECILES)[kept] / total[kept] for values in (predicted, came)]
     return np.stack(sums, axis=1)
+
+
+def _tenths(order: Floats, weight: Floats) -> Ints:
+    """The tenth of the weight (n,), from 0 on, in which each row is; rows of equal `order` stay together."""
+    distinct, index = np.unique(order, return_inverse=True)
+    mass = np.bincount(index, weight, minlength=len(distinct))
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.minimum((middle * DECILES).astype(np.int64), DECILES - 1)[index]
 
 
 STANDARD_ERRORS = 3.0
