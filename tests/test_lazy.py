@@ -175,7 +175,7 @@ def test_nothing_but_groups_is_collected(engine, table, monkeypatch):
 
 def test_many_numbers_are_counted_in_cells(engine, table, monkeypatch):
     monkeypatch.setattr(lazy, "MAX_VALUES", 25)
-    monkeypatch.setattr("tabsym.encoders.modl.counts.MAX_TARGET_CELLS", 10)
+    monkeypatch.setattr("tabsym.encoders.modl_counts.MAX_TARGET_CELLS", 10)
     frame = table.select("price", "moment", "amount", yes=table["kind"] == "yes")
     rows = lazy.lazy_rows(engine(frame), "yes", None, "here", supervised=True)
     counting = MODLEncoder(prove=False)

@@ -12,8 +12,8 @@ from scipy.special import gammaln
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.modl.column import MODLColumn, estimates
-from tabsym.encoders.modl.stability import Sample, stability_table
+from tabsym.encoders.modl_column import MODLColumn, estimates
+from tabsym.encoders.modl_stability import Sample, stability_table
 from tabsym.frame import check_weights
 from tabsym.modl import Groups, Intervals
 from tabsym.plots.style import (

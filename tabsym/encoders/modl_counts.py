@@ -22,7 +22,7 @@ from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
-from tabsym.encoders.modl.column import (
+from tabsym.encoders.modl_column import (
     Handling,
     MODLColumn,
     as_numbers,

@@ -14,7 +14,7 @@ from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows
 from tabsym.encoders.base import named_columns
 from tabsym.encoders.lookups import ColumnLookup
-from tabsym.encoders.modl.column import (
+from tabsym.encoders.modl_column import (
     Handling,
     MODLColumn,
     Output,
@@ -26,8 +26,8 @@ from tabsym.encoders.modl.column import (
     restored_frame,
     with_donors,
 )
-from tabsym.encoders.modl.constraints import check_constraints, check_counts, settings_of_columns
-from tabsym.encoders.modl.counts import (
+from tabsym.encoders.modl_constraints import check_constraints, check_counts, settings_of_columns
+from tabsym.encoders.modl_counts import (
     Counted,
     Counting,
     OutOfFold,
@@ -37,7 +37,7 @@ from tabsym.encoders.modl.counts import (
     folds_of,
     warn_of_light_weights,
 )
-from tabsym.encoders.modl.report import PartitionReport, print_heads
+from tabsym.encoders.modl_report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.frame import (
     TARGET_TYPES,
