@@ -27,7 +27,7 @@ from tabsym.compare.splits import Plan
 from tabsym.compare.task import CLASSES
 from tabsym.export import save
 from tabsym.export.files import load_model
-from tabsym.export.spec import columns_of_dates, terms_of
+from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns
 from tabsym.export.stack import Stack, stack_of
 from tabsym.models.data import OffsetColumn
 from tabsym.models.records import Derived, ModelTerms
@@ -249,7 +249,7 @@ def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
     """
     terms = terms_of(winner.estimator, base)
     if winner.features is not None:
-        terms = _before_features(terms, winner.features)
+        terms = with_made_columns(terms, _made_columns(winner.features), winner.features.kinds)
     _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})
     if winner.task in CLASSES:
         terms = replace(terms, classes=winner.classes_[winner.seen])
@@ -280,12 +280,6 @@ def stack_of_winner(winner: Any) -> Stack:
     _check_reading(winner.retyping, set(features))
     classes = winner.classes_[winner.seen] if winner.task in CLASSES else None
     return replace(stack, derived=derived, features=features, classes=classes)
-
-
-def _before_features(terms: ModelTerms, features: Any) -> ModelTerms:
-    """With categories as text, and dates in parts."""
-    used = {name: own for name, own in _made_columns(features).items() if name in terms.columns}
-    return replace(terms, derived={**terms.derived, **used}, features=tuple(features.kinds))
 
 
 def _made_columns(features: Any) -> dict[str, Derived]:

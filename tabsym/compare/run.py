@@ -227,7 +227,8 @@ def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) ->
     """The ranking and the summary, written before the gains of single columns are computed, and with them."""
     settings = results.settings
     ranking = _judged(config, results, folder)
-    sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
+    failed = [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
+    sentences = summary(ranking, partial(settings, results.contenders), settings, failed)
     settings["summary"] = sentences
     drawn: dict[str, Any] = {}
     _write(results, ranking, sentences, folder, config, drawn)
@@ -271,11 +272,6 @@ def _write(
 
     results.save(folder, ranking)
     write_report(results, ranking, sentences, folder, config.prepared, config.splits, config.plan.clusters, drawn)
-
-
-def _failed(results: Results) -> list[tuple[str, str]]:
-    """Labels of those that did no fold, and why."""
-    return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
 
 
 def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:

@@ -164,7 +164,7 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "folds": plan.folds,
         "repeats": plan.repeats,
         "n_splits": len(config.splits),
-        "test_over_train": _test_over_train(config.splits),
+        "test_over_train": float(np.mean([len(test) / len(train) for train, test in config.splits])),
         "split": plan.how,
         "split_column": plan.column,
         "splits": fingerprint_of_splits(config.splits),
@@ -177,10 +177,6 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "memory_limit": config.memory_limit,
     }
     return options | facts_of(prepared)
-
-
-def _test_over_train(splits: Sequence[Split]) -> float:
-    return float(np.mean([len(test) / len(train) for train, test in splits]))
 
 
 def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:

@@ -160,7 +160,8 @@ class NativeCategories(TableTransformer):
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():
             if name in column_codes and (self.output == "ordinal" or self._is_category(name)):
-                columns[new] = self._symbols(name, column_codes[name])
+                raw = column_codes[name]
+                columns[new] = self.of_codes(name, self.alphabets_[name][0].transform(raw), raw.codes < 0)
             elif name in column_codes:
                 columns[new] = np.full(len(table), np.nan)
             else:
@@ -203,9 +204,6 @@ class NativeCategories(TableTransformer):
             counts = np.bincount(present)[order]
             order = order[np.sort(np.argsort(-counts, kind="stable")[: self.max_levels - 1])]
         return np.asarray(raw.symbols[order])
-
-    def _symbols(self, name: str, raw: RawCodes) -> Any:
-        return self.of_codes(name, self.alphabets_[name][0].transform(raw), raw.codes < 0)
 
     def of_codes(self, name: str, codes: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
         """What the codes of a column's levels are passed as.

@@ -1,4 +1,4 @@
-"""The encoder as users call it: category_encoders' contract, with scikit-learn's options beside it."""
+"""One-hot encoding: category_encoders' contract, with scikit-learn's options beside it; dense, sparse or as codes."""
 
 from __future__ import annotations
 

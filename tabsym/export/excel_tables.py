@@ -200,7 +200,8 @@ class TermLines:
         else:
             between = ["" if what == "coefficient" else f"{what} " for what in of]
             limits = [f"{what}{side} {one}" for what in between for one in own for side in ("lower", "upper")]
-        edges = [f"{column} {side}" for column in self._edge_names() for side in ("above", "up to")]
+        bins = [f"bin {place + 1}" for place, coding in enumerate(self.table.codings) if self._is_bin(coding)]
+        edges = [f"{column} {side}" for column in bins for side in ("above", "up to")]
         return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
 
     @property
@@ -219,9 +220,6 @@ class TermLines:
             else:
                 found += [one - reach, one + reach]
         return found
-
-    def _edge_names(self) -> list[str]:
-        return [f"bin {place + 1}" for place, coding in enumerate(self.table.codings) if self._is_bin(coding)]
 
     def _edges(self, codes: Sequence[int]) -> list[Any]:
         """The bounds of bins ``(above, up to]``; nothing of missing values."""

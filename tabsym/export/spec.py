@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import files
@@ -42,7 +42,8 @@ def terms_of(model: Any, base: Any = None) -> ModelTerms:
     last, steps = with_steps(model)
     terms = _terms_of_last(last, base)
     for step in all_dates(steps):
-        terms = _with_dates(terms, step)
+        made = columns_of_dates(step.formats_, step.parts_, set(step.feature_names_in_))
+        terms = with_made_columns(terms, made, step.feature_names_in_)
     return terms
 
 
@@ -83,12 +84,10 @@ def all_dates(steps: list[tuple[str, Any]]) -> list[DateParts]:
     return [step for _, step in reversed(steps)]
 
 
-def _with_dates(terms: ModelTerms, dates: DateParts) -> ModelTerms:
-    """The terms in columns of the table before its dates were made parts."""
-    made = columns_of_dates(dates.formats_, dates.parts_, set(dates.feature_names_in_))
+def with_made_columns(terms: ModelTerms, made: Mapping[str, Derived], features: Iterable[Any]) -> ModelTerms:
+    """The terms in columns of the table before some were made of others; `features`: those of the table."""
     used = {column: own for column, own in made.items() if column in terms.columns}
-    derived = {**terms.derived, **used}
-    return replace(terms, derived=derived, features=tuple(map(str, dates.feature_names_in_)))
+    return replace(terms, derived={**terms.derived, **used}, features=tuple(map(str, features)))
 
 
 def columns_of_dates(

@@ -70,8 +70,9 @@ def check_classes(
     if classes is None:
         uniques, codes = _unique(values)
         if len(uniques) < 2:
+            shown = ", ".join(map(repr, uniques.tolist()))
             raise ValueError(
-                f"{caller} needs at least 2 classes, but the target has 1 class only ({_show(uniques)}); "
+                f"{caller} needs at least 2 classes, but the target has 1 class only ({shown}); "
                 "choose another target or more rows."
             )
         return Target(codes.astype(np.int32), uniques)
@@ -262,10 +263,6 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     rank = np.empty(len(uniques), dtype=np.int32)
     rank[order] = np.arange(len(uniques))
     return np.asarray(uniques[order]), rank[codes]
-
-
-def _show(uniques: NDArray[Any]) -> str:
-    return ", ".join(repr(value) for value in uniques.tolist())
 
 
 def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
