@@ -25,6 +25,7 @@ from tabsym.compare.results import Results, load_predictions
 from tabsym.compare.splits import Split
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
 from tabsym.plots.held import Held, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
+from tabsym.plots.style import cut
 
 Floats = NDArray[np.float64]
 
@@ -208,7 +209,7 @@ def _errors(
     for one in tables["columns"]:
         one["rows"] = [
             (cell["flagged"],
-             [cell["category"] if len(cell["category"]) <= _MAX_TEXT else cell["category"][: _MAX_TEXT - 1] + "…",
+             [cut(cell["category"], _MAX_TEXT),
               f"{cell['rows']:,}", f"{cell['observed']:.4g}", f"{cell['predicted']:.4g}",
               _ratio(cell["predicted"] / cell["observed"]) if cell["observed"] > 0 else "-",
               f"{cell['difference']:+.3g}", f"{cell['error']:.2g}", f"{cell['z']:+.1f}"])
@@ -246,6 +247,6 @@ def _column_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
             "fraction": gains.get(name),
             "level": None if level is None else level["level"],
             "parts": "" if level is None else level["parts"],
-            "text": text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…",
+            "text": cut(text, _MAX_TEXT),
         })  # fmt: skip
     return rows

@@ -29,6 +29,7 @@ from tabsym.compare.number_format import (
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
 from tabsym.frame.meaning import means_missing
+from tabsym.plots.style import cut
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
@@ -420,7 +421,7 @@ def _columns(names: Sequence[str]) -> str:
 def _quoted(words: Mapping[str, int]) -> str:
     """The most frequent words, five at most."""
     most = sorted(words, key=lambda word: -words[word])
-    shown = ", ".join(repr(word if len(word) <= 30 else word[:29] + "…") for word in most[:5])
+    shown = ", ".join(repr(cut(word, 30)) for word in most[:5])
     return shown + (f" and {len(words) - 5:,} more" if len(words) > 5 else "")
 
 

@@ -344,9 +344,7 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
         found = [middles[place[one]] if one in place else None for one in labels]
     else:
         found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
-    out = np.empty(len(labels), dtype=object)
-    out[:] = found
-    return out
+    return object_array(found)
 
 
 # -- as lookups, for exports and lazy frames --------------------------------------------------------

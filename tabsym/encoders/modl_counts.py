@@ -374,7 +374,7 @@ class OutOfFold:
         for fold in folds:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=is_classes)
-            held_out = _rows_of(table[state.name], fold.held_out)
+            held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
             parts = parts_of_rows(held_out, {state.name: plain_column(state.name, fitted)}, handling)[state.name]
             out[fold.held_out] = look_up(self._values(state, fitted, counts), parts)
         return out
@@ -408,8 +408,3 @@ class OutOfFold:
             place = np.searchsorted(target.bounds, table.targets, side="left")
         shape = fitted.partition.n_parts, len(target.names)
         return estimates(table.summed(fitted.partition.labels, place, shape), self.output)
-
-
-def _rows_of(column: Column, rows: NDArray[np.int64]) -> Table:
-    """Some rows of one column, whose kind stays."""
-    return Table((replace(column, series=column.series[rows]),), n_rows=len(rows), native=None, named=True)

@@ -399,7 +399,7 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
         total = fitted.target.counts.sum(axis=0)
         columns = [columns[j] for j in sorted(np.argsort(-total, kind="stable")[:_MAX_CLASSES])]
     shown = table.head(_MAX_LINES)[["part", "rows", "share", *columns]].copy()
-    shown["part"] = [text if len(text) <= 44 else text[:43] + "…" for text in shown["part"]]
+    shown["part"] = [cut(text, 44) for text in shown["part"]]
     text = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines()
     more = len(table) - len(shown)
     return [*text, f"... and {more} more"] if more > 0 else text

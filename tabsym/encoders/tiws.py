@@ -32,7 +32,6 @@ from tabsym.encoders.tiws_rows import (
     further,
     lazy_target,
     print_columns,
-    rows_of,
     state_of,
 )
 from tabsym.frame import (
@@ -644,11 +643,11 @@ class TIWSEncoder(OutOfFoldEncoder):
             if each is not None and not (each > 0).any():
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
             known = target.y[train], is_classes
-            counts = self._counting.first_piece(rows_of(table, train), encoded, known, each, whole=True)
+            counts = self._counting.first_piece(table.taken(train), encoded, known, each, whole=True)
             columns = self._fitted_columns(counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
-            return FittedFold(rows_of(table, held_out), encoding)
+            return FittedFold(table.taken(held_out), encoding)
 
         return target.codes, is_classes, fit
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -168,12 +168,6 @@ class FittedFold:
         if self.encoding.handle_missing == "return_nan":
             values[raw.codes < 0] = np.nan
         return values
-
-
-def rows_of(table: Table, rows: NDArray[Any]) -> Table:
-    """Some rows of a table, whose columns keep their kinds."""
-    columns = tuple(replace(column, series=column.series[rows]) for column in table.columns)
-    return Table(columns, n_rows=len(rows), native=None, named=table.named)
 
 
 def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:

@@ -155,6 +155,11 @@ class Table:
     def __getitem__(self, name: str) -> Column:
         return self._by_name[name]
 
+    def taken(self, rows: NDArray[Any]) -> Table:
+        """Some rows, whose columns keep their kinds; they are of no frame."""
+        columns = tuple(replace(column, series=column.series[rows]) for column in self.columns)
+        return Table(columns, n_rows=len(rows), native=None, named=self.named)
+
     @cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}

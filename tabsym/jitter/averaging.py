@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.frame import match_features, read_table
+from tabsym.frame import match_features, read_table, take_rows
 from tabsym.jitter.replacing import (
     Donors,
     Longer,
@@ -21,7 +21,6 @@ from tabsym.jitter.replacing import (
     longer,
     replaced,
     source_of,
-    take,
     without_strange_levels,
 )
 from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
@@ -157,7 +156,7 @@ class Batch:
             return ask(self.whole)
         if len(self.rows) == self.n_rows:
             return None
-        return ask(take(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
+        return ask(take_rows(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
 
     def frame(self, rows: Any, symbols: list[Any]) -> Any:
         """Rows, by their number among those with unknown values, with donors by number."""

@@ -21,8 +21,9 @@ from tabsym.frame import (
     check_weights,
     match_features,
     read_table,
+    take_rows,
 )
-from tabsym.jitter.replacing import TILE, longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.replacing import TILE, longer, replaced, source_of, without_strange_levels
 from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
@@ -255,7 +256,7 @@ def calibrated(
         encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
     }
     source = without_strange_levels(source_of(X, table), known)
-    asking = _asking(model, average, losses, take(source, rows[:ROWS_FOR_LINK]))
+    asking = _asking(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
     random = check_random_state(random_state)
     found = {}
     for name in names:

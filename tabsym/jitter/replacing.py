@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.frame import Column, Table, library_of_frame, restored, type_of
+from tabsym.frame import Column, Table, library_of_frame, restored, take_rows, type_of
+from tabsym.frame.storage import object_array, series_at
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer]
@@ -212,26 +213,17 @@ def source_of(X: Any, table: Table) -> Any:
 
 def longer(source: Any, place: int, column: Column, symbols: Sequence[Any], known: set[Any]) -> Longer:
     """A column of the source with categories below; levels of its type that are not `known` are no longer there."""
-    below = _objects(symbols)
+    below = object_array(symbols)
     if isinstance(source, np.ndarray):
         return Longer(place, _of_array(source[:, place], below), len(source))
     kind, library = type_of(column), library_of_frame(source)
     made = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}[library]
-    return Longer(place, made(_at(source, place), below, kind, known), len(source))
-
-
-def take(source: Any, rows: Places) -> Any:
-    """Rows of a source."""
-    if isinstance(source, pd.DataFrame):
-        return source.iloc[rows]
-    if library_of_frame(source) == "pyarrow":
-        return source.take(rows)
-    return source[rows]
+    return Longer(place, made(series_at(source, place).to_native(), below, kind, known), len(source))
 
 
 def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequence[Places]) -> Any:
     """Rows of a source, each of the columns with the categories of these numbers (below 0: the row's own)."""
-    part = take(source, rows)
+    part = take_rows(source, rows)
     if isinstance(part, np.ndarray):
         part = part.astype(np.result_type(part, *(one.values for one in columns)))
     elif isinstance(part, pd.DataFrame):
@@ -270,18 +262,6 @@ def _with_column(part: Any, one: Longer, places: Places) -> Any:
     if _is_dictionary(dtype):
         values = values.dictionary_encode()
     return part.set_column(one.place, part.column_names[one.place], values)
-
-
-def _at(source: Any, place: int) -> Any:
-    if isinstance(source, pd.DataFrame):
-        return source.iloc[:, place]
-    return source.to_series(place) if library_of_frame(source) == "polars" else source.column(place)
-
-
-def _objects(symbols: Sequence[Any]) -> NDArray[Any]:
-    out = np.empty(len(symbols), dtype=object)
-    out[:] = list(symbols)
-    return out
 
 
 def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:

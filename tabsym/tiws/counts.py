@@ -30,6 +30,7 @@ from tabsym.categories import (
 from tabsym.categories.lazy import LazyRows, LazyTarget, is_missing, number_of_bin, sizes_of
 from tabsym.categories.threads import in_threads
 from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
+from tabsym.frame.storage import object_array
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.tiws.regression import Sums
 
@@ -139,9 +140,7 @@ def as_numbers(column: Column) -> Column:
 def _by_text(name: str, symbols: list[Any]) -> Categories:
     distinct = list(dict.fromkeys(symbols))
     distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
-    ordered = np.empty(len(distinct), dtype=object)
-    ordered[:] = distinct
-    return Categories(name, ordered)
+    return Categories(name, object_array(distinct))
 
 
 @dataclass(frozen=True)
