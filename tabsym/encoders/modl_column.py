@@ -160,7 +160,7 @@ def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handlin
 
 def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDArray[np.int64]:
     assert isinstance(state.fitted, Intervals)
-    column = as_numbers(column)
+    column = column.as_numbers()
     missing = np.isnan(column.values)
     column.check_measure(state.fitted.measure)
     parts = state.fitted.parts(column.values if state.fitted.bound_rests is None else exact_values(column, always=True))
@@ -189,13 +189,6 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
     if handling.handle_unknown == "return_nan":
         parts = np.where(unseen, UNSEEN, parts)
     return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
-
-
-def as_numbers(column: Column) -> Column:
-    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
-    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
-        return replace(column, kind=Kind.NUMERIC)
-    return column
 
 
 # -- unknown categories, by the known ones in rows like theirs -------------------------------------

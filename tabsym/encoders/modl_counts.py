@@ -25,7 +25,6 @@ from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
     Handling,
     MODLColumn,
-    as_numbers,
     estimates,
     look_up,
     parts_of_rows,
@@ -197,7 +196,7 @@ class Counting:
             target = code_further_classes(y, len(table), classes, self.caller)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
-        columns = [as_numbers(table[n]) if one.is_numeric else table[n] for n, one in before.tables.items()]
+        columns = [table[n].as_numbers() if one.is_numeric else table[n] for n, one in before.tables.items()]
         target, rows = _with_weight(target, weight)
         return self._count(columns, target, weight, rows)
 

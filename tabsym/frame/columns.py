@@ -125,6 +125,11 @@ class Column:
             return bool(self.series.is_null().all())
         return bool(np.isnan(to_numbers(self.stored, self.name)).all())
 
+    def as_numbers(self) -> Column:
+        """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
+        is_numeric = self.kind is not Kind.SYMBOLIC or not self.is_empty
+        return self if is_numeric else Column(self.name, Kind.NUMERIC, self.series)
+
     @property
     def missing(self) -> NDArray[np.bool_]:
         """Which of `values` are missing, of infinite ones too."""

@@ -130,13 +130,6 @@ def deciles(values: Floats, weight: Floats | None = None) -> Floats:
     return np.unique(np.quantile(values, DECILES, weights=weight, method="inverted_cdf"))
 
 
-def as_numbers(column: Column) -> Column:
-    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
-    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
-        return Column(column.name, Kind.NUMERIC, column.series)
-    return column
-
-
 def _by_text(name: str, symbols: list[Any]) -> Categories:
     distinct = list(dict.fromkeys(symbols))
     distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
@@ -252,7 +245,7 @@ class Counting:
             if isinstance(before, Symbols):
                 grown.append(before.joined(Symbols.of(column.name, encode_columns([column])[0], keep)))
             else:
-                grown.append(before.seen_in(as_numbers(column), keep))
+                grown.append(before.seen_in(column.as_numbers(), keep))
         return tuple(grown)
 
     def _words(
@@ -300,7 +293,7 @@ def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) 
 
     def code(pair: tuple[Column, Words]) -> NDArray[np.int32]:
         column, one = pair
-        return one.codes(column if isinstance(one, Symbols) else as_numbers(column))
+        return one.codes(column if isinstance(one, Symbols) else column.as_numbers())
 
     return list(in_threads(code, list(zip(table.columns, words, strict=True)), n_jobs if len(table) > 100_000 else 1))
 
