@@ -5,12 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tabsym.modl import Settings, grid_cost, grouping_cost, joint_cuts
+from tabsym.modl import Settings, grouping_cost, interval_cost, joint_cuts
+from tabsym.modl.costs import target_cost
 from tabsym.modl.grid import Rows, Shared, Sources
 from tabsym.modl.grouping import lumps_by_granularity
 from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
+from tabsym.modl.partition import ends_of
 from tests import naive_modl
+
+
+def grid_cost(table, source, target, *, symbolic):
+    """What the parts of the source cost with the intervals of the target as classes, and what these cost."""
+    joined = np.stack([np.bincount(target, row) for row in table])
+    parts = grouping_cost(joined, source) if symbolic else interval_cost(joined, ends_of(np.asarray(source)))
+    return parts + target_cost("khiops", joined.sum(axis=0), joined.sum())
 
 
 def joint(table, *, symbolic):

@@ -20,7 +20,7 @@ from tabsym.modl.criterion import (
     parts_cost,
 )
 from tabsym.modl.grouping import Units, sum_by, units_by_granularity
-from tabsym.modl.partition import ends_of, quantile_boundaries
+from tabsym.modl.partition import quantile_boundaries
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -187,49 +187,3 @@ def null_grid_cost(criterion: str, n_rows: float, n_modalities: int | None) -> f
     """One part, one interval; `n_modalities` for categories, None for numbers."""
     prior = null_prior(criterion, n_rows=n_rows, n_modalities=n_modalities)
     return prior + float(gammaln(n_rows + 1)) + (float(np.log(n_rows)) if criterion == "page" else 0.0)
-
-
-def grid_cost(
-    counts: ArrayLike,
-    source_labels: Sequence[int],
-    target_labels: Sequence[int],
-    *,
-    symbolic: bool = False,
-    criterion: str = "khiops",
-    n_candidates: int = 1,
-) -> float:
-    """The cost in nats of any grid of a column and a continuous target.
-
-    Parameters
-    ----------
-    counts : (B, S)
-        Rows with each distinct value (ascending) or modality, and each distinct target (ascending).
-    source_labels : sequence of int
-        The part of each value or modality; of values, ascending.
-    target_labels : sequence of int
-        The interval of each target, ascending.
-    symbolic : bool
-    criterion : {"khiops", "page"}
-    n_candidates : int
-        As in `interval_cost`.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(grid_cost([[2, 0], [0, 2]], [0, 1], [0, 1]), 4)
-    5.2188
-    """
-    table = np.asarray(counts, dtype=np.float64)
-    source, target = np.asarray(source_labels, dtype=np.int64), np.asarray(target_labels, dtype=np.int64)
-    n_rows, n_parts = float(table.sum()), len(np.unique(source))
-    if n_parts == 1:
-        return null_grid_cost(criterion, n_rows, len(table) if symbolic else None)
-    joined = np.stack([np.bincount(target, row) for row in table])
-    if symbolic:
-        of_parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
-    else:
-        of_parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
-    return of_parts + target_cost(criterion, joined.sum(axis=0), n_rows)

@@ -73,14 +73,13 @@ class Base:
 
     shares: Floats
     blocks: NDArray[np.int64]
-    kappa: float = KAPPA
 
     @classmethod
-    def of(cls, totals: Floats, blocks: NDArray[np.int64], kappa: float = KAPPA) -> Base:
+    def of(cls, totals: Floats, blocks: NDArray[np.int64]) -> Base:
         """From the counts of words (words,) in all seen documents."""
         counts = totals + 0.5
         totals = _by_block(counts, blocks)
-        return cls(counts / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(blocks)), blocks, kappa)
+        return cls(counts / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(blocks)), blocks)
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -95,10 +94,10 @@ class Base:
         at = row * (len(self.blocks) - 1) + block_of[counts.indices]
         shape = counts.shape[0], len(self.blocks) - 1
         rows = np.bincount(at, counts.data, minlength=shape[0] * shape[1]).reshape(shape)
-        scale = np.sqrt(self.kappa / (rows + self.kappa)) * self.used
+        scale = np.sqrt(KAPPA / (rows + KAPPA)) * self.used
         share = self.shares[counts.indices]
-        total = rows[row, block_of[counts.indices]] + self.kappa
-        root = np.sqrt((counts.data + self.kappa * share) / total)
+        total = rows[row, block_of[counts.indices]] + KAPPA
+        root = np.sqrt((counts.data + KAPPA * share) / total)
         excess = root - np.sqrt(share) * scale[row, block_of[counts.indices]]
         pulls = np.bincount(at, excess * np.sqrt(share), minlength=shape[0] * shape[1]).reshape(shape)
         roots = sparse.csr_array((excess, counts.indices, counts.indptr), shape=counts.shape)
