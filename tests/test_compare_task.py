@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.task import TASKS, read_target
+from tabsym.compare.prepare import TASKS, read_target
 
 
 def repeated(frequencies):

@@ -21,10 +21,9 @@ from tabsym.compare.features import Features
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
-from tabsym.compare.prepare import Columns, Prepared
+from tabsym.compare.prepare import CLASSES, Columns, Prepared
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
-from tabsym.compare.task import CLASSES
 from tabsym.export import save
 from tabsym.export.files import load_model
 from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns

@@ -26,8 +26,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.compare.metrics import Metric
+from tabsym.compare.prepare import CLASSES
 from tabsym.compare.splits import Split
-from tabsym.compare.task import CLASSES
 from tabsym.frame import relative_weights
 
 Floats = NDArray[np.float64]

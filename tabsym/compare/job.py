@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import IO, Any, Protocol, TypeGuard
 
 import cloudpickle
 import numpy as np
@@ -26,11 +26,8 @@ from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.own import from_address
+from tabsym.compare.prepare import CLASSES, Prepared
 from tabsym.compare.splits import Plan, Split
-from tabsym.compare.task import CLASSES
-
-if TYPE_CHECKING:
-    from tabsym.compare.prepare import Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
 OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"

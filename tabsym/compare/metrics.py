@@ -5,18 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn import metrics
 
+from tabsym.compare.prepare import CLASSES, Prepared
 from tabsym.compare.splits import Places, Plan, Split
-from tabsym.compare.task import CLASSES
-
-if TYPE_CHECKING:
-    from tabsym.compare.prepare import Prepared
 
 Floats = NDArray[np.float64]
 

@@ -21,8 +21,8 @@ import joblib
 from sklearn.base import BaseEstimator
 
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.prepare import CLASSES
 from tabsym.compare.ranking import CONSTANT
-from tabsym.compare.task import CLASSES
 from tabsym.compare.text import perhaps
 
 ALL = "all"
