@@ -263,13 +263,8 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
         check_option("mode", self.mode, MODES)
         check_option("verbose", self.verbose, (True, False, Number(at_least=0, whole=True)))
         stop = self.early_stopping
-        is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < float(stop) < 1
-        if not (stop is False or is_share or (isinstance(stop, str) and stop == "folds")):
-            raise ValueError(
-                f"early_stopping={stop!r} is not known; use 'folds', a fraction of the rows to hold out such as 0.1, "
-                "or "
-                "False for all the rounds that the booster asks for."
-            )
+        held = Number(above=0, below=1, fraction=True, of="the rows to hold out")
+        check_option("early_stopping", stop, ["folds", held, False])
         if stop is False and has_eval_set:
             raise ValueError(
                 "early_stopping=False asks for all rounds of the booster, and eval_set is for choosing them; leave one "
@@ -329,8 +324,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
         except ValueError as error:
             raise ValueError(
                 f"early_stopping={self.early_stopping!r} cannot be held out with enough rows left to train on "
-                f"({error}); "
-                "use 'folds', another fraction, or eval_set."
+                f"({error}); use 'folds', another fraction, or eval_set."
             ) from error
         train, test = np.sort(train), np.sort(test)
         return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
@@ -384,8 +378,7 @@ def _refuse_own_stop(booster: Any) -> None:
     if isinstance(booster, HIST) and booster.early_stopping is True:  # other estimators' own stops are their affair
         raise ValueError(
             f"{type(booster).__name__}(early_stopping=True) holds out rows of its own, but the stack chooses the "
-            "number of "
-            "rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
+            "number of rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
         )
     for name in OWN_STOPS:
         value = booster.get_params().get(name)

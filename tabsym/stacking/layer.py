@@ -157,8 +157,7 @@ class Layer:
             if "contains NaN" in str(error):
                 raise ValueError(
                     f"{type(booster).__name__} does not accept missing values; use a pipeline that imputes them, or "
-                    "another "
-                    "booster."
+                    "another booster."
                 ) from error
             if "could not convert string" not in str(error):
                 raise
