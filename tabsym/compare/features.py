@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.text import listed
-from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary
+from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary, shown_value
 from tabsym.frame import Kind, read_table
 from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
 
@@ -129,7 +129,9 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"Column {name!r} contained numbers in training and now contains {_shown(value)}.") from None
+        raise ValueError(
+            f"Column {name!r} contained numbers in training and now contains {shown_value(value)}."
+        ) from None
 
 
 def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
@@ -142,7 +144,9 @@ def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
         elif str(value).strip().lower() in words:
             found.append(words[str(value).strip().lower()])
         else:
-            raise ValueError(f"Column {name!r} contained True and False in training and now contains {_shown(value)}.")
+            raise ValueError(
+                f"Column {name!r} contained True and False in training and now contains {shown_value(value)}."
+            )
     return np.array(found, dtype=np.float64 if series.isna().any() else bool)
 
 
@@ -155,10 +159,6 @@ def _word(value: Any) -> str:
     if isinstance(value, _NUMBERS) and not isinstance(value, bool) and np.isfinite(float(value)):
         return f"{value:.0f}" if float(value).is_integer() else str(value)
     return str(value)
-
-
-def _shown(value: Any) -> str:
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id

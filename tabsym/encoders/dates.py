@@ -188,7 +188,7 @@ def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
     elif len(present) and pd.api.types.infer_dtype(present) in (
         *("integer", "floating", "boolean", "decimal", "mixed-integer-float", "complex"),
     ):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(present.iloc[0])}.")
+        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(present.iloc[0])}.")
     elif holds_days(column):
         moments = parse_dates(column, None)
     else:
@@ -197,11 +197,12 @@ def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
         moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
     lost = (moments.isna().to_numpy() & column.notna().to_numpy()).nonzero()[0]
     if len(lost) > (1 - MIN_DATE_SHARE) * len(present):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(column.iloc[lost[0]])}.")
+        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(column.iloc[lost[0]])}.")
     return moments
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value as Python writes it, in a sentence."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 

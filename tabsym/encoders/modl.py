@@ -290,7 +290,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         named = named_columns(y, sample_weight)
         rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
-            self._check_all_options()
+            self._check_options()
             self._learn(_counting_of(self).lazily(rows), rows.table)
             self.n_cells_ = rows.cells
         else:
@@ -428,7 +428,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
-        self._check_all_options()
+        self._check_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         if not first:
@@ -437,8 +437,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         warn_of_light_weights(weight)
         return table, weight
 
-    def _check_all_options(self) -> None:
-        _check_options(self)
+    def _check_options(self) -> None:
+        """A `ValueError` that names the argument and what it can be."""
+        check_declared_options(self)
+        check_constraints(self)
+        if self.sparse_output and self.output != "onehot":
+            raise ValueError(f"sparse_output goes with output='onehot', not with {self.output!r}; set it to False.")
 
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
@@ -495,15 +499,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return _out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)
 
 
-# -- options: checked, and as counting, searches and encoding take them ----------------------------
-
-
-def _check_options(encoder: Any) -> None:
-    """A `ValueError` that names the argument and what it can be."""
-    check_declared_options(encoder)
-    check_constraints(encoder)
-    if encoder.sparse_output and encoder.output != "onehot":
-        raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
+# -- options as counting, searches and encoding take them ------------------------------------------
 
 
 def _counting_of(encoder: Any) -> Counting:
