@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
@@ -26,6 +26,7 @@ from tabsym.encoders.lookups import MISSING, ColumnLookup, encode_lazily, stacke
 from tabsym.frame import (
     Kind,
     Table,
+    TableEstimator,
     as_array,
     as_lazy,
     assemble_frame,
@@ -41,14 +42,11 @@ from tabsym.frame import (
 from tabsym.validation import check_declared_options
 
 
-class TableTransformer(TransformerMixin, BaseEstimator):
+class TableTransformer(TransformerMixin, TableEstimator):
     """Base of all that read categories from tables; not public."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 

@@ -5,6 +5,7 @@ from tabsym.frame.columns import (
     Kind,
     Numbers,
     Table,
+    TableEstimator,
     exact_number,
     exact_values,
     halfway,

@@ -27,6 +27,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from tabsym.frame.storage import PER_DAY, Floats, Measure, measure_of, moments_of, stored_in, to_numbers
 from tabsym.warn import warn_user
@@ -260,6 +261,15 @@ def _left_over(days: Any, whole: Any, part: Any) -> Any:
     """Nanoseconds that days as float64 leave over of whole days and nanoseconds of the next."""
     day = np.floor(days)
     return (whole - day) * _NANOSECONDS + part - (days - day) * _NANOSECONDS
+
+
+class TableEstimator(BaseEstimator):
+    """An estimator of tables: with text, categories and missing values."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
 
 def remember_features(estimator: Any, table: Table) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import (
     Table,
+    TableEstimator,
     check_classes,
     check_regression_target,
     check_same_rows,
@@ -88,18 +89,11 @@ threshold. Rows of weight 0 count as absent."""
 Floats = NDArray[np.float64]
 
 
-class JitterTree(BaseEstimator):
+class JitterTree(TableEstimator):
     """Shared by `JitterTreeClassifier` and `JitterTreeRegressor`; not public."""
 
     tree_: Tree
     encoder_: TIWSEncoder | None
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     # -- fitting ------------------------------------------------------------------------------
 

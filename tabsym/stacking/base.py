@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders.out_of_fold import check_groups, split_by_target
 from tabsym.frame import (
     Table,
+    TableEstimator,
     check_same_rows,
     check_weights,
     read_table,
@@ -70,7 +71,7 @@ OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
 """Options of boosters that need rows of their own to stop by."""
 
 
-class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
+class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
     """Shared by `WideBoostClassifier` and `WideBoostRegressor`; not public."""
 
     def __init__(
@@ -97,13 +98,6 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "wide_")
