@@ -21,6 +21,7 @@ from tabsym.design import sources as coding
 from tabsym.design.model_spec import MAX_PROGRAMS
 from tabsym.design.sources import CountEffect
 from tabsym.interactions import AutoInteractions
+from tabsym.losses.loss import Loss
 from tabsym.models import fitting
 from tabsym.models import loss_selection as linking
 from tabsym.models.data import Training
@@ -361,9 +362,11 @@ def test_crosses_of_smooth_numbers_are_of_coarser_intervals():
     y = ((table["a"] == "u") & (table["x"] > 0.5)).astype(int)
     model = WideClassifier(count_effect=False).fit(table, y)
     assert model.score(table, y) > 0.9
-    (crossed,) = (name for name in model.coefs_ if ":" in name)
+    crossed, *coarser = (name for name in model.coefs_ if ":" in name)
     assert len(model.coefs_["x"]) > 60
     assert len(model.coefs_[crossed]) < 20
+    assert coarser == [f"{crossed} (4 bins)", f"{crossed} (16 bins)"]
+    assert [len(model.coefs_[name]) for name in coarser] == [8, 32]
 
 
 # -- the link ------------------------------------------------------------------------------
@@ -439,7 +442,7 @@ def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
     seen, choose = [], fitting._choose_crosses
 
     def spied(*arguments):
-        seen.append(arguments[4].name)
+        seen.extend(one.name for one in arguments if isinstance(one, Loss))
         return choose(*arguments)
 
     monkeypatch.setattr(fitting, "_choose_crosses", spied)
@@ -461,7 +464,7 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
     table, y = amounts(True, n)
     rng = np.random.RandomState(5)
     table["name"] = rng.zipf(1.4, len(y)).astype(str)
-    table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)).round())
+    table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)).round().clip(-1, 1))
     weight = rng.uniform(0.5, 2.0, len(y)) if weighted else None
     options = {"interactions": interactions, "random_state": 3}
     found = WideRegressor(**options).fit(table, y, sample_weight=weight).losses_
@@ -713,7 +716,8 @@ def test_auto_lets_more_crosses_in_where_evidence_shrinks_those_of_two_classes(a
     y = (lean + rng.normal(size=1500) > 0.6).astype(int) + (n_classes == 3) * (rng.random(1500) < 0.2)
     options = {"numeric": "linear", "alpha": alpha, "count_effect": False}
     freer = AutoInteractions(significance=1.5, triple_share=0.3, folds=4, penalty=15.0)
-    stated = freer if (alpha, n_classes) == ("auto", 2) else AutoInteractions()
+    several = AutoInteractions(significance=4.0, folds=4, penalty=30.0)
+    stated = {("auto", 2): freer, ("auto", 3): several}.get((alpha, n_classes), AutoInteractions())
     found = WideClassifier(interactions="auto", **options).fit(X, y).interactions_
     pd.testing.assert_frame_equal(found, WideClassifier(interactions=stated, **options).fit(X, y).interactions_)
     other = AutoInteractions() if stated is freer else freer

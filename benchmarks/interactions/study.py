@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import AutoInteractions
+from tabsym.interactions.search import FOR_CLASSES, FOR_SHRUNK
 
 warnings.simplefilter("ignore")
 SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0}
@@ -25,6 +26,8 @@ RULES = {
     "2.9 errors": AutoInteractions(significance=2.9, **SHRUNK),
     "false discoveries .1": AutoInteractions(significance=1.5, false_discoveries=0.1, **SHRUNK),
     "false discoveries .05": AutoInteractions(significance=1.5, false_discoveries=0.05, **SHRUNK),
+    "amounts": FOR_SHRUNK,
+    "several classes": FOR_CLASSES,
     "false discoveries .2": AutoInteractions(significance=1.5, false_discoveries=0.2, **SHRUNK),
 }
 WIDTHS = {"3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], "12 of 2": [2] * 12, "12 of 5": [5] * 12}

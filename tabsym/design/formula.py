@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -322,7 +323,7 @@ class _Parser:
 
     def with_curves(self, root: Node) -> Node:
         """Add the curves that surfaces and curves by category vary about, ``s(x)``, where the formula has them not."""
-        present = {node.block for node in _leaves(root) if isinstance(node, BlockRef)}
+        present = {node.block for node in walk(root) if isinstance(node, BlockRef)}
         for name, at in self.curves.items():
             if f"s({name})" not in present:
                 root = Binary("+", root, _curve(name, at), at)
@@ -448,17 +449,21 @@ def _curve(name: str, at: int) -> BlockRef:
     return BlockRef(f"s({name})", (name,), smooth=(name,), at=at)
 
 
-def _leaves(node: Node) -> list[Node]:
-    match node:
-        case Call():
-            return _leaves(node.argument)
-        case Binary():
-            return [*_leaves(node.left), *_leaves(node.right)]
-    return [node]
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a syntax tree, in text order; iterative, because long sums are deep trees."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        match found:
+            case Call():
+                waiting.append(found.argument)
+            case Binary() | Dot():
+                waiting += [found.right, found.left]
 
 
 def _has_coefficients(node: Node) -> bool:
-    return any(isinstance(one, (BlockRef, Dot)) for one in _leaves(node))
+    return any(isinstance(one, (BlockRef, Dot)) for one in walk(node))
 
 
 def _shown(token: Token) -> str:

@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 
 from tabsym.categories import Categories, Cross
-from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
+from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number, walk
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
-from tabsym.design.polynomial import Monomial, walk
+from tabsym.design.polynomial import Monomial
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.frame import Column, Kind, Table
 

@@ -6,7 +6,7 @@ blocks).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -24,6 +24,7 @@ from tabsym.design.formula import (
     FormulaError,
     Node,
     Number,
+    walk,
 )
 
 Floats = NDArray[np.float64]
@@ -72,19 +73,6 @@ def expand(formula: Formula) -> list[Monomial]:
     if not used:
         raise FormulaError("The formula has no coefficients; add a term such as w[column] or b[1].", formula.text, 0)
     return terms
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """All nodes of a syntax tree, in text order; iterative, because long sums are deep trees."""
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
-        yield found
-        match found:
-            case Call():
-                waiting.append(found.argument)
-            case Binary() | Dot():
-                waiting += [found.right, found.left]
 
 
 def columns_read(node: Node) -> list[ColumnRef]:
