@@ -12,6 +12,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_devia
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tabsym import WideRegressor, WideSGDRegressor
+from tabsym.design.content import Dealt
 from tabsym.losses.loss import LOSSES
 from tabsym.models import loss_selection as linking
 from tabsym.models.loss_selection import Scoring, power_of_variance
@@ -94,7 +95,7 @@ def test_with_zeros_tweedie_is_tried_however_variances_go():
 
 def test_counts_get_poisson_unless_tweedie_is_certainly_better(monkeypatch):
     table, y = products(800, lambda rng, mean: rng.poisson(mean / 10.0).astype(float))
-    options = OPTIONS | {"exposure_column": "time"}
+    options = OPTIONS | {"exposure_column": "time", "random_state": 2}
     table["time"] = 1.0
     model = WideRegressor(**options).fit(table, y)
     assert (model.loss_, model.losses_["loss"].iloc[0]) == ("poisson", "tweedie")
@@ -110,15 +111,21 @@ def test_the_error_of_a_gain_is_that_of_the_jackknife(scoring):
     rng = np.random.default_rng(0)
     y, weight = rng.poisson(2.0, 210).astype(float), rng.uniform(1.0, 2.0, 210)
     said = {"poisson": rng.uniform(1.0, 3.0, 210), "tweedie": rng.uniform(1.0, 3.0, 210)}
-    trial = SimpleNamespace(held_out=SimpleNamespace(y=y, weight=weight), predicted=said, scoring=Scoring(scoring))
+    held_out = SimpleNamespace(y=y, weight_of_one=weight, copies=None)
+    content = rng.integers(0, 2**63, 210).astype(np.uint64)
+    trial = SimpleNamespace(
+        held_out=held_out, predicted=said, scoring=Scoring(scoring), rng=np.random.RandomState(0), _content=content
+    )
     gain, error = linking._Trial.gain(trial, "tweedie", "poisson")
+    _, blocks = Dealt(np.arange(210), content, None).deal(20, np.random.RandomState(0))
+    assert set(np.bincount(blocks)) == {10, 11}
 
     def difference(rows):
         lost = root_mean_squared_error if "root" in scoring else mean_poisson_deviance
         of = {name: lost(y[rows], own[rows], sample_weight=weight[rows]) for name, own in said.items()}
         return of["poisson"] - of["tweedie"]
 
-    left_out = [difference(np.arange(210) % 20 != block) for block in range(20)]
+    left_out = [difference(blocks != block) for block in range(20)]
     assert gain == pytest.approx(difference(np.full(210, True)))
     assert error == pytest.approx(np.sqrt(19 / 20 * np.sum((left_out - np.mean(left_out)) ** 2)))
 

@@ -133,7 +133,7 @@ def chosen(table, y, **options):
 
 @pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])
 def test_additive_truths_have_few_interactions(sizes):
-    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(8)]
+    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(8, 16)]
     assert np.mean(false) <= 0.5
 
 

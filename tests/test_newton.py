@@ -453,10 +453,23 @@ def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
     assert seen == [model.model_.loss.name]
 
 
+def splits_of_losses(monkeypatch):
+    """The rows held out, and the others, of the splits by which losses are compared from now on."""
+    seen, split = [], linking._splits
+
+    def spied(*given):
+        found = split(*given)
+        seen.extend((held_out.rows, rest.rows) for rest, held_out in found)
+        return found
+
+    monkeypatch.setattr(linking, "_splits", spied)
+    return seen
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("interactions", [None, "pairwise"], ids=["additive", "pairs"])
 @pytest.mark.parametrize(("n", "tol"), [(3000, 1e-4), (5000, 1e-3)])
-def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted, interactions):
+def test_scores_of_losses_are_those_of_models_fitted_one_by_one(monkeypatch, n, tol, weighted, interactions):
     """However much they share: symbols that are unseen, count_effect, missing numbers and smooth intervals.
 
     Intervals are of all rows, so that a number of few values has the same for each part.
@@ -467,15 +480,17 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
     table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)).round().clip(-1, 1))
     weight = rng.uniform(0.5, 2.0, len(y)) if weighted else None
     options = {"interactions": interactions, "random_state": 3}
+    splits = splits_of_losses(monkeypatch)
     found = WideRegressor(**options).fit(table, y, sample_weight=weight).losses_
     scores = found.set_index("loss")["score"]
     assert len(found) == (
         4 if n < 5000 else 2 + (scores["poisson"] > scores["squared_error"])
     )  # others where logs are better
-    order, few = np.random.RandomState(3).permutation(n), int(0.4 * n)
-    splits = [(order[:few], order[few:]), (order[few : 2 * few], np.append(order[2 * few :], order[:few]))]
-    splits = splits if n < 5000 else splits[:1]
+    assert len(splits) == (2 if n < 5000 else 1)
+    assert len(splits) == 1 or not set(splits[0][0]) & set(splits[1][0])
     for held_out, rest in splits:
+        assert (len(held_out), len(rest)) == (0.4 * n, 0.6 * n)
+        assert sorted([*held_out, *rest]) == list(range(n))
         assert not set(table["name"].iloc[held_out]) <= set(table["name"].iloc[rest])
     for loss, score in zip(found["loss"], found["score"], strict=True):
         wanted = []
@@ -489,15 +504,20 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
         assert score == pytest.approx(np.mean(wanted), rel=1e-9)
 
 
-def test_values_missing_in_rows_held_out_alone_do_no_harm():
+def test_values_missing_in_rows_held_out_alone_do_no_harm(monkeypatch):
     """The flag of a number is planned from the whole table: rows that are fitted say nothing of it."""
     table, y = amounts(True, 5000)
-    order = np.random.RandomState(3).permutation(5000)
-    held_out, rest = order[:2000], order[2000:]
     table["x"], table["z"] = np.random.RandomState(1).normal(size=(2, 5000))
-    table.loc[held_out[0], "x"] = table.loc[held_out[1], "z"] = np.nan
     options = ADDITIVE | {"random_state": 3}
-    found = WideRegressor(**options).fit(table, y).losses_
+    whole, splits = table, splits_of_losses(monkeypatch)
+    for first in range(20):  # rows are dealt by their content
+        table = whole.copy()
+        table.loc[first, "x"] = table.loc[first + 1, "z"] = np.nan
+        found = WideRegressor(**options).fit(table, y).losses_
+        held_out, rest = splits.pop()
+        if {first, first + 1} <= set(held_out):
+            break
+    assert {first, first + 1} <= set(held_out)
     for loss, score in zip(found["loss"], found["score"], strict=True):
         model = inner(WideRegressor(loss=loss, **options), tol=1e-3, close=0.1, rare_rows=0)
         model.fit(table.iloc[rest], y[rest])
@@ -508,9 +528,9 @@ def test_values_missing_in_rows_held_out_alone_do_no_harm():
 def test_large_tables_are_split_once(monkeypatch):
     seen, targets = [], Training.targets
 
-    def spied(training, rows):
+    def spied(training, rows, copies=None):
         seen.append(len(rows))
-        return targets(training, rows)
+        return targets(training, rows, copies)
 
     monkeypatch.setattr(Training, "targets", spied)
     for n, wanted in ((400, [240, 160, 240, 160]), (5000, [3000, 2000])):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.coding import FEW, RawCodes
 from tabsym.categories.kernels import find_pairs, hash_keys, number_pairs
+from tabsym.categories.keys import keys_of
 from tabsym.frame.dtypes import read_symbols, written_symbols
 from tabsym.frame.storage import object_array
 
@@ -64,6 +65,11 @@ class Categories:
     def missing_code(self) -> int:
         """The code of missing, or UNSEEN where none occurred."""
         return next((code for code, symbol in enumerate(self.symbols) if symbol is None), UNSEEN)
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """A number for each symbol (q,) that its text determines."""
+        return keys_of(self.symbols.tolist())
 
     # Caches, made when they are first needed and never pickled. Two threads may both make one: they make the same.
 

@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.kernels import find_intervals, mark_used
+from tabsym.categories.keys import keys_of
 from tabsym.categories.threads import in_threads
 from tabsym.frame import Column, Kind
 from tabsym.frame.read import is_missing
@@ -52,6 +53,10 @@ class RawCodes:
 
     codes: NDArray[np.signedinteger[Any]]
     symbols: NDArray[Any]
+
+    def keys(self) -> NDArray[np.uint64]:
+        """A number for each symbol (q,) that its text determines."""
+        return keys_of(self.symbols.tolist())
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> RawCodes:
         """Of some of the rows: symbols that occur in none of them are left out."""

@@ -108,6 +108,36 @@ def count_column(codes, counts):
             counts[unsigned(codes[i])] += 1
 
 
+@kernel
+def number_repeats(content, copies, repeated, slots, totals, before, group):
+    """Find the rows (n,) of `repeated` contents (g,): the group of each, -1 for none, and the copies in rows before.
+
+    `copies` (n,) or empty for one each; `slots` (a power of 2 above g), `totals` (g,) and `before` (n,) are zeros.
+    """
+    mask = unsigned(len(slots) - 1)
+    for g in range(len(repeated)):
+        s = repeated[g] & mask
+        while slots[s] != 0:
+            s = (s + unsigned(1)) & mask
+        slots[s] = g + 1
+    for i in range(len(content)):
+        s = content[i] & mask
+        while slots[s] != 0 and repeated[slots[s] - 1] != content[i]:
+            s = (s + unsigned(1)) & mask
+        g = slots[s] - 1
+        group[i] = g
+        if g >= 0:
+            before[i] = totals[g]
+            totals[g] += copies[i] if len(copies) else 1
+
+
+@kernel
+def add_keys(codes, keys, content):
+    """Add to content (n,) the key of each code; the last for -1."""
+    for i in range(len(codes)):
+        content[i] += keys[codes[i]]
+
+
 @allocating_kernel
 def mark_used(codes, n_symbols):
     """Whether each symbol occurs in a code column (n_symbols,)."""

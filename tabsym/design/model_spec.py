@@ -294,9 +294,15 @@ class ModelSpec:
         """Code columns by key; UNSEEN for categories without a coefficient."""
         return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
-    def coder(self, table: Table, n_jobs: int | None = None, column_codes: dict[str, RawCodes] | None = None) -> Coder:
+    def coder(
+        self,
+        table: Table,
+        n_jobs: int | None = None,
+        column_codes: dict[str, RawCodes] | None = None,
+        copies: NDArray[np.int64] | None = None,
+    ) -> Coder:
         """The `Coder` of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
-        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, column_codes)
+        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, column_codes, copies)
 
     def grow(self, coder: Coder) -> tuple[ModelSpec, dict[Read, Codes]]:
         """The spec with the new categories and combinations of a table appended, and the coded table.

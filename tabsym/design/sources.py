@@ -126,11 +126,15 @@ class CountEffect:
         inside = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(self.lowest, ends)]
         return (*inside, f"{self.lowest[-1]} or more") if len(self) else ()
 
-    def grow(self, codes: NDArray[np.signedinteger]) -> tuple[CountEffect, NDArray[np.int32]]:
-        """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows."""
-        counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-        count_column(codes, counts)
-        grown = self.of_counts(counts, len(codes))
+    def grow(
+        self, codes: NDArray[np.signedinteger], copies: NDArray[np.int64] | None = None
+    ) -> tuple[CountEffect, NDArray[np.int32]]:
+        """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows.
+
+        `copies` (n,): how many rows each stands for.
+        """
+        counts = rows_by_code(codes, int(codes.max(initial=-1)) + 1, copies)
+        grown = self.of_counts(counts, len(codes) if copies is None else int(copies.sum()))
         return grown, grown.codes_in_training(codes)
 
     def of_counts(self, counts: NDArray[np.int64], n_rows: int) -> CountEffect:
@@ -162,6 +166,17 @@ class CountEffect:
 
     def _of_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
+
+
+def rows_by_code(codes: NDArray[np.signedinteger], size: int, copies: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The number of rows (size,) of each code, which is -1 for none."""
+    counts = np.zeros(size, dtype=np.int64)
+    if copies is None:
+        count_column(codes, counts)
+    else:
+        seen = codes >= 0
+        counts += np.bincount(codes[seen], copies[seen], size).astype(np.int64)
+    return counts
 
 
 def classes_of_counts(most: int) -> NDArray[np.int64]:
@@ -204,6 +219,8 @@ class Coder:
         The categorical columns, factorized.
     numbers : mapping of column -> (n,)
         The numeric columns of bins, flags and slopes.
+    copies : (n,) or None
+        How many rows each row stands for, where that is not one each.
     """
 
     def __init__(
@@ -211,9 +228,10 @@ class Coder:
         sources: Sequence[Source],
         column_codes: Mapping[str, RawCodes],
         numbers: Mapping[str, NDArray[np.float64]],
+        copies: NDArray[np.int64] | None = None,
     ) -> None:
         self.sources = list(sources)
-        self._raws, self.numbers = column_codes, numbers
+        self.column_codes, self.numbers, self._copies = column_codes, numbers, copies
         self._codes: dict[tuple[int, Columns], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in sources)  # interactions need int32 codes
 
@@ -225,13 +243,14 @@ class Coder:
         numbers: Mapping[str, NDArray[np.float64]],
         n_jobs: int | None,
         column_codes: dict[str, RawCodes] | None = None,
+        copies: NDArray[np.int64] | None = None,
     ) -> Coder:
         """The encoder of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
         column_codes = {} if column_codes is None else column_codes
         names = dict.fromkeys(name for source in sources if isinstance(source, Symbols) for name in source.columns)
         new = [name for name in names if name not in column_codes]
         column_codes.update(zip(new, encode_columns([table[name] for name in new], n_jobs), strict=True))
-        return cls(sources, column_codes, numbers)
+        return cls(sources, column_codes, numbers, copies)
 
     def code_symbols(self) -> None:
         """Code the categorical columns now, and release their factorized form."""
@@ -239,7 +258,7 @@ class Coder:
             if isinstance(source, Symbols):
                 for name in source.columns:
                     self.read(index, (name,))
-        self._raws = {}
+        self.column_codes = {}
 
     def rows(self, part: slice) -> Coder:
         """The encoder of a slice of rows, after `code_symbols`; bins, flags and interactions are coded per slice."""
@@ -247,11 +266,16 @@ class Coder:
         tile._codes = {key: codes[part] for key, codes in self._codes.items()}
         return tile
 
-    def take(self, rows: NDArray[np.int64], sources: Sequence[Source] | None = None) -> Coder:
-        """The encoder of some rows, without cached codes; `sources`: other sources of the same columns."""
-        column_codes = {name: raw.take(rows) for name, raw in self._raws.items()}
+    def take(
+        self,
+        rows: NDArray[np.signedinteger],
+        copies: NDArray[np.int64] | None = None,
+        sources: Sequence[Source] | None = None,
+    ) -> Coder:
+        """The encoder of `copies` of some rows, without cached codes; `sources`: other sources of the same columns."""
+        column_codes = {name: raw.take(rows) for name, raw in self.column_codes.items()}
         numbers = {name: column[rows] for name, column in self.numbers.items()}
-        return Coder(self.sources if sources is None else sources, column_codes, numbers)
+        return Coder(self.sources if sources is None else sources, column_codes, numbers, copies)
 
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
         """Add the new categories of the table to every source; interactions for the (source, columns) in `reads`."""
@@ -264,7 +288,7 @@ class Coder:
             elif isinstance(source, Crossing):
                 self._grow_crossing(index, source, crossed.get(index, []))
             elif isinstance(source, CountEffect):
-                grown, codes = source.grow(self.read(source.of, source.columns))
+                grown, codes = source.grow(self.read(source.of, source.columns), self._copies)
                 self.sources[index], self._codes[index, source.columns] = grown, codes
 
     def _note_crossings(self, index: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
@@ -280,7 +304,7 @@ class Coder:
     def _grow_symbols(self, index: int, source: Symbols) -> None:
         alphabet = source.alphabet
         for name in source.columns:
-            alphabet, codes = alphabet.grow(self._raws[name])
+            alphabet, codes = alphabet.grow(self.column_codes[name])
             self._codes[index, (name,)] = self._as_wide(codes)
         self.sources[index] = replace(source, alphabet=alphabet)
 
@@ -300,7 +324,7 @@ class Coder:
 
     def _transform(self, source: Source, columns: Columns) -> Codes:
         if isinstance(source, Symbols):
-            return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
+            return self._as_wide(source.alphabet.transform(self.column_codes[columns[0]]))
         if isinstance(source, Bins):
             return source.codes(self.numbers[source.column])
         if isinstance(source, Flag):

@@ -17,7 +17,7 @@ from tabsym.frame.columns import (
     with_rests,
 )
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
-from tabsym.frame.frames import Labels, as_array, assemble_frame, take_rows
+from tabsym.frame.frames import Labels, as_array, assemble_frame, take_of, take_rows
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import as_lazy, check_one_type, read_table
 from tabsym.frame.storage import NUMBERS, Measure
@@ -25,6 +25,7 @@ from tabsym.frame.target import (
     TARGET_TYPES,
     Target,
     check_classes,
+    check_frequencies,
     check_length,
     check_named,
     check_regression_target,

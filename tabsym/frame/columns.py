@@ -153,6 +153,11 @@ class Table:
     def __len__(self) -> int:
         return self.n_rows
 
+    def take(self, rows: NDArray[np.signedinteger[Any]]) -> Table:
+        """Some of the rows."""
+        columns = tuple(replace(column, series=column.series[rows]) for column in self.columns)
+        return replace(self, columns=columns, n_rows=len(rows))
+
     @property
     def names(self) -> list[str]:
         """Of the columns, in order."""

@@ -145,6 +145,20 @@ def take_rows(data: Any, rows: NDArray[Any]) -> Any:
     return data[rows]
 
 
+def take_of(values: Any, rows: NDArray[Any], n_rows: int) -> Any:
+    """What some of `n_rows` rows have of a list, array, series or frame; all else, such as one number, as it is."""
+    if not hasattr(values, "__len__") or isinstance(values, str) or len(values) != n_rows:
+        return values
+    if isinstance(values, (list, tuple)):
+        return [values[row] for row in rows.tolist()]
+    if isinstance(values, (pd.Series, pd.DataFrame)):
+        return values.iloc[rows]
+    if is_frame(values) or isinstance(values, np.ndarray):
+        return take_rows(values, rows)
+    series = nw.from_native(values, pass_through=True, allow_series=True)
+    return series[rows].to_native() if isinstance(series, nw.Series) else np.asarray(values)[rows]
+
+
 def _without_views(data: Any) -> Any:
     """An Arrow table whose columns of views are plain text and bytes: Arrow takes no rows of views."""
     if type(data).__module__.partition(".")[0] != "pyarrow":

@@ -147,6 +147,9 @@ def _first(values: NDArray[Any]) -> str:
 DIGITS = 40
 """Of weights beside each other, in bits."""
 
+MOST_COPIES = 2.0**53
+"""Larger whole numbers are no floats."""
+
 
 def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
     """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
@@ -173,6 +176,28 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     if not weights.any():
         raise ValueError(f"{name} is zero for every row; at least one row must count.")
     return weights
+
+
+def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Check how many rows each row stands for: (n_rows,) whole numbers >= 0, not all 0; None stays None."""
+    if freq_weights is None:
+        return None
+    try:
+        given = np.asarray(freq_weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"freq_weights must hold whole numbers, one for each row ({error}).") from error
+    if given.shape != (n_rows,):
+        raise ValueError(f"freq_weights has shape {given.shape} and the table {n_rows} rows; pass one number for each.")
+    wrong = ~((given >= 0.0) & (given == np.floor(given)) & (given < MOST_COPIES))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"freq_weights is {given[row]:g} in row {row}, and it says how many rows that one stands for: give whole "
+            "numbers from 0 on; weights of another kind are sample_weight."
+        )
+    if not given.any():
+        raise ValueError("freq_weights is zero for every row; at least one row must be there.")
+    return given.astype(np.int64)
 
 
 def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
@@ -265,8 +290,10 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.asarray(uniques[order]), rank[codes]
 
 
-def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Weights (n,) over the mean of those above 0, to twelve digits; None stays None.
+def relative_weights(
+    weights: NDArray[np.float64] | None, copies: NDArray[np.int64] | None = None
+) -> NDArray[np.float64] | None:
+    """Weights (n,) over the mean of those above 0, of `copies` (n,) each, to twelve digits; None stays None.
 
     What counts rows by their weight then counts as many as there are, in whatever unit the weights came; to so many
     digits they are the same numbers in each unit.
@@ -275,7 +302,9 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
         return None
     largest = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
     fractions = weights / largest
-    digits, exponents = np.frexp(fractions / fractions[fractions > 0].mean())
+    some = fractions > 0
+    mean = np.average(fractions[some], weights=None if copies is None else copies[some])
+    digits, exponents = np.frexp(fractions / mean)
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 

@@ -24,6 +24,7 @@ from tabsym.interactions.kernels import (
 )
 from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
+from tabsym.losses.weights import Copies
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -213,14 +214,28 @@ class HeldOutGains:
     loss : Loss
     penalty : float
         Ridge penalty of the steps of interactions.
+    copies : (n,) or None
+        How many rows each row stands for, whose weights `weight` adds up; None for one each.
+    glanced : (n,) or None
+        How many of these a first look takes; None for all.
     """
 
     def __init__(
-        self, scores: Floats, fold: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss, penalty: float
+        self,
+        scores: Floats,
+        fold: NDArray[np.int8],
+        y: Floats,
+        weight: Floats,
+        loss: Loss,
+        penalty: float,
+        copies: Copies = None,
+        glanced: NDArray[np.int64] | None = None,
     ) -> None:
         self.models = models_of(loss)(scores, y, weight, loss)
         self.fold, self.weight, self.penalty = fold, weight, penalty
         self.n_folds = scores.shape[2]
+        self.copies, self._glanced = copies, glanced
+        self.n_rows = len(y) if copies is None else int(copies.sum())
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self._spare: list[_Work] = []
         self.dispersion = self._find_dispersion()
@@ -236,22 +251,36 @@ class HeldOutGains:
             for column in columns:
                 self._step(column, _NONE, penalty, sums)
         self.dispersion = self._find_dispersion()
+        self.__dict__.pop("_glanced_grads", None)
+
+    @cached_property
+    def _glanced_grads(self) -> NDArray[np.float32]:
+        """The gradients and Hessians of the copies that a first look takes."""
+        grads = self.models.grads
+        if self.copies is None or self._glanced is None:
+            return grads
+        return grads * (self._glanced / self.copies).astype(np.float32)[:, None]
 
     def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> Weighed:
         """The held-out gain of the interaction of two columns; `thinned`: on a sample.
 
-        The sample is of categories, with all their rows, where the left column has many, else of the rows of each
-        category. The gain is smaller accordingly.
+        The sample is of categories, with all their rows, where the left column has many, else of all rows. The gain is
+        smaller accordingly.
         """
         starts, order = left.rows
-        every = (1, 1) if not thinned else (THINNED, 1) if len(starts) > MANY_SYMBOLS else (1, THINNED)
+        by_category, derivatives = 1, self.models.grads
+        if thinned and len(starts) > MANY_SYMBOLS:
+            by_category = THINNED
+        elif thinned and self._glanced is not None:
+            starts, order = left.rows_where(self._glanced)
+            derivatives = self._glanced_grads
         seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else self._fresh_work()
         codes = work.codes[:0] if thinned else work.codes
         codes.fill(-1)
         gain = variance = 0.0
-        for grads, own in zip(self.models.grads, work.steps):
+        for grads, own in zip(derivatives, work.steps):
             n_cells = sum_cells(self.n_folds)(
-                starts, order, right.codes, self.fold, grads, *every, seen, work.sums, codes
+                starts, order, right.codes, self.fold, grads, by_category, seen, work.sums, codes
             )
             of_output, more = gain_of_cells(self.n_folds)(work.sums, self.penalty, own[:n_cells])
             gain += of_output
@@ -274,6 +303,7 @@ class HeldOutGains:
     def add(self, weighed: Weighed) -> None:
         """Add the steps of an interaction, evaluated on all rows, to the linear predictors; keeps its codes."""
         self.models.add(weighed.codes, _NONE, weighed.steps)
+        self.__dict__.pop("_glanced_grads", None)
         self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
@@ -293,10 +323,12 @@ class HeldOutGains:
 
 
 class Sorted:
-    """A column with its rows sorted by category, the first operand of an interaction."""
+    """A column with its rows sorted by category, the first operand of an interaction; `copies` (n,) of each row."""
 
-    def __init__(self, column: CodeColumn) -> None:
-        self.column = column
+    def __init__(self, column: CodeColumn, copies: Copies = None) -> None:
+        self.column, self._copies = column, copies
+        self.n_rows = len(column.codes) if copies is None else int(copies.sum())
+        self._some: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -304,6 +336,14 @@ class Sorted:
         starts = np.zeros(self.column.size + 1, dtype=np.int64)
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
+
+    def rows_where(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The same of the rows where `kept` (n,), always the same, is not 0."""
+        if self._some is None:
+            starts, order = self.rows
+            held = kept[order] > 0
+            self._some = np.append(0, np.cumsum(held))[starts], order[held]
+        return self._some
 
     def share_together(self, other: CodeColumn) -> float:
         """The fraction of sampled row pairs of one category that share the other's; 1 without pairs."""
@@ -314,11 +354,15 @@ class Sorted:
     def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Pairs of rows of the same category, evenly spaced over the categories' rows."""
         order = self.rows[1]
-        indices = np.linspace(0, max(len(order) - 2, 0), num=min(FEW_PAIRS, len(order) // 2)).astype(np.int64)
-        first, second = order[indices], order[indices + 1]
+        ends = None if self._copies is None else np.cumsum(self._copies[order])
+        n_rows = len(order) if ends is None else int(ends[-1]) if len(ends) else 0
+        indices = np.linspace(0, max(n_rows - 2, 0), num=min(FEW_PAIRS, n_rows // 2)).astype(np.int64)
+        both = np.array([indices, indices + 1])
+        first, second = order[both if ends is None else np.searchsorted(ends, both, side="right")]
         together = self.column.codes[first] == self.column.codes[second]
         return first[together], second[together]
 
     def determines(self, other: CodeColumn, few: float) -> bool:
         """Whether the other column is a function of this one, with up to `few` rows as exceptions."""
-        return bool(is_function(*self.rows, other.codes, few, np.zeros(other.size, dtype=np.int64)))
+        copies = np.empty(0, dtype=np.int64) if self._copies is None else self._copies
+        return bool(is_function(*self.rows, other.codes, copies, few, np.zeros(other.size, dtype=np.int64)))

@@ -191,16 +191,15 @@ def _add_gradients(grads, row, sums, cell, first, n_folds):
 def sum_cells(n_folds):
     """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
-    On a sample, every `by_category`-th category that rows are sorted by, and every `by_row`-th row of a category; 1 and
-    1 for all. `sums` (levels or more, 2 F^2), zeros before: gradients and Hessians of rows of fold u under the model
-    trained without fold v at 2 (u F + v).
+    On a sample, every `by_category`-th category that rows are sorted by; 1 for all. `sums` (levels or more, 2 F^2),
+    zeros before: gradients and Hessians of rows of fold u under the model trained without fold v at 2 (u F + v).
     """
 
-    def sum_cells(starts, order, other, fold, grads, by_category, by_row, seen, sums, codes):
+    def sum_cells(starts, order, other, fold, grads, by_category, seen, sums, codes):
         n_cells, s = 0, 0
         while s < len(starts) - 1:
-            before, at = n_cells, starts[s]
-            while at < starts[s + 1]:
+            before = n_cells
+            for at in range(starts[s], starts[s + 1]):
                 i = unsigned(order[at])
                 if other[i] >= 0:
                     number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
@@ -208,7 +207,6 @@ def sum_cells(n_folds):
                         codes[i] = np.int32(number - 1)
                     first = unsigned(2 * n_folds) * unsigned(fold[i])
                     _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
-                at += by_row
             s += by_category
         for category in range(len(seen)):
             seen[category] = 0
@@ -248,10 +246,10 @@ def gain_of_cells(n_folds):
 
 
 @kernel
-def is_function(starts, order, other, few, seen):
+def is_function(starts, order, other, copies, few, seen):
     """Whether the other column is a function of the one that rows are sorted by, with up to `few` rows as exceptions.
 
-    Exceptions are the rows outside the most frequent pair of their category.
+    Exceptions are the rows outside the most frequent pair of their category; `copies` (n,) or empty: of each row.
     """
     strays = 0
     for s in range(len(starts) - 1):
@@ -259,8 +257,9 @@ def is_function(starts, order, other, few, seen):
         for at in range(starts[s], starts[s + 1]):
             category = other[order[at]]
             if category >= 0:
-                seen[category] += 1
-                n_rows += 1
+                times = copies[order[at]] if len(copies) else 1
+                seen[category] += times
+                n_rows += times
                 largest = max(largest, seen[category])
         for at in range(starts[s], starts[s + 1]):
             category = other[order[at]]

@@ -26,6 +26,7 @@ from scipy.stats import norm
 
 from tabsym.categories.threads import in_threads
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
+from tabsym.losses.weights import Copies
 
 FEW_STRAYS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction
@@ -211,7 +212,7 @@ class _Search:
         self.n_jobs = n_jobs if len(held_out.fold) >= THREADED_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
-        self._sorted = _without_doubles(column for column in columns if column.size > 1)
+        self._sorted = _without_doubles((column for column in columns if column.size > 1), held_out.copies)
         self.columns = [one.column for one in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
         self._errors = options.significance  # least gain of an interaction in standard errors
@@ -294,9 +295,9 @@ class _Search:
     def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
         """Choose a candidate unless it is redundant: add its steps to the linear predictors."""
         left, right = candidate.left, candidate.right
-        if left.determines(right, FEW_STRAYS * len(right.codes)):
+        if left.determines(right, FEW_STRAYS * self.held_out.n_rows):
             return False
-        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells))
+        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells), self.held_out.copies)
         if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[index].name for index in candidate.indices), key=self._rank.__getitem__)
@@ -306,11 +307,11 @@ class _Search:
         return True
 
 
-def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
+def _without_doubles(columns: Iterable[CodeColumn], copies: Copies) -> list[Sorted]:
     """The columns, the largest first, without those that partition the rows as one before them does."""
     kept: list[Sorted] = []
     for column in sorted(columns, key=lambda column: -column.size):
-        one = Sorted(column)
+        one = Sorted(column, copies)
         if not any(_is_same(one, other) for other in kept):
             kept.append(one)
     return kept
@@ -318,7 +319,7 @@ def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
 
 def _is_same(cells: Sorted, other: Sorted) -> bool:
     """Whether two columns, or interactions, partition the rows alike."""
-    few = FEW_STRAYS * len(cells.column.codes)
+    few = FEW_STRAYS * cells.n_rows
     if abs(cells.column.size - other.column.size) > few:  # an exception adds or removes a category
         return False
     if other.share_together(cells.column) < MAX_TOGETHER:

@@ -162,10 +162,18 @@ def deviance(loss: Loss, margins: Floats, y: Floats, weight: Floats | None) -> f
     return 2.0 * float(above.sum() if weight is None else above @ weight)
 
 
-def log_likelihood(loss: Loss, margins: Floats, y: Floats, weight: Floats | None, dispersion: float) -> float:
+def log_likelihood(
+    loss: Loss,
+    margins: Floats,
+    y: Floats,
+    weight: Floats | None,
+    dispersion: float,
+    copies: NDArray[np.int64] | None = None,
+) -> float:
     """Log-likelihood of targets (n,) at linear predictors (n, K); NaN where it has no closed form.
 
     For the squared loss at the maximum-likelihood variance, as in ordinary least squares; for gamma at the dispersion.
+    Weights are those of all copies of a row, of which there are `copies` (n,).
     """
     w = np.ones(len(y)) if weight is None else weight
     if loss.code == slopes.SQUARED:
@@ -177,6 +185,7 @@ def log_likelihood(loss: Loss, margins: Floats, y: Floats, weight: Floats | None
     if loss.code == slopes.POISSON:
         return -float(w @ (loss.values(margins, y) + gammaln(y + 1.0)))
     if loss.code == slopes.GAMMA and dispersion > 0.0:
-        shape, ratio = w / dispersion, y * np.exp(-margins[:, 0])
-        return float((shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)).sum())
+        times = np.ones(len(y)) if copies is None else copies
+        shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
+        return float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
     return np.nan

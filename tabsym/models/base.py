@@ -17,6 +17,7 @@ from tabsym.design.polynomial import expand
 from tabsym.frame import (
     Kind,
     Table,
+    check_frequencies,
     check_same_rows,
     match_features,
     read_table,
@@ -24,6 +25,7 @@ from tabsym.frame import (
     select_features,
     split_target,
     symbolic_columns,
+    take_of,
 )
 from tabsym.frame.meaning import code_columns
 from tabsym.frame.read import FromRows, as_rows
@@ -61,11 +63,18 @@ class WideBase(Pictured, BaseEstimator):
 
     # -- fitting ----------------------------------------------------------
 
-    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> GivenRows:
+    def _read_rows(
+        self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any = None
+    ) -> GivenRows:
         """The columns that the model uses, the target, weights and offset, all validated but the target."""
         X, y = split_target(X, y, config.caller)
-        check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
+        check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset, freq_weights=freq_weights)
         table = read_table(X, caller=config.caller)
+        copies = check_frequencies(freq_weights, len(table))
+        if copies is not None and not copies.all():  # the others are not there
+            seen = np.flatnonzero(copies)
+            y, sample_weight, offset = (take_of(one, seen, len(table)) for one in (y, sample_weight, offset))
+            table, copies = table.take(seen), copies[seen]
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
             instead = (
@@ -78,9 +87,9 @@ class WideBase(Pictured, BaseEstimator):
             config.caller, config.formula, table, y, sample_weight, None if column is None else column.name
         )
         if column is None:
-            return GivenRows(given, y, weight, offset, None, None)
+            return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)
-        return GivenRows(table, y, weight, offset, given, column)
+        return GivenRows(table, y, weight, offset, given, column, copies)
 
     def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
         """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
@@ -130,9 +139,8 @@ class WideBase(Pictured, BaseEstimator):
         fitted = fit_model(config, training, loss, n_outputs, rng, precomputed)
         if not isinstance(config.optimizer, Newton):  # partial_fit continues with it
             self._rng = rng
-        n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         sums = training.sums() if isinstance(config.optimizer, Newton) else None
-        return self._adopt_fit(config, fitted, training, n_rows, sums)
+        return self._adopt_fit(config, fitted, training, training.n_weighted, sums)
 
     def _adopt_fit(
         self, config: Config, fitted: Fitted, training: Training, n_rows: int, sums: dict[str, float] | None

@@ -59,7 +59,7 @@ def blank_model(
     rng: Rng,
 ) -> tuple[WideModel, Coded]:
     """The model before training, its intercept 0, and the coded table; `column_codes`: cache of factorized columns."""
-    coder = spec.coder(training.table, config.n_jobs, column_codes)
+    coder = spec.coder(training.table, config.n_jobs, column_codes, training.copies)
     spec, coded = code_table(config, spec, coder, training, n_outputs)
     return blank_of(config, columns, spec, coded, loss, n_outputs, rng), coded
 
@@ -70,7 +70,7 @@ def code_table(
     """The spec with the categories of the table of `coder`, and the coded table."""
     spec, codes = spec.grow(coder)
     if config.has_count_effects:
-        spec, codes = without_common(spec, codes, len(training.y))
+        spec, codes = without_common(spec, codes, training.n_rows)
     return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
 

@@ -20,6 +20,7 @@ from tabsym.design.units import Moments
 from tabsym.frame import Table, check_weights, relative_weights
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
+from tabsym.losses.weights import Copies, of_one_copy
 from tabsym.models.checks import check_offset
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry
@@ -104,25 +105,50 @@ class Training:
     offset_column: OffsetColumn | None = None
     unit_weight: float | None = None
     """The sample weight that is 1 in `weight`; None where `weight` is as the user gave it."""
+    copies: Copies = None
+    """How many rows each row stands for (n,), whose weights `weight` adds up once there is a `unit_weight`."""
 
     def weighted_rows(self, unit: float | None = None) -> Training:
-        """Remove the rows of weight zero, and scale the weights by `unit`, or to mean 1.
+        """Remove the rows of weight zero, and scale the weights by `unit`, or to mean 1, times the copies.
 
         Weights multiplied by a constant are then the same numbers, so that the fit is identical.
         """
-        if self.unit_weight is not None or self.weight is None:
+        if self.unit_weight is not None or (self.weight is None and self.copies is None):
             return self
+        if self.weight is None:
+            return replace(self, weight=_times(None, self.copies), unit_weight=1.0)
         some = self if self.weight.all() else self.take(np.flatnonzero(self.weight > 0))
         assert some.weight is not None
         if unit is not None:
             return replace(some, weight=some.weight / unit, unit_weight=unit)
-        weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # constant
-        return replace(some, weight=weight, unit_weight=float(some.weight.mean()))
+        is_constant = (some.weight == some.weight[0]).all()
+        weight = None if is_constant else relative_weights(some.weight, some.copies)
+        mean = float(np.average(some.weight, weights=some.copies))
+        return replace(some, weight=_times(weight, some.copies), unit_weight=mean)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, of a row with copies that of these."""
+        return len(self.y) if self.copies is None else int(self.copies.sum())
+
+    @property
+    def n_weighted(self) -> int:
+        """The number of rows whose weight is not 0."""
+        if self.weight is None:
+            return self.n_rows
+        return int(np.count_nonzero(self.weight) if self.copies is None else self.copies[self.weight > 0].sum())
+
+    @property
+    def weight_of_one(self) -> Floats | None:
+        """The weight (n,) of one copy of each row, of weighted rows."""
+        return None if self.weight is None else of_one_copy(self.weight, self.copies)
 
     def sums(self) -> dict[str, float]:
         """The mean sample weight, and weighted sums by which fits to other rows, targets or offsets are told apart."""
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        mean = float(weight.mean()) if self.unit_weight is None else self.unit_weight
+        if self.unit_weight is None and self.copies is not None:
+            weight = weight * self.copies
+        mean = float(weight.sum() / self.n_rows) if self.unit_weight is None else self.unit_weight
         offset = 0.0 if self.offset is None else float(weight @ self.offset.sum(axis=1))
         return {
             "sample weights": mean,
@@ -133,18 +159,18 @@ class Training:
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""
-        columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
-        some = self.targets(rows)
-        return replace(some, table=replace(some.table, columns=columns))
+        return replace(self.targets(rows), table=self.table.take(rows))
 
-    def targets(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
-        """A subset of the rows without their columns, which are coded elsewhere."""
+    def targets(self, rows: NDArray[np.signedinteger[Any]], copies: Copies = None) -> Training:
+        """A subset of the rows without their columns, which are coded elsewhere; `copies`: some of each row's."""
         table = replace(self.table, columns=(), n_rows=len(rows))
+        copies = self.copies[rows] if copies is None and self.copies is not None else copies
         weight = None if self.weight is None else self.weight[rows]
-        if self.unit_weight is not None:
-            weight = relative_weights(weight)  # with mean 1 over this subset
+        if self.unit_weight is not None:  # with mean 1 over this subset
+            one = self.weight_of_one
+            weight = _times(None if one is None else relative_weights(one[rows], copies), copies)
         offset = None if self.offset is None else self.offset[rows]
-        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
+        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight, copies)
 
     def with_fixed(self, spec: ModelSpec, numbers: Numbers, n_outputs: int) -> Training:
         """Add the formula terms without coefficients to the offset."""
@@ -160,6 +186,13 @@ class Training:
         return self.y if self.offset is None else self.y - self.offset[:, 0]
 
 
+def _times(weight: Floats | None, copies: Copies) -> Floats | None:
+    """The weights (n,) of all copies of each row."""
+    if copies is None:
+        return weight
+    return copies.astype(np.float64) if weight is None else weight * copies
+
+
 @dataclass(frozen=True)
 class GivenRows:
     """The arguments of fit before validation of the target: see `Training`."""
@@ -170,11 +203,12 @@ class GivenRows:
     offset: Any
     given: Table | None
     offset_column: OffsetColumn | None
+    copies: Copies = None
 
     def training(self, y: Floats, n_outputs: int) -> Training:
         """With the validated target, for `n_outputs` linear predictors."""
         offset = read_offset(self.offset, len(self.table), n_outputs)
-        return Training(self.table, y, self.weight, offset, self.given, self.offset_column)
+        return Training(self.table, y, self.weight, offset, self.given, self.offset_column, copies=self.copies)
 
 
 def read_rows(

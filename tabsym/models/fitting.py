@@ -46,6 +46,7 @@ from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import find_crosses
 from tabsym.models.model import WideModel
 from tabsym.models.planning import Cuts, build_spec, columns_apart, plan_cuts
+from tabsym.models.sampling import Sampler
 from tabsym.models.solving import solve
 from tabsym.models.start import grow_model, with_state
 from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
@@ -69,10 +70,19 @@ class Precomputed:
         The bins of its numeric columns.
     column_codes : dict of column -> RawCodes
         Cache of the factorized columns.
+    sampler : Sampler or None
+        Of the rows, where these are all that are fitted.
     """
 
     cuts: Cuts
     column_codes: dict[str, RawCodes]
+    sampler: Sampler | None = None
+
+    @classmethod
+    def of(cls, cuts: Cuts, training: Training, rng: Rng) -> Precomputed:
+        """Of all weighted rows of a fit."""
+        column_codes: dict[str, RawCodes] = {}
+        return cls(cuts, column_codes, Sampler(training, column_codes, rng))
 
 
 @dataclass(frozen=True)
@@ -102,18 +112,18 @@ def fit_model(
         )
     fixed = find_fixed(config, training, n_outputs)
     training = with_fixed_scores(training, fixed, n_outputs)
-    precomputed = precomputed or Precomputed(plan_cuts(config, training, loss), {})
+    precomputed = precomputed or Precomputed.of(plan_cuts(config, training, loss), training, rng)
     column_codes = precomputed.column_codes  # columns are factorized once
     spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
     if isinstance(config.optimizer, Newton):
-        coder = spec.coder(training.table, config.n_jobs, column_codes)
+        coder = spec.coder(training.table, config.n_jobs, column_codes, training.copies)
         spec, coded = code_table(config, spec, coder, training, n_outputs)
         show_progress(
             config.verbose,
-            f"{len(spec.blocks)} terms coded: {spec.n_coefs:,} coefficients, {len(training.y):,} rows",
+            f"{len(spec.blocks)} terms coded: {spec.n_coefs:,} coefficients, {training.n_rows:,} rows",
         )
         model = blank_of(config, NO_MEMORY, spec, coded, loss, n_outputs, rng)
-        model, outcome = solve(config, config.optimizer, model, coded, rng)
+        model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
         return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
@@ -139,14 +149,12 @@ def plan_terms(
     """The spec, and the interactions where they are selected; `n_rows`: of the table that `training` is a sample of."""
     precomputed = precomputed or Precomputed(plan_cuts(config, training, loss), {})
     cuts = precomputed.cuts
-    auto = config.crosses_for(loss, n_outputs, n_rows or len(training.y))
+    auto = config.crosses_for(loss, n_outputs, n_rows or training.n_rows)
     interactions: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
         plain = build_spec(config, training, 1, Cuts(cuts.coarse))
-        chosen = _choose_crosses(
-            config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes, rng
-        )
+        chosen = _choose_crosses(config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed, rng)
         names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
@@ -265,17 +273,15 @@ def _choose_crosses(
     training: Training,
     loss: Loss,
     n_outputs: int,
-    column_codes: dict[str, RawCodes],
+    precomputed: Precomputed,
     rng: Rng,
 ) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `column_codes`: cache of factorized columns.
-
-    `searched`: bins of numbers for their interactions.
-    """
-    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
+    """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
+    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, precomputed.column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     apart = columns_apart(config, training)
     cuts = {name: CodeColumn(name, own.codes(training.table[name].values), len(own)) for name, own in searched.items()}
     return find_crosses(
-        training_loss(model), n_outputs, model.spec, coded.codes, rows, auto, rng, config.n_jobs, apart, cuts
-    )
+        training_loss(model), n_outputs, model.spec, model.program.numerics, coded.codes, rows, training.copies, auto,
+        rng, config.n_jobs, apart, precomputed.sampler, cuts,
+    )  # fmt: skip

@@ -17,7 +17,7 @@ from tabsym.design.formula import ColumnRef
 from tabsym.design.model_spec import Block, Factor, Numeric, Term
 from tabsym.design.plan import show
 from tabsym.design.polynomial import Monomial, expand
-from tabsym.design.sources import Bins, Symbols
+from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
@@ -261,7 +261,7 @@ def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideMod
         units=units,
         numerics=numerics,
         theta=np.concatenate([model.theta, term.values]),
-        counts=np.concatenate([model.counts, np.bincount(codes[seen], minlength=q)]),
+        counts=np.concatenate([model.counts, rows_by_code(codes, q, training.copies)]),
         weights=np.concatenate([model.weights, np.bincount(codes[seen], weight, minlength=q)]),
         state=np.concatenate([model.state, model.columns.blank((term.values / size).ravel())]),
         certainty=certainty,

@@ -24,6 +24,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training, training_loss
 from tabsym.models.fitting import Fitted, Precomputed, plan_terms
 from tabsym.models.model import WideModel
+from tabsym.models.newton_terms import with_keys
 from tabsym.models.parts import TermOfPart
 from tabsym.models.solving import conclude, counted, given_precisions, goes_by_turns
 from tabsym.models.start import starting_parameters
@@ -98,7 +99,7 @@ def fit_parts(
     model = _blank(config, spec, parts, loss, n_outputs, rng)
     model = counted(model, parts.engine.total("count_terms", spec))
     units = _units_of_target(model, parts)
-    terms = _joined(parts.engine.every("load", model, units))
+    terms = with_keys(spec, _joined(parts.engine.every("load", model, units)))
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss
@@ -219,7 +220,7 @@ def _start(model: WideModel, terms: Sequence[SolverTerm], solver: DescentInParts
     theta = [np.zeros((term.size, model.n_outputs)) for term in terms]
     constant = next((i for i, term in enumerate(terms) if term.prior is Prior.FLAT and term.is_constant), None)
     if constant is not None:
-        _, y, weight, start = solver.sample(ROWS_FOR_START, np.random.RandomState(0))
+        _, y, weight, start, _ = solver.sample(ROWS_FOR_START, np.random.RandomState(0))
         own = start if start.any() else None
         shares = weight if len(weight) else None
         theta[constant] = best_constant(training_loss(model), y, shares, model.n_outputs, own).reshape(1, -1)

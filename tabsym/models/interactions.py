@@ -11,15 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
 from tabsym.design.rows import TargetUnits
-from tabsym.design.sources import Bins, Symbols
-from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted
+from tabsym.design.sources import Bins, CountEffect, Symbols
+from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.constants import best_constant
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.losses.weights import weights_within_classes
+from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
+from tabsym.models.sampling import Sampler
 from tabsym.solvers.sgd.kernels import first_rows
 from tabsym.solvers.sgd.state import take_rows
 
@@ -30,23 +32,35 @@ def find_crosses(
     loss: Loss,
     n_outputs: int,
     spec: ModelSpec,
+    numerics: Sequence[int],
     codes: Mapping[Read, NDArray[Any]],
     rows: Rows,
+    copies: Copies,
     options: AutoInteractions,
     rng: np.random.RandomState,
     n_jobs: int | None,
     apart: Collection[str] = (),
+    sampler: Sampler | None = None,
     cuts: Mapping[str, CodeColumn] | None = None,
 ) -> list[Chosen]:
     """Select interactions of the categorical columns and bins of an additive model, on its training rows.
 
-    `codes` and `rows` are the coded table, in the same order; the codes of `rows` are not used. Categories are numbered
-    in order of appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of
-    its columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none.
-    `cuts`: numbers in the bins by which their interactions are evaluated; these have main effects too, so that none is
-    credited to an interaction.
+    `codes` and `rows` are the coded table, in the same order, and `copies` how many rows each stands for; the codes of
+    `rows` are not used, and `numerics` are the numbers of `spec` that it has. Categories are numbered in order of
+    appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of its
+    columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none;
+    `sampler`: of the rows. `cuts`: numbers in the bins by which their interactions are evaluated; these have main
+    effects too, so that none is credited to an interaction.
     """
-    n_rows, blocks, sizes = len(rows.y), spec.blocks, spec.sizes
+    cuts = cuts or {}
+    sampler = None if sampler is None else sampler.for_most(options.max_rows)
+    if sampler is not None:
+        some = sampler.rows
+        codes = {read: own[some.rows] for read, own in codes.items()}
+        rows, copies = _taken(rows, copies, some, n_outputs), some.copies
+        cuts = {name: replace(column, codes=column.codes[some.rows]) for name, column in cuts.items()}
+    blocks, sizes = spec.blocks, spec.sizes
+    n_rows = len(rows.y) if copies is None else int(copies.sum())
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
     crossable = [
         block
@@ -55,34 +69,72 @@ def find_crosses(
     ]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
-    order = rng.permutation(n_rows)[: options.max_rows]
+    content = _content(spec, numerics, codes, rows, copies, n_outputs, cuts)
+    dealt = Dealt.shuffled(content, copies, rng).thin(options.max_rows, rng)
+    order, first = dealt.rows, dealt.is_first()  # the same however often rows are there
     rank = {blocks[block].name: number for number, block in enumerate(crossable)}
-    crossed = [(cuts or {}).get(blocks[block].name, columns[block]) for block in crossable]
+    crossed = [cuts.get(blocks[block].name, columns[block]) for block in crossable]
     more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
-    mains, crossed = (_in_order(own, order) for own in ([*columns.values(), *more], crossed))
-    by_category = _by_symbol(crossed[-1].codes, crossed[-1].size)
-    order = order[by_category]
-    mains, crossed = (
-        [replace(column, codes=column.codes.take(by_category)) for column in own] for own in (mains, crossed)
-    )
-    rows = take_rows(rows, order, n_outputs)
-    rows = TargetUnits.of(rows, loss).rows(rows)
-    x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
+    mains, crossed = (_in_order(own, order, first) for own in ([*columns.values(), *more], crossed))
+    numbers = sorted(rows.x[order].T, key=lambda x: _checksum(ranks_of(x[first])[0]))
+    dealt, fold = _folds(dealt, rows.y if loss.for_classes else None, crossed[-1], options.folds, rng)
+    at = dealt.rows
+    mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in own] for own in (mains, crossed))
+    rows = _taken(rows, copies, replace(dealt, rows=order[at]), n_outputs)
+    copies, rows = dealt.copies, TargetUnits.of(rows, loss).rows(rows)
+    y, weight, offset = rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     if loss.for_classes and len(weight):
-        weight = weights_within_classes(y, weight)
+        weight = weights_within_classes(y, weight, copies)
     loss = _loss_of_evidence(loss)
-    fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
-    scores = _constant_scores(loss, y, weight, offset, n_outputs)
-    held_out = HeldOutGains(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
-    held_out.fit_main_effects(mains, sorted(np.ascontiguousarray(x.T), key=_checksum))
+    scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
+    glanced = _glanced(dealt, fold, rng)
+    held_out = HeldOutGains(scores, fold, y, weight, loss, options.penalty, copies, glanced)
+    held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, options, n_jobs)
     return [replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__))) for one in chosen]
 
 
-def _in_order(columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]]) -> list[CodeColumn]:
-    """Columns on the rows in `order`, their categories numbered by appearance; the smallest first."""
+def _in_order(
+    columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]], first: NDArray[np.bool_]
+) -> list[CodeColumn]:
+    """Columns on the rows in `order`, their categories numbered by appearance; the smallest first, then by content."""
     found = [_by_appearance(column, order) for column in columns]
-    return sorted(found, key=lambda column: (column.size, _checksum(column.codes)))
+    return sorted(found, key=lambda column: (column.size, _checksum(column.codes[first])))
+
+
+def _taken(rows: Rows, copies: Copies, some: Dealt, n_outputs: int) -> Rows:
+    """Some of the rows, of `copies` (n,), and of these copies."""
+    found = take_rows(rows._replace(weight=of_one_copy(rows.weight, copies)), some.rows, n_outputs)
+    return found if some.copies is None else found._replace(weight=found.weight * some.copies)
+
+
+def _content(
+    spec: ModelSpec,
+    numerics: Sequence[int],
+    codes: Mapping[Read, NDArray[Any]],
+    rows: Rows,
+    copies: Copies,
+    n_outputs: int,
+    cuts: Mapping[str, CodeColumn],
+) -> Keys:
+    """The content of the rows (n,), coded."""
+    coded, weight = [], of_one_copy(rows.weight, copies)
+    for read, own in codes.items():
+        index = spec.blocks[read.block].source
+        if index is not None and not isinstance(spec.sources[index], CountEffect):  # which a category determines
+            coded.append((":".join(read.columns), own, keys_of_source(spec.sources, index)))
+    coded += [(f"bins of {name}", own.codes, np.arange(own.size, dtype=np.uint64)) for name, own in cuts.items()]
+    numbers = [(spec.numerics[numeric].label, rows.x[:, column]) for column, numeric in enumerate(numerics)]
+    return content_of_rows(coded, numbers, rows.y, weight, rows.offset.reshape(-1, n_outputs))
+
+
+def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -> NDArray[np.int64]:
+    """How many copies (n,) of each row the first look at a candidate takes: one in `THINNED`, at random."""
+    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), dealt.copies, rng)
+    some = some.thin(max(some.n_rows // THINNED, 1), rng)
+    glanced = np.zeros(len(dealt.rows), dtype=np.int64)
+    glanced[some.rows] = 1 if some.copies is None else some.copies
+    return glanced
 
 
 def _checksum(values: NDArray[Any]) -> int:
@@ -134,16 +186,18 @@ def _source(spec: ModelSpec, block: int) -> Any:
     return None if index is None else spec.sources[index]
 
 
-def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """A random fold for each row (n,), stratified by class and by runs of consecutive rows.
+def _folds(
+    rows: Dealt, classes: Floats | None, column: CodeColumn, n_folds: int, rng: np.random.RandomState
+) -> tuple[Dealt, NDArray[np.int8]]:
+    """The rows sorted by the categories of a column, for memory locality, and their folds.
 
-    Runs are the rows of a category of the column with most categories: of two rows, one is for training, one for
-    testing.
+    Random folds, stratified by class (of all rows of the table) and category: of two rows, one is for training, one for
+    testing. The `rows` that are returned are indices of those given, which `column` has in their order; rows with
+    copies in several folds are there once for each.
     """
-    order = np.arange(n_rows)
+    stratum = column.codes.astype(np.int64)
     if classes is not None:
-        order = np.argsort(classes.astype(np.int16), kind="stable")  # radix sort, for 16-bit integers
-    starts = rng.randint(n_folds, size=n_rows // n_folds + 1)
-    fold = np.empty(n_rows, dtype=np.int8)
-    fold[order] = (np.repeat(starts, n_folds)[:n_rows] + np.arange(n_rows)) % n_folds
-    return fold
+        stratum += classes[rows.rows].astype(np.int64) * (column.size + 1)
+    dealt, fold = replace(rows, rows=np.arange(len(rows.rows))).deal(n_folds, rng, stratum)
+    order = _by_symbol(column.codes[dealt.rows], column.size)
+    return dealt.take(order), fold[order]

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
 from tabsym.categories.threads import one_blas_thread
+from tabsym.design.content import Dealt, Keys, content_of_rows
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
@@ -118,8 +119,6 @@ class _Predicted(RegressorMixin, BaseEstimator):
         return self.predicted
 
 
-Places = NDArray[np.int64]
-
 FIRST = ("squared_error", "poisson")
 """The losses tried first: additive and multiplicative effects; if poisson is better, `OTHERS` are tried too."""
 
@@ -133,8 +132,8 @@ smaller tables both are, because the estimate of the variance power is less reli
 MAX_ROWS = 25_000
 """Losses of larger tables are compared on a random sample of this size, which is hardly worse than all rows."""
 
-HELD_OUT = 0.4
-"""Fraction of these rows that is held out; the selection depends little on it
+PARTS, HELD_OUT = 5, 2
+"""Parts of these rows, and how many of them are held out; the selection depends little on it
 (`benchmarks/evidence/constants_models.md`)."""
 
 SMALL, SPLITS = 5_000, 2
@@ -178,17 +177,15 @@ def choose_loss(
     rng : RandomState
     """
     by = Scoring(scoring)
-    n_rows = len(training.y)
-    order = rng.permutation(n_rows)[:MAX_ROWS]
+    n_rows = training.n_rows
     possible = [name for name in losses if _fits(LOSSES[name], training.y)]
     if n_rows < MIN_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
-    precomputed = Precomputed(
-        plan_cuts(config, training, losses["poisson"]), {}
-    )  # all regression losses have the same bins
+    cuts = plan_cuts(config, training, losses["poisson"])  # all regression losses have the same bins
+    precomputed = Precomputed.of(cuts, training, rng)
     if len(possible) == 1:
         return losses[possible[0]], {possible[0]: np.nan}, precomputed
-    trials = _trials(_rough(config, n_rows), training, order, precomputed, by, rng)
+    trials = _trials(_rough(config, n_rows), training, precomputed, by, rng)
 
     def score(name: str) -> float:
         try:
@@ -243,12 +240,23 @@ def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> fl
     return 2.0 * float(apart @ residuals) / spread if spread > 0.0 else 1.0
 
 
-def _splits(order: Places) -> list[tuple[Places, Places]]:
+def _splits(rows: Dealt, rng: np.random.RandomState) -> list[tuple[Dealt, Dealt]]:
     """Training rows and held-out rows; for small tables several splits, with different held-out rows."""
-    n_held_out = int(len(order) * HELD_OUT)
-    n_splits = SPLITS if len(order) < SMALL else 1
-    turned = [np.roll(order, -split * n_held_out) for split in range(n_splits)]
-    return [(rows[n_held_out:], rows[:n_held_out]) for rows in turned]
+    dealt, part = rows.deal(PARTS, rng)
+    n_splits = SPLITS if rows.n_rows < SMALL else 1
+    held_out = [part // HELD_OUT == split for split in range(n_splits)]
+    return [(dealt.take(~held), dealt.take(held)) for held in held_out]
+
+
+def _content(training: Training, coder: Coder, rows: NDArray[np.intp]) -> Keys:
+    """The content of some rows (m,) as it is before they are coded."""
+    coded = ((name, raw.codes[rows], raw.keys()) for name, raw in coder.column_codes.items())
+    numbers = ((name, own[rows]) for name, own in coder.numbers.items())
+    weight, offset = (np.empty(0) if one is None else one[rows] for one in (training.weight_of_one, training.offset))
+    return content_of_rows(coded, numbers, training.y[rows], weight, offset)
+
+
+_NO_CONTENT = np.empty(0, dtype=np.uint64)
 
 
 def _fits(loss: Loss, y: Floats) -> bool:
@@ -269,7 +277,6 @@ def _rough(config: Config, n_rows: int) -> Config:
 def _trials(
     config: Config,
     training: Training,
-    order: Places,
     precomputed: Precomputed,
     scoring: Scoring,
     rng: np.random.RandomState,
@@ -277,7 +284,11 @@ def _trials(
     spec = build_spec(config, training, config.interactions, precomputed.cuts)  # type: ignore[arg-type]
     coder = spec.coder(training.table, config.n_jobs, precomputed.column_codes)
     training.with_fixed(spec, coder.numbers, 1)  # errors give the row in the whole table
-    return [_Trial(config, training, split, scoring, rng, spec, coder) for split in _splits(order)]
+    sampler = precomputed.sampler and precomputed.sampler.for_most(MAX_ROWS)
+    some = Dealt(np.arange(len(training.y)), _NO_CONTENT, training.copies) if sampler is None else sampler.rows
+    rows = Dealt.shuffled(_content(training, coder, some.rows), some.copies, rng).thin(MAX_ROWS, rng)
+    rows = replace(rows, rows=some.rows[rows.rows])
+    return [_Trial(config, training, split, scoring, rng, spec, coder) for split in _splits(rows, rng)]
 
 
 class _Trial:
@@ -291,7 +302,7 @@ class _Trial:
         self,
         config: Config,
         training: Training,
-        split: tuple[Places, Places],
+        split: tuple[Dealt, Dealt],
         scoring: Scoring,
         rng: np.random.RandomState,
         spec: ModelSpec,
@@ -299,9 +310,9 @@ class _Trial:
     ) -> None:
         self.config, self.scoring, self.rng = config, scoring, rng
         self.predicted: dict[str, Floats] = {}  # predictions for the held-out rows, by loss
-        seen, self.held_out = training.targets(split[0]), training.targets(split[1])
-        self._spec, self._coded = code_table(config, spec, coder.take(split[0]), seen, 1)
-        self._coder = coder.take(split[1], self._spec.sources)
+        seen, self.held_out = (training.targets(part.rows, part.copies) for part in split)
+        self._spec, self._coded = code_table(config, spec, coder.take(split[0].rows, split[0].copies), seen, 1)
+        self._coder, self._content = coder.take(split[1].rows, sources=self._spec.sources), split[1].content
 
     def score(self, loss: Loss) -> float:
         """The score of a loss on the held-out rows; minus infinity where the fit diverges."""
@@ -320,16 +331,19 @@ class _Trial:
     def gain(self, better: str, other: str) -> tuple[float, float]:
         """The difference of the scores of two losses that were tried, and its standard error by leaving blocks out."""
 
-        def difference(rows: Places) -> float:
-            y, weight = self.held_out.y[rows], self.held_out.weight
-            own = None if weight is None else weight[rows]
-            one, two = (self.scoring.score(self.predicted[name][rows], y, own) for name in (better, other))
-            return one - two
+        one, copies = self.held_out.weight_of_one, self.held_out.copies
 
-        indices = np.arange(len(self.held_out.y))
-        blocks = min(BLOCKS, len(indices))
-        parts = np.array([difference(indices[indices % blocks != block]) for block in range(blocks)])
-        return difference(indices), float(np.sqrt((blocks - 1) * parts.var()))
+        def difference(rows: Dealt) -> float:
+            own = None if one is None else one[rows.rows] * (1 if rows.copies is None else rows.copies)
+            y, predicted = self.held_out.y[rows.rows], (self.predicted[name][rows.rows] for name in (better, other))
+            first, second = (self.scoring.score(scores, y, own) for scores in predicted)
+            return first - second
+
+        everything = Dealt(np.arange(len(self.held_out.y)), self._content, copies)
+        blocks = min(BLOCKS, everything.n_rows)
+        dealt, block = everything.deal(blocks, self.rng)
+        parts = np.array([difference(dealt.take(block != left_out)) for left_out in range(blocks)])
+        return difference(everything), float(np.sqrt((blocks - 1) * parts.var()))
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
@@ -49,6 +51,18 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     terms = [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
     return sorted(terms, key=lambda term: (term.prior is not Prior.FLAT, term.size))
+
+
+def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
+    """The terms, with what their coefficients mean in any order of rows, where codes follow that."""
+    found = []
+    for term in terms:
+        index, name = spec.blocks[term.block].source, spec.blocks[term.block].name
+        keys = None
+        if index is not None and isinstance(spec.sources[index], (Symbols, Crossing)):
+            keys = partial(keys_of_source, spec.sources, index)
+        found.append(replace(term, name=name, keys=keys))
+    return found
 
 
 def _within(

@@ -17,7 +17,7 @@ from tabsym.design.plan import LEVELS, Levels, is_sum, plan_additive, plan_formu
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.losses.loss import Loss
-from tabsym.losses.weights import design_effect, weights_within_classes
+from tabsym.losses.weights import Copies, design_effect, weights_within_classes
 from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
@@ -43,7 +43,7 @@ too few rows to show a gain (benchmarks/interactions/README.md)."""
 
 def cut_numbers(
     columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None,
-    prove: bool = True,
+    prove: bool = True, copies: Copies = None,
 ) -> list[Bins]:  # fmt: skip
     """Bins of numeric columns; a column that MODL finds uninformative is left out, and gets a slope.
 
@@ -60,9 +60,11 @@ def cut_numbers(
     classes : bool
     n_jobs : int or None
     prove : bool
+    copies : (n,) or None
+        How many rows each stands for, in whose weight they are counted.
     """
     if how == "quantile":
-        return [_bins(column, _distinct(_quantiles(column, weight, QUANTILES))) for column in columns]
+        return [_bins(column, _distinct(_quantiles(column, weight, QUANTILES, copies))) for column in columns]
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
@@ -74,29 +76,30 @@ def cut_numbers(
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
 
-def n_fine(column: Column) -> int:
+def n_fine(column: Column, copies: Copies = None) -> int:
     """How many fine bins a column has at most beside amounts, by its rows with a value; a multiple of `QUANTILES`."""
-    wanted = int(A_ROOT * np.sqrt(np.count_nonzero(~np.isnan(column.values))))
+    present = ~np.isnan(column.values)
+    wanted = int(A_ROOT * np.sqrt(np.count_nonzero(present) if copies is None else copies[present].sum()))
     return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
 
 
-def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
+def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None, copies: Copies = None) -> Bins:
     """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-    cuts = _distinct(_quantiles(column, weight, FEWEST))
+    cuts = _distinct(_quantiles(column, weight, FEWEST, copies))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
-def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
+def cut_twice(column: Column, weight: Floats | None, copies: Copies = None) -> tuple[Bins, Bins]:
     """Equal-frequency bins, and as many fine ones as `n_fine`, which include their edges."""
-    n_parts = n_fine(column)
-    quantiles = _quantiles(column, weight, n_parts)
+    n_parts = n_fine(column, copies)
+    quantiles = _quantiles(column, weight, n_parts, copies)
     every = n_parts // QUANTILES
     return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 
-def cut_levels(column: Column, weight: Floats | None, coarse: Bins | None) -> dict[int, Bins]:
+def cut_levels(column: Column, weight: Floats | None, coarse: Bins | None, copies: Copies) -> dict[int, Bins]:
     """Equal-frequency bins for each of `LEVELS`, where these differ from each other and from the coarse ones."""
-    quantiles = _quantiles(column, weight, LEVELS[-1])
+    quantiles = _quantiles(column, weight, LEVELS[-1], copies)
     kept: dict[int, Bins] = {}
     for n_bins in LEVELS:
         one = _bins(column, _distinct(quantiles, LEVELS[-1] // n_bins))
@@ -105,14 +108,26 @@ def cut_levels(column: Column, weight: Floats | None, coarse: Bins | None) -> di
     return kept
 
 
-def _quantiles(column: Column, weight: Floats | None, n_parts: int) -> Floats:
+def _quantiles(column: Column, weight: Floats | None, n_parts: int, copies: Copies = None) -> Floats:
     """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
     present = ~np.isnan(column.values)
     values, weight = column.values[present], None if weight is None else weight[present]
     if not len(values):
         return np.empty(0)
-    inner = np.quantile(values, np.arange(1, n_parts) / n_parts, weights=weight, method="inverted_cdf")
-    return np.append(inner, values.max())
+    shares = np.arange(1, n_parts) / n_parts
+    if weight is None:
+        return np.append(np.quantile(values, shares, method="inverted_cdf"), values.max())
+    order = np.argsort(values, kind="stable")
+    values, below = values[order], np.cumsum(weight[order])
+    total = below[-1]
+    if copies is not None and (weight == copies[present]).all():  # as of the rows, whose number is whole
+        return np.append(values[np.searchsorted(below, np.ceil(total * shares - 1.0), side="right")], values[-1])
+    return np.append(values[np.searchsorted(below, (shares - ROUNDING) * total)], values[-1])
+
+
+ROUNDING = 1e-10
+"""A sum of weights that falls short of a share of all by less, relatively, reaches it: sums of the same weights in
+another order, or of equal rows taken together, differ by less."""
 
 
 def _distinct(quantiles: Floats, every: int = 1) -> Floats:
@@ -123,7 +138,7 @@ def _distinct(quantiles: Floats, every: int = 1) -> Floats:
 
 def _bins(column: Column, bounds: Floats) -> Bins:
     """Bins with these edges; missing values, where there are any, have their own bin."""
-    finite = bounds[np.isfinite(bounds)]
+    finite = bounds[np.isfinite(bounds)] + 0.0  # no -0.0, which depends on the order of rows
     missing = bool(np.isnan(column.values).any())
     labels = ("Missing",) if missing else ()
     return Bins(column.name, finite, (*labels, *interval_labels(finite, measure=column.measure)), missing)
@@ -170,35 +185,35 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
             coarse |= {one.column: one for one in found.coarse}
             fine |= {one.column: one for one in found.fine}
     in_order = [column.name for column in columns]
-    smooth, weight = by_way.get("smooth", []), training.weight
+    smooth, weight, copies = by_way.get("smooth", []), training.weight, training.copies
     return Cuts(
         [coarse[name] for name in in_order if name in coarse],
         [fine[name] for name in in_order if name in fine],
-        {column.name: cut_levels(column, weight, coarse.get(column.name)) for column in smooth},
-        {column.name: _bins(column, _distinct(_quantiles(column, weight, SEARCHED))) for column in smooth},
+        {column.name: cut_levels(column, weight, coarse.get(column.name), copies) for column in smooth},
+        {column.name: _bins(column, _distinct(_quantiles(column, weight, SEARCHED, copies))) for column in smooth},
     )
 
 
 def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
     """The bins of columns for one value of `numeric`."""
-    y, weight = training.y, training.weight
+    y, weight, copies = training.y, training.weight, training.copies
     counted = weight
     if loss.for_classes and weight is not None:
-        counted = weights_within_classes(y, weight)
-        counted = counted / design_effect(counted)
+        counted = weights_within_classes(y, weight, copies)
+        counted = counted / design_effect(counted, copies)
     if how == "smooth" and not loss.for_classes:
-        pairs = [cut_twice(column, weight) for column in columns]
+        pairs = [cut_twice(column, weight, copies) for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     if how == "smooth":
         coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs, prove=False)
         found = {one.column: one for one in coarse}
-        fine = [cut_finely(column, weight, found.get(column.name)) for column in columns]
+        fine = [cut_finely(column, weight, found.get(column.name), copies) for column in columns]
         for column in columns:  # of no gain by itself, but perhaps in interactions
             if column.name not in found:
-                found[column.name] = _bins(column, _distinct(_quantiles(column, weight, LEVELS[-1])))
+                found[column.name] = _bins(column, _distinct(_quantiles(column, weight, LEVELS[-1], copies)))
         return Cuts(list(found.values()), fine)
     own = counted if how == "modl" else weight
-    return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs))
+    return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs, copies=copies))
 
 
 def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:

@@ -14,9 +14,11 @@ from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.rows import TargetUnits
+from tabsym.design.sources import rows_by_code
 from tabsym.design.units import with_sizes
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.losses.loss import deviance, log_likelihood
+from tabsym.losses.weights import Copies
 from tabsym.models.begin import Coded, begin, scores_of, task_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, robust_spread, training_loss
@@ -29,10 +31,11 @@ from tabsym.models.identified import (
     shares_of_means,
 )
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, without_idle
+from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, with_keys, without_idle
+from tabsym.models.sampling import Sampler
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
+from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Rows, Solved, find_optimum, with_certainty
 from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
@@ -43,8 +46,10 @@ Floats = NDArray[np.float64]
 Rng = np.random.RandomState
 
 
-def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
-    """The model at its optimum."""
+def solve(
+    config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
+) -> tuple[WideModel, Outcome]:
+    """The model at its optimum; `sampler`: of the rows of `coded`."""
     if newton.samples and (model.n_outputs > 1 or not goes_by_turns(model.spec)):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
@@ -67,7 +72,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     model, rows, units, ridge = _begun(config, model, coded)
     model = counted(model, count_rows(model.spec, coded))
     if by_turns:
-        terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
 
         def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
             return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
@@ -159,7 +164,7 @@ def _with_likelihood(
 ) -> Certainty:
     """Add deviance and log likelihood of the training rows; scores (n, K) on the training scale, in `units`."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
-    likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion)
+    likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion, training.copies)
     own = deviance(model.loss, margins, training.y, training.weight)
     return replace(certainty, deviance=own, log_likelihood=likely)
 
@@ -205,17 +210,24 @@ def goes_by_turns(spec: ModelSpec) -> bool:
 
 
 def _by_turns(
-    ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
+    ridge: float | None,
+    newton: Newton,
+    model: WideModel,
+    coded: Coded,
+    rows: LaidRows,
+    units: TargetUnits,
+    rng: Rng,
+    sampler: Sampler | None = None,
 ) -> tuple[list[SolverTerm], Optimum]:
     """The optimum by block coordinate descent; rows in `units`."""
     spec, k = model.spec, model.n_outputs
-    terms = solver_terms(model, coded, rows)
+    terms = with_keys(spec, solver_terms(model, coded, rows))
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[spec.coefs(term.block)] for term in terms]
     total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
     fixed = given_precisions(spec, terms, newton, total, units)
-    own = Rows(rows.y, rows.weight, offset)
+    own = Rows(rows.y, rows.weight, offset, coded.training.copies, sampler and sampler.for_most(MAX_HELD_OUT))
     return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, fixed)
 
 
@@ -293,10 +305,10 @@ def count_rows(spec: ModelSpec, coded: Coded) -> tuple[NDArray[np.int64], Floats
     """The number and weight of the training rows of each coefficient."""
     counts = np.zeros(spec.n_coefs, dtype=np.int64)
     weights = np.zeros(spec.n_coefs)
-    weight = coded.training.weight
+    weight, copies = coded.training.weight, coded.training.copies
     for index, block in enumerate(spec.blocks):
         own, n = spec.coefs(index), spec.sizes[index] // block.rank
-        found, heavy = _rows_of_block(spec, index, coded, n, weight)
+        found, heavy = _rows_of_block(spec, index, coded, n, weight, copies)
         if block.rank > 1:
             found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
         counts[own], weights[own] = found, heavy
@@ -304,7 +316,7 @@ def count_rows(spec: ModelSpec, coded: Coded) -> tuple[NDArray[np.int64], Floats
 
 
 def _rows_of_block(
-    spec: ModelSpec, index: int, coded: Coded, n: int, weight: Floats | None
+    spec: ModelSpec, index: int, coded: Coded, n: int, weight: Floats | None, copies: Copies
 ) -> tuple[NDArray[np.int64], Floats]:
     """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
     reads = [read for read in spec.reads if read.block == index]
@@ -319,7 +331,7 @@ def _rows_of_block(
         first = codes >= 0
         for before in columns[:number]:
             first &= codes != before
-        counts += np.bincount(codes[first], minlength=n)
+        counts += rows_by_code(np.where(first, codes, -1), n, copies)
         weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
     return counts, weights
 

@@ -92,9 +92,11 @@ class WideClassifierBase(LabelClassifier, WideBase):
     class_weight: Any
     classes_: NDArray[Any]
 
-    def _fit_classes(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> None:
+    def _fit_classes(
+        self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any = None
+    ) -> None:
         """Fit from scratch on a table."""
-        rows = self._read_rows(config, X, y, sample_weight, offset)
+        rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
         target = check_classes(rows.y, len(rows.table), caller=type(self).__name__)
         classes, codes = target.classes, target.codes
         rows = self._with_class_weight(rows, classes, codes)
@@ -111,7 +113,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """The rows with weights multiplied by `class_weight`."""
         if self.class_weight is None:
             return rows
-        weight = weights_of_classes(self.class_weight, classes, codes)[codes]
+        counts = np.bincount(codes, rows.copies, len(classes))
+        weight = class_weights_by_counts(self.class_weight, classes, counts)[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 
     def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:

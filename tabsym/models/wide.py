@@ -51,7 +51,9 @@ class _Solved:
     def _config(self) -> Config:
         return solved_config(self, joint=self._joint)
 
-    def _in_batches(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Batches | None]:
+    def _in_batches(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any
+    ) -> tuple[Any, Any, Batches | None]:
         """The table, weights, and batches where it is larger than memory may be: a file, dataset or lazy frame."""
         formula: Any = self.formula  # type: ignore[attr-defined]
         if is_larger_than_memory(X) and (
@@ -65,6 +67,11 @@ class _Solved:
                     "exposure_column."
                 )
             if batches.count() > SAMPLE_ROWS:
+                if freq_weights is not None:
+                    raise ValueError(
+                        "freq_weights is for a table in memory, and this one is read in batches; read it into one "
+                        "(dataset.to_table(), lazy_frame.collect()), or name sample_weight instead."
+                    )
                 return X, sample_weight, batches
             X = batches.whole()
             if isinstance(sample_weight, str):
@@ -166,7 +173,9 @@ class WideClassifier(_Solved, WideClassifierBase):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, freq_weights: Any = None
+    ) -> WideClassifier:
         """Fit from scratch.
 
         Parameters
@@ -181,6 +190,10 @@ class WideClassifier(_Solved, WideClassifierBase):
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
             Added to the linear predictor of each row; give it to `predict` too.
+        freq_weights : array-like of shape (n_rows,), optional
+            How many rows each row stands for, as after GROUP BY: whole numbers, and 0 for a row that is not there. The
+            fit is that of the rows themselves, variances included, in the time of the table given; weights and offset
+            are those of each of the rows. Not for a table larger than memory.
 
         Returns
         -------
@@ -190,11 +203,20 @@ class WideClassifier(_Solved, WideClassifierBase):
         ------
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideClassifier
+        >>> counted = pd.DataFrame({"colour": ["red", "red", "blue"], "sold": [1, 0, 0], "count": [30, 10, 40]})
+        >>> model = WideClassifier(alpha=0.01).fit(counted[["colour"]], counted["sold"], freq_weights=counted["count"])
+        >>> model.coefs_["colour"]["rows"].to_dict()
+        {'red': 40, 'blue': 40}
         """
         config = self._config()
-        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset)
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights)
         if batches is None:
-            self._fit_classes(config, X, y, sample_weight, offset)
+            self._fit_classes(config, X, y, sample_weight, offset, freq_weights)
             return self
         interrupted = fit_out_of_core(self, batches, y, sample_weight)
         if interrupted is not None:
@@ -303,7 +325,9 @@ class WideRegressor(_Solved, WideRegressorBase):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, freq_weights: Any = None
+    ) -> WideRegressor:
         """Fit from scratch.
 
         Parameters
@@ -319,6 +343,10 @@ class WideRegressor(_Solved, WideRegressorBase):
         offset : array-like of shape (n_rows,), optional
             Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
             with ``loss="auto"``.
+        freq_weights : array-like of shape (n_rows,), optional
+            How many rows each row stands for, as after GROUP BY: whole numbers, and 0 for a row that is not there. The
+            fit is that of the rows themselves, variances included, in the time of the table given; weights and offset
+            are those of each of the rows. Not for a table larger than memory.
 
         Returns
         -------
@@ -328,16 +356,26 @@ class WideRegressor(_Solved, WideRegressorBase):
         ------
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> counted = pd.DataFrame({"size": ["S", "S", "L"], "price": [10.0, 12.0, 30.0], "count": [20, 20, 40]})
+        >>> model = WideRegressor(loss="squared_error")
+        >>> model = model.fit(counted[["size"]], counted["price"], freq_weights=counted["count"])
+        >>> model.coefs_["size"]["rows"].to_dict()
+        {'S': 40, 'L': 40}
         """
         config = self._config()
         if not self._names_no_loss():
             self._named_loss()
             self._refuse_scoring()
-        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset)
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights)
         if batches is not None:
             interrupted = fit_out_of_core(self, batches, y, sample_weight)
         else:
-            rows = self._read_rows(config, X, y, sample_weight, offset)
+            rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
             loss, training, precomputed, losses = self._loss_and_training(config, rows)
             interrupted = self._fit(config, training, loss, 1, precomputed)
             self._losses = losses

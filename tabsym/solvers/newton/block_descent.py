@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import count_column
+from tabsym.design.content import Dealt
+from tabsym.design.sources import rows_by_code
 from tabsym.jit import address_of_kernel
 from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
 from tabsym.losses.loss import Loss
-from tabsym.losses.weights import design_effect
+from tabsym.losses.weights import Copies, design_effect, of_one_copy
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn
 from tabsym.solvers.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import LANES, ONE_MODEL, MulticlassRows, SingleOutputRows, lanes_of
-from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm, content_of_terms
 
 Floats = NDArray[np.float64]
 
@@ -162,6 +163,26 @@ PARABOLAS = SQUARED, HUBER
 them."""
 
 
+SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
+"""Terms, target (n,), weights (n,), empty for none, offset (n, K), and copies (n,)."""
+
+
+class Sampler(Protocol):
+    """What draws a sample of many rows by their content, faster than by that of all terms."""
+
+    @property
+    def rows(self) -> Dealt: ...
+
+
+def taken(rows: SampledRows, some: Dealt) -> SampledRows:
+    """Some of the rows, and of their copies."""
+    terms, y, weight, start, copies = rows
+    at = some.rows
+    if len(weight):
+        weight = of_one_copy(weight, copies)[at] * (1 if some.copies is None else some.copies)
+    return [term.at(at) for term in terms], y[at], weight, start[at], some.copies
+
+
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
     """The variance of the targets (n,), 1 where it is 0; for Huber's loss at most delta squared.
 
@@ -186,8 +207,11 @@ class BlockDescent:
     column : (n,) int8
         The model whose training rows include the row; empty for one model of all rows.
     n_models : int
+    copies : (n,) or None
+        How many rows each row stands for, whose weights `weight` adds up; None for one each.
     """
 
+    sampler: Sampler | None = None
     makes_posteriors: Callable[[Any], Any] | None = None
     makes_information: Callable[..., Any] | None = None
     """How posteriors and information are summed where rows are not here: `in_parts`."""
@@ -201,8 +225,10 @@ class BlockDescent:
         loss: Loss,
         column: NDArray[np.int8] = ONE_MODEL,
         n_models: int = 1,
+        copies: Copies = None,
     ) -> None:
         self.terms, self.y, self.weight, self.loss = list(terms), y, weight, loss
+        self.copies, self.n_rows = copies, len(y) if copies is None else int(copies.sum())
         self.start = start
         self.n_outputs = start.shape[1]
         self.rows: SingleOutputRows | MulticlassRows
@@ -435,26 +461,26 @@ class BlockDescent:
 
     def count_rows(self, index: int) -> Floats:
         """The number of rows (q,) of each coefficient of a term."""
-        counts = np.zeros(self.terms[index].size)
-        count_column(self.terms[index].codes, counts)
-        return counts
+        term = self.terms[index]
+        return rows_by_code(term.codes, term.size, self.copies).astype(np.float64)
 
     def design_effect(self) -> float:
         """That of the weights of rows; see `losses.weights`."""
-        return design_effect(self.weight)
+        return design_effect(self.weight, self.copies)
 
     def rank_together(self) -> int:
         """The rank of the design of the terms that are updated jointly."""
         return rank_of(self.flat_columns)
 
-    def sample(self, most: int, rng: np.random.RandomState) -> tuple[list[SolverTerm], Floats, Floats, Floats]:
-        """Terms, target, weights and offset of all rows, or of a random sample of `most` of more."""
-        if len(self.y) <= most:
-            return self.terms, self.y, self.weight, self.start
-        some = np.sort(rng.permutation(len(self.y))[:most])
-        weight = self.weight[some] if len(self.weight) else self.weight
-        terms = [term.at(some) for term in self.terms]
-        return terms, self.y[some], weight, self.start[some]
+    def sample(self, most: int, rng: np.random.RandomState) -> SampledRows:
+        """Terms, target, weights, offset and copies of all rows, or of a random sample of `most` of more."""
+        rows: SampledRows = self.terms, self.y, self.weight, self.start, self.copies
+        if self.n_rows <= most:
+            return rows
+        if self.sampler is not None:
+            rows = taken(rows, self.sampler.rows)
+        some = Dealt.shuffled(content_of_terms(*rows), rows[-1], rng).thin(most, rng)
+        return taken(rows, some.take(np.argsort(some.rows)))
 
     def put(self, theta: Sequence[Floats]) -> None:
         """Continue from other coefficients."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.losses.weights import Copies
+from tabsym.solvers.newton.block_descent import BlockDescent, Sampler, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.monotone import bind, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.warn import show_progress
@@ -55,11 +56,16 @@ variance cannot be separated from the noise of the rows, and its estimate is cha
 
 @dataclass(frozen=True)
 class Rows:
-    """Target (n,) and weights (n,), empty for none, in the scale of training; `start` (n, K): the offset."""
+    """Target (n,) and weights (n,), empty for none, in the scale of training; `start` (n, K): the offset.
+
+    `copies` (n,): how many rows each stands for, None for one each; `sampler`: what draws a sample of many.
+    """
 
     y: Floats
     weight: Floats
     start: Floats
+    copies: Copies = None
+    sampler: Sampler | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,8 @@ def find_optimum(
     fixed: Mapping[int, float] | None = None,
 ) -> Optimum:
     """The optimum of terms for rows; see `optimum_of`."""
-    solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss)
+    solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss, copies=rows.copies)
+    solver.sampler = rows.sampler
     return optimum_of(solver, newton, penalty, theta, rng, fixed)
 
 
@@ -235,7 +242,7 @@ def _find_variances(
             components.posterior(index)
         return n_sweeps, stood
     logs = []
-    for _ in range(MORE_SPLITS if len(solver.y) <= FEW_ROWS else 1):
+    for _ in range(MORE_SPLITS if solver.n_rows <= FEW_ROWS else 1):
         halves = _two_halves(solver, rng)
         halves.precision, halves.dropped = solver.precision.copy(), solver.dropped.copy()
         held_out = HeldOut(halves, components.dispersion)
@@ -255,9 +262,10 @@ def _find_variances(
 
 def _two_halves(solver: BlockDescent, rng: np.random.RandomState) -> BlockDescent:
     """Two models of half the rows each, started at the unpenalized coefficients; a sample of large tables."""
-    terms, y, weight, start_of_rows = solver.sample(MAX_HELD_OUT, rng)
-    column = halves_of(y, solver.loss, rng)
-    halves = BlockDescent(terms, y, weight, start_of_rows, solver.loss, column, n_models=2)
+    rows = solver.sample(MAX_HELD_OUT, rng)
+    dealt, column = halves_of(content_of_terms(*rows), rows[-1], rows[1] if solver.loss.for_classes else None, rng)
+    terms, y, weight, start_of_rows, copies = rows if dealt.copies is None else taken(rows, dealt)
+    halves = BlockDescent(terms, y, weight, start_of_rows, solver.loss, column, 2, copies)
     start = []
     for term, theta in zip(terms, solver.theta, strict=True):
         is_free = term.prior is Prior.FLAT
@@ -286,15 +294,15 @@ def _find_without(
 def _is_unique(solver: BlockDescent, index: int) -> bool:
     """Whether hardly any two rows share a coefficient, as with an id: such a coefficient may fit noise alone."""
     term = solver.terms[index]
-    if term.prior is not Prior.RIDGE or 2 * term.size < len(solver.y):
+    if term.prior is not Prior.RIDGE or 2 * term.size < solver.n_rows:
         return False
     counts = solver.count_rows(index)
-    return float(counts[counts > 1].sum()) < FEW_SHARED * len(solver.y)
+    return float(counts[counts > 1].sum()) < FEW_SHARED * solver.n_rows
 
 
 def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:
     term = solver.terms[index]
-    return term.prior is Prior.RIDGE and term.size >= MANY_ENTRIES and len(solver.y) < rows * term.size
+    return term.prior is Prior.RIDGE and term.size >= MANY_ENTRIES and solver.n_rows < rows * term.size
 
 
 def _weigh(solver: BlockDescent, components: VarianceComponents) -> None:

@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.losses.loss import Loss
+from tabsym.design.content import Dealt, Keys
+from tabsym.losses.weights import Copies
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import take_linear_turn
 from tabsym.solvers.newton.rows import SingleOutputRows
@@ -128,7 +129,8 @@ class HeldOut:
         """Whether losses (n,) are lower than others in the mean, by much and significantly."""
         weight = self.solver.weight if len(self.solver.weight) else np.ones(len(losses))
         gains = weight * (than - losses)
-        error = np.sqrt(np.square(gains - gains.mean()).sum())
+        copies = np.ones(len(gains)) if self.solver.copies is None else self.solver.copies
+        error = np.sqrt(copies @ np.square(gains / copies - gains.sum() / self.solver.n_rows))
         return bool(gains.sum() > max(MUCH * abs(float(weight @ than)), CERTAIN * error))
 
     def scores(self) -> Floats:
@@ -186,14 +188,13 @@ class HeldOut:
         return rows.by_entry(sums)
 
 
-def halves_of(y: Floats, loss: Loss, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """The model whose training rows include each row (n,): random halves, stratified by class.
+def halves_of(
+    content: Keys, copies: Copies, classes: Floats | None, rng: np.random.RandomState
+) -> tuple[Dealt, NDArray[np.int8]]:
+    """Rows, as they are ordered, and the model whose training rows include each: halves, stratified by class.
 
     Without stratification the variances vary more with the random state (`benchmarks/evidence/constants.md`).
     """
-    order = rng.permutation(len(y))
-    if loss.for_classes:
-        order = order[np.argsort(y[order], kind="stable")]
-    half = np.empty(len(y), dtype=np.int8)
-    half[order] = (np.arange(len(y)) + 1) % 2
-    return half
+    order = Dealt.shuffled(content, copies, rng)
+    stratum = None if classes is None else classes[order.rows].astype(np.int16)  # radix sort, for 16-bit integers
+    return Dealt.in_order(*order.deal(2, rng, stratum))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabsym.losses.constants import root_by_sums
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent
+from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent, SampledRows
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.joint import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
@@ -150,7 +150,7 @@ class DescentInParts(BlockDescent):
         no_factors = np.broadcast_to(1.0, (facts.n_rows,))
         self.terms = [replace(term, codes=no_codes, x=no_factors if len(term.x) else term.x) for term in terms]
         self.y, self.weight = np.broadcast_to(0.0, (facts.n_rows,)), _NOTHING
-        self._facts = facts
+        self._facts, self.copies, self.n_rows = facts, None, facts.n_rows
         rows = _RowsInParts(engine, loss, n_outputs)
         rows.indices = {term.block: index for index, term in enumerate(self.terms)}
         self.rows = rows  # type: ignore[assignment]
@@ -219,7 +219,7 @@ class DescentInParts(BlockDescent):
             likely = -0.5 * total * (np.log(2.0 * np.pi * own / total) + 1.0) if own > 0.0 else np.inf
         return float(own), float(likely)
 
-    def sample(self, most: int, rng: np.random.RandomState) -> tuple[list[SolverTerm], Floats, Floats, Floats]:
+    def sample(self, most: int, rng: np.random.RandomState) -> SampledRows:
         """The terms, target, weights and offset of at most `most` rows, drawn over all parts."""
         n_rows = len(self.y)
         some = np.sort(draw_rows(n_rows, most, rng)) if n_rows > most else None
@@ -233,7 +233,7 @@ class DescentInParts(BlockDescent):
         for index, term in enumerate(self.terms):
             own, by = np.concatenate([one[index] for one in codes]), np.concatenate([one[index] for one in factors])
             terms.append(replace(term, codes=own, x=by))
-        return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start)
+        return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start), None
 
     def put(self, theta: Sequence[Floats]) -> None:
         self.theta = [np.array(values, order="C") for values in theta]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.design.content import Keys, content_of_rows
+from tabsym.losses.weights import Copies, of_one_copy
 from tabsym.solvers.newton.kernels_classes import step_classes
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone
@@ -66,6 +68,10 @@ class SolverTerm:
         Indices of coefficients that must not decrease in this order; empty for none. Of one linear predictor.
     sign : int
         Of a slope that must not be negative (1) or positive (-1); else 0.
+    name : str
+        Of the column or interaction.
+    keys : callable or None
+        A number for each coefficient (q,) that its meaning determines, where that of its code depends on the rows.
     """
 
     block: int
@@ -77,6 +83,8 @@ class SolverTerm:
     within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
     chain: NDArray[np.intp] = field(default_factory=lambda: _NO_CHAIN)
     sign: int = 0
+    name: str = ""
+    keys: Callable[[], Keys] | None = None
 
     def at(self, rows: NDArray[np.signedinteger]) -> SolverTerm:
         """The term of some rows."""
@@ -218,3 +226,14 @@ class SolverTerm:
                 level, out,
             )  # fmt: skip
         return out.reshape(right.shape)
+
+
+def content_of_terms(terms: Sequence[SolverTerm], y: Floats, weight: Floats, start: Floats, copies: Copies) -> Keys:
+    """The content of rows (n,): what the terms read of each, target (n,), weight of a copy (n,) and offset (n, K)."""
+    coded, numbers = [], []
+    for term in terms:
+        if term.size > 1 or term.codes.min(initial=0) < 0:
+            coded.append((term.name, term.codes, term.keys() if term.keys else np.arange(term.size, dtype=np.uint64)))
+        if len(term.x):
+            numbers.append((f"{term.name} times", term.x))
+    return content_of_rows(coded, numbers, y, of_one_copy(weight, copies), start if start.any() else start[:0])

@@ -137,7 +137,7 @@ class VarianceComponents:
         move_precisions(
             at, weighed, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
         )
-        if len(solver.y) <= EXTRAPOLATED_ROWS:
+        if solver.n_rows <= EXTRAPOLATED_ROWS:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
             solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))

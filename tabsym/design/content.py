@@ -1,0 +1,242 @@
+"""The content of rows as one number each, by which rows are dealt to the parts that are held out.
+
+A table, the same rows in another order, and each distinct row once with its frequency have the same parts. Numbers
+count by their rank, so that units do not matter, and categories by their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.categories.kernels import add_keys, number_repeats
+from tabsym.categories.keys import keys_of
+from tabsym.design.sources import Crossing, Source, Symbols
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+Counts = NDArray[np.int64]
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mixed(numbers: Keys) -> Keys:
+    """Numbers that look random, different for different ones (the end of splitmix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(numbers ^ (numbers >> np.uint64(31)))
+
+
+def keys_of_source(sources: Sequence[Source], index: int) -> Keys:
+    """A number for each code of a source, that its meaning determines: not the order of rows."""
+    source = sources[index]
+    if isinstance(source, Symbols):
+        return source.alphabet.keys
+    if isinstance(source, Crossing):
+        left, right = source.interaction.pairs()
+        return mixed(keys_of_source(sources, source.left)[left] * _ODD + keys_of_source(sources, source.right)[right])
+    return np.arange(len(source), dtype=np.uint64)
+
+
+def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:
+    """The rank of each number (n,) among the distinct ones, and how many there are; missing ones are the last."""
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    if high - low <= len(values) and (values == np.floor(values)).all():  # not where some are missing
+        numbers = (values - low).astype(np.int64)
+        seen = np.bincount(numbers) > 0
+        return (np.cumsum(seen) - 1)[numbers], int(np.count_nonzero(seen))
+    distinct, ranks = np.unique(values, return_inverse=True)
+    return ranks.ravel(), len(distinct)
+
+
+Coded = tuple[str, NDArray[np.signedinteger[Any]], Keys]
+
+
+def content_of(n_rows: int, coded: Iterable[Coded], numbers: Iterable[tuple[str, Floats]]) -> Keys:
+    """A number for each row (n,): of equal content, equal numbers.
+
+    Parameters
+    ----------
+    n_rows : int
+    coded : iterable of (name, (n,), (q,))
+        Codes, -1 for none, and a number for each code.
+    numbers : iterable of (name, (n,))
+    """
+    content = np.zeros(n_rows, dtype=np.uint64)
+    for name, codes, keys in coded:
+        add_keys(codes, _salted(f"codes {name}", np.append(keys, np.uint64(len(keys)))), content)
+    for name, values in numbers:
+        ranks, size = ranks_of(values)
+        content += _salted(f"number {name}", np.arange(size, dtype=np.uint64))[ranks]
+    return content
+
+
+def bits_of(name: str, values: Floats) -> Keys:
+    """What numbers (n,) add to the content by their bits, whatever their rank: faster for many, in one unit."""
+    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)  # +0.0 is not -0.0
+    return _salted(f"number {name}", bits)
+
+
+def _salted(name: str, keys: Keys) -> Keys:
+    return mixed(mixed(keys + _ODD) + keys_of([name]))
+
+
+def content_of_rows(
+    coded: Iterable[Coded], numbers: Iterable[tuple[str, Floats]], y: Floats, weight: Floats, offset: Floats,
+) -> Keys:  # fmt: skip
+    """The same with target (n,), weight of a copy (n,) and offset (n, K); the last two may be empty."""
+    more = [("target", y)]
+    if len(weight) and weight.min() < weight.max():
+        more.append(("weight", weight))
+    if len(offset):
+        more += [(f"offset {k}", own) for k, own in enumerate(offset.reshape(len(y), -1).T)]
+    return content_of(len(y), coded, [*((f"column {name}", own) for name, own in numbers), *more])
+
+
+MANY_COPIES = 32
+"""Up to so many copies of a content are dealt one by one, more by draws of their numbers."""
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Rows in a random order of their content, those of equal content next to each other, with their copies.
+
+    Copies are dealt at random, each for itself, as different rows are. Dealt evenly by content, the parts would be
+    copies of each other: what is noise in one would be confirmed by the other.
+
+    Attributes
+    ----------
+    rows : (m,) intp
+    content : (m,) uint64
+    copies : (m,) int64 or None
+        How many rows each stands for; None for one each.
+    """
+
+    rows: NDArray[np.intp]
+    content: Keys
+    copies: Counts | None
+
+    @classmethod
+    def shuffled(cls, content: Keys, copies: Counts | None, rng: np.random.RandomState) -> Dealt:
+        """All rows, whose content and copies (n,) are given."""
+        content = _drawn(content, rng)
+        order = np.argsort(content)
+        return cls(order, content[order], None if copies is None else copies[order])
+
+    @classmethod
+    def sampled(cls, content: Keys, copies: Counts | None, most: int, rng: np.random.RandomState) -> Dealt:
+        """About `most` copies of all rows, in the order of the rows."""
+        return cls(np.arange(len(content)), _drawn(content, rng), copies).thin(most, rng)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of copies."""
+        return len(self.rows) if self.copies is None else int(self.copies.sum())
+
+    def take(self, at: NDArray[Any], copies: Counts | None = None) -> Dealt:
+        """Some of the rows (indices or a mask), with fewer copies (of these) where they are given."""
+        if copies is None and self.copies is not None:
+            copies = self.copies[at]
+        return Dealt(self.rows[at], self.content[at], copies)
+
+    def is_first(self) -> NDArray[np.bool_]:
+        """Whether each row (m,) is the first of its content."""
+        return np.append(True, self.content[1:] != self.content[:-1])[: len(self.rows)]
+
+    def thin(self, most: int, rng: np.random.RandomState) -> Dealt:
+        """About `most` copies, at random."""
+        n_rows = self.n_rows
+        if n_rows <= most:
+            return self
+        copies = _Copies(self, rng)
+        drawn = rng.binomial(copies.many, most / n_rows)
+        n_kept = min(max(most - int(drawn.sum()), 0), len(copies.keys))
+        kept = np.argpartition(copies.keys, n_kept - 1)[:n_kept] if n_kept else np.zeros(0, dtype=np.intp)
+        found = copies.counts(kept) + copies.overlap(np.zeros_like(drawn), drawn)
+        return self.take(found > 0, None if self.copies is None else found[found > 0])
+
+    def deal(
+        self, n_parts: int, rng: np.random.RandomState, stratum: NDArray[np.signedinteger[Any]] | None = None
+    ) -> tuple[Dealt, NDArray[np.int8]]:
+        """Deal copies to parts of equal size, and of equal size within each stratum (m,), which is one of a content.
+
+        Rows with copies in several parts are there once for each.
+        """
+        copies = _Copies(self, rng)
+        order = np.argsort(copies.keys)
+        if stratum is not None:
+            order = order[np.argsort(stratum[copies.row[order]], kind="stable")]
+        shares = np.empty((n_parts, len(self.rows)), dtype=np.int64)
+        ends = np.zeros(len(copies.many), dtype=np.int64)
+        for own in range(n_parts):
+            starts = ends
+            ends = starts + rng.binomial(copies.many - starts, 1.0 / (n_parts - own))
+            shares[own] = copies.counts(order[own::n_parts]) + copies.overlap(starts, ends)
+        at, part = np.nonzero(shares.T)
+        return self.take(at, None if self.copies is None else shares[part, at]), part.astype(np.int8)
+
+    def in_order(self, part: NDArray[np.int8]) -> tuple[Dealt, NDArray[np.int8]]:
+        """In the order of the rows in their table, for memory locality, with the part of each."""
+        order = np.argsort(self.rows, kind="stable")
+        return self.take(order), part[order]
+
+
+def _drawn(content: Keys, rng: np.random.RandomState) -> Keys:
+    return mixed(content ^ np.uint64(rng.randint(2**31)))
+
+
+class _Copies:
+    """The copies of rows: one by one (u,), with the index of the `row` of each, and those of contents with `many`."""
+
+    def __init__(self, dealt: Dealt, rng: np.random.RandomState) -> None:
+        n, content, self._copies = len(dealt.rows), dealt.content, dealt.copies
+        self.n_rows = n
+        ordered = np.sort(content)
+        repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        self._before, self.many = np.zeros(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._number: NDArray[np.int64] | None = None
+        if len(repeated) or self._copies is not None:
+            self._find_many(content, repeated)
+        if self._copies is None and self._number is None:
+            self.row, number = np.arange(n), self._before
+        else:
+            copies = np.ones(n, dtype=np.int64) if self._copies is None else self._copies
+            few = copies if self._number is None else np.where(self._number < 0, copies, 0)
+            self.row = np.repeat(np.arange(n), few)
+            number = np.arange(len(self.row)) - np.repeat(np.cumsum(few) - few, few) + self._before[self.row]
+            content = content[self.row]
+        self.keys = _drawn(content + (number + 1).astype(np.uint64) * _ODD, rng)
+
+    def _find_many(self, content: Keys, repeated: Keys) -> None:
+        """Number the copies of repeated contents, and the contents that have many."""
+        n, copies = len(content), self._copies
+        slots = np.zeros(1 << (2 * len(repeated) + 1).bit_length(), dtype=np.int64)
+        totals, group = np.zeros(len(repeated), dtype=np.int64), np.empty(n, dtype=np.int64)
+        number_repeats(
+            content, np.empty(0, dtype=np.int64) if copies is None else copies, repeated, slots, totals, self._before,
+            group,
+        )  # fmt: skip
+        alone = np.ones(n, dtype=np.int64) if copies is None else copies
+        own = np.where(group >= 0, totals[group] if len(totals) else 0, alone)
+        is_many = own > MANY_COPIES
+        if is_many.any():
+            _, first, number = np.unique(content[is_many], return_index=True, return_inverse=True)
+            self.many, self._number = own[is_many][first], np.full(n, -1)
+            self._number[is_many] = number.ravel()
+
+    def counts(self, units: NDArray[np.intp]) -> Counts:
+        """How many of the copies that are dealt one by one, `units`, are of each row (m,)."""
+        return np.bincount(self.row[units], minlength=self.n_rows)
+
+    def overlap(self, starts: Counts, ends: Counts) -> Counts | int:
+        """How many copies of each row (m,) are among those from `starts` (c,) up to `ends` of contents of many."""
+        if self._number is None:
+            return 0
+        copies = 1 if self._copies is None else self._copies
+        low = np.maximum(starts[self._number], self._before)
+        high = np.minimum(ends[self._number], self._before + copies)
+        return np.where(self._number >= 0, np.maximum(high - low, 0), 0)
