@@ -94,16 +94,23 @@ def test_with_zeros_tweedie_is_tried_however_variances_go():
 
 
 def test_counts_get_poisson_unless_tweedie_is_certainly_better(monkeypatch):
+    """However rows are dealt: on half of the random states tweedie is a little better, never by much."""
     table, y = products(800, lambda rng, mean: rng.poisson(mean / 10.0).astype(float))
-    options = OPTIONS | {"exposure_column": "time", "random_state": 2}
     table["time"] = 1.0
-    model = WideRegressor(**options).fit(table, y)
-    assert (model.loss_, model.losses_["loss"].iloc[0]) == ("poisson", "tweedie")
-    monkeypatch.setattr(linking, "ERRORS", -np.inf)
-    assert WideRegressor(**options).fit(table, y).loss_ == "tweedie"
-    monkeypatch.setattr(linking, "ERRORS", np.inf)
-    rates = WideRegressor(**options).fit(table, y / 2.0)  # no whole numbers
-    assert rates.loss_ == rates.losses_["loss"].iloc[0] == "tweedie"
+    best = set()
+    for seed in range(8):
+        options = OPTIONS | {"exposure_column": "time", "random_state": seed}
+        model = WideRegressor(**options).fit(table, y)
+        least = model.losses_["loss"].iloc[0]
+        best.add(least)
+        assert model.loss_ == "poisson"
+        with monkeypatch.context() as patch:
+            patch.setattr(linking, "ERRORS", -np.inf)  # any gain is enough
+            assert WideRegressor(**options).fit(table, y).loss_ == least
+            patch.setattr(linking, "ERRORS", np.inf)
+            rates = WideRegressor(**options).fit(table, y / 2.0)  # no whole numbers
+            assert rates.loss_ == rates.losses_["loss"].iloc[0]
+    assert best == {"poisson", "tweedie"}
 
 
 @pytest.mark.parametrize("scoring", ["neg_root_mean_squared_error", "neg_mean_poisson_deviance"])

@@ -1,8 +1,5 @@
 """``monotonic_cst``: the constrained optimum beside quadratic programs of scipy, no violations, and what is refused."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -444,10 +441,3 @@ def test_more_than_two_classes_are_refused():
     X, _, rng = table()
     with pytest.raises(ValueError, match="for two classes, and there are 3"):
         WideClassifier(monotonic_cst={"price": 1}).fit(X, rng.choice(list("abc"), len(X)))
-
-
-@pytest.mark.slow
-def test_the_guide_runs():
-    text = (Path(__file__).parent.parent / "docs" / "evidence.md").read_text()
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.S) if "monotonic_cst" in block]
-    exec(compile(block, "evidence.md", "exec"), {})

@@ -133,14 +133,17 @@ def chosen(table, y, **options):
 
 @pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])
 def test_additive_truths_have_few_interactions(sizes):
-    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(8, 16)]
+    """Of 200 tables, so that their mean is known to .04."""
+    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(200)]
     assert np.mean(false) <= 0.5
 
 
 def test_a_true_pair_is_found():
-    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(10)]
+    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(200)]
     assert np.mean(["c0:c1" in one for one in found]) >= 0.8
     assert np.mean([len(one) for one in found]) <= 1.5
+    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 3000, pair=0.7)) for seed in range(100)]
+    assert np.mean(["c0:c1" in one for one in found]) >= 0.95
 
 
 def test_the_bar_is_benjamini_and_hochbergs():
@@ -171,7 +174,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
             search = Gains(gains, share)
             assert search._errors_of([Pair(number) for number in range(len(gains))]) == pytest.approx(wanted)
     assert Gains([1.0], 0.0)._errors_of([Pair(0)]) == 0.0
-    assert FOR_EVIDENCE.false_discoveries == 0.05
+    assert FOR_EVIDENCE.false_discoveries == 0.02
 
 
 def test_a_share_of_false_discoveries_is_below_1():

@@ -166,7 +166,8 @@ class Prepared:
     """Features (text, float and boolean columns), target, rows' weights, and notes on what was done.
 
     `raw`: the features as the user has them, for contenders of the user's own. `frame`: all columns of the rows that
-    are left. `exposure` (n,): what counts are to be divided by; `offset` (n,): what is taken off amounts.
+    are left. `exposure` (n,): what counts are to be divided by; `offset` (n,): what is subtracted from a continuous
+    target.
     """
 
     X: pd.DataFrame

@@ -128,7 +128,7 @@ _LEAST: dict[str, float] = {
 
 
 FOR_SHRUNK = AutoInteractions(significance=3.5, folds=4, penalty=30.0)
-"""Default of "auto" with ``alpha="auto"``, for amounts: more folds leave more rows to learn from, and with a larger
+"""Default of "auto" with ``alpha="auto"``, for regression: more folds leave more rows to learn from, and with a larger
 penalty interactions of many levels gain too (`benchmarks/interactions/README.md`)."""
 
 
@@ -136,9 +136,10 @@ FOR_CLASSES = replace(FOR_SHRUNK, significance=4.0)
 """The same for several classes, whose false discoveries are more."""
 
 
-FOR_EVIDENCE = replace(FOR_SHRUNK, penalty=15.0, significance=1.5, false_discoveries=0.05, triple_share=0.3)
+FOR_EVIDENCE = replace(FOR_SHRUNK, penalty=15.0, significance=1.5, false_discoveries=0.02, triple_share=0.3)
 """The same for two classes: ``alpha="auto"`` shrinks weak effects, so that more interactions can be let in.
-`false_discoveries` keeps out those of additive data; `triple_share` halves the time of a fit with many triples
+`false_discoveries` keeps out those of additive data, half a one in a table of 1,000 rows
+(`benchmarks/interactions/README.md`); `triple_share` halves the time of a fit with many triples
 (`benchmarks/evidence/constants.md`)."""
 
 

@@ -102,7 +102,7 @@ class WideBase(Pictured, BaseEstimator):
                 f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
             )
             warn_user(
-                f"{what} whole numbers that look like codes, and {config.caller} takes numbers for amounts; if they "
+                f"{what} whole numbers that look like codes, and {config.caller} takes numbers as quantities; if they "
                 f"name things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
             )
 

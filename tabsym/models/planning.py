@@ -32,7 +32,7 @@ QUANTILES = 32
 """Maximum number of bins for numeric="quantile"."""
 
 FEWEST, MOST, A_ROOT = 64, 1024, 1.5
-"""Maximum number of equal-frequency bins of amounts for numeric="smooth": 1.5 times the root of the rows, within these
+"""Maximum number of equal-frequency bins for numeric="smooth": 1.5 times the root of the rows, within these
 limits (benchmarks/bins.md). Of classes the least, to which MODL's edges are added: a walk of more bins shrinks the
 jumps that these mark."""
 
@@ -77,7 +77,7 @@ def cut_numbers(
 
 
 def n_fine(column: Column, copies: Copies = None) -> int:
-    """How many fine bins a column has at most beside amounts, by its rows with a value; a multiple of `QUANTILES`."""
+    """How many fine bins a column has at most in regression, by its rows with a value; a multiple of `QUANTILES`."""
     present = ~np.isnan(column.values)
     wanted = int(A_ROOT * np.sqrt(np.count_nonzero(present) if copies is None else copies[present].sum()))
     return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
