@@ -80,7 +80,7 @@ def main():
                     ]
                     cells.append(f"{np.mean(false):.2f}")
                 print(f"| {task} | {name}, additive | {n:,} | " + " | ".join(cells) + " |", flush=True)
-        for n in (500, 1000, 3000) if rules is RULES else ():
+        for n in (500, 1000, 3000) if min(args.rows) < MANY_ROWS else ():
             cells = []
             for rule in rules.values():
                 found = [chosen(task, *drawn(seed, task, ONE_PAIR, n, True), rule) for seed in range(args.tables)]

@@ -145,3 +145,60 @@ def sum_matrices(codes, share, matrices, sums):
             c = unsigned(codes[i] + 1)
             for j in range(matrices.shape[1]):
                 sums[c, j] += matrices[i, j]
+
+
+@kernel
+def add_ridge_posteriors(own, shared, precision, factor, solved, taken, follow):
+    """Sums over the coefficients of a term with a ridge penalty that `posteriors_classes.ridge_of_classes` needs.
+
+    With H a coefficient's Hessian (K, K), of `own` (q, T), S its cross-derivatives with the unpenalized terms (K, f K),
+    of `shared` (f, q, T), both as lower triangles, and V = H + precision: adds S'V^-1 S to `taken` and S'V^-2 S to
+    `follow` (f K, f K); returns the sum of the traces of V^-1. By Cholesky factors, LL' = V; `factor` (K, K) and
+    `solved` (K, f K + K), for L^-1 (S, 1), are work space.
+    """
+    k, n_shared, trace = len(factor), len(taken), 0.0
+    for e in range(len(own)):
+        at = 0
+        for i in range(k):
+            for j in range(i + 1):
+                left = own[e, at] + (precision if j == i else 0.0)
+                for h in range(j):
+                    left -= factor[i, h] * factor[j, h]
+                factor[i, j] = np.sqrt(left) if j == i else left / factor[j, j]
+                at += 1
+        for f in range(len(shared)):
+            at = 0
+            for i in range(k):
+                for j in range(i + 1):
+                    solved[i, f * k + j] = solved[j, f * k + i] = shared[f, e, at]
+                    at += 1
+        for i in range(k):
+            for j in range(k):
+                solved[i, n_shared + j] = 1.0 if j == i else 0.0
+            for h in range(i):
+                times = factor[i, h]
+                for j in range(n_shared + h + 1):  # L^-1 is a lower triangle
+                    solved[i, j] -= times * solved[h, j]
+            scale = 1.0 / factor[i, i]
+            for j in range(n_shared + i + 1):
+                solved[i, j] *= scale
+            for j in range(n_shared, n_shared + i + 1):
+                trace += solved[i, j] * solved[i, j]
+        for i in range(k):
+            for a in range(n_shared):
+                times = solved[i, a]
+                for b in range(n_shared):
+                    taken[a, b] += times * solved[i, b]
+        for i in range(k - 1, -1, -1):
+            for h in range(i + 1, k):
+                times = factor[h, i]
+                for j in range(n_shared):
+                    solved[i, j] -= times * solved[h, j]
+            scale = 1.0 / factor[i, i]
+            for j in range(n_shared):
+                solved[i, j] *= scale
+            for a in range(n_shared):
+                times = solved[i, a]
+                for b in range(n_shared):
+                    follow[a, b] += times * solved[i, b]
+    return trace

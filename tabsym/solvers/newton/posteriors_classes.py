@@ -13,7 +13,13 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.fixed_effects import inverse_of
 from tabsym.solvers.newton.joint import MAX_COEFS, MAX_FACTOR, covariance_of, inverse, penalty_of, root_of
-from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_matrices, matrices_of_rows, sum_matrices
+from tabsym.solvers.newton.kernels_classes import (
+    MIN_PROBABILITY,
+    add_ridge_posteriors,
+    collect_matrices,
+    matrices_of_rows,
+    sum_matrices,
+)
 from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
@@ -50,6 +56,12 @@ class Entries:
     def all(self) -> tuple[Floats, Floats]:
         """The same for all coefficients."""
         return self._matrices(slice(None))
+
+    def stacked(self) -> Floats:
+        """The cross-derivatives with each unpenalized term (f, q, T)."""
+        if self.shared is None:
+            return self.own[None]
+        return np.stack(self.shared) if self.shared else np.empty((0, *self.own.shape))
 
     def _matrices(self, some: slice) -> tuple[Floats, Floats]:
         square = triangle(self.n_classes)
@@ -156,12 +168,17 @@ def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
 def ridge_of_classes(coefs: Entries, precision: float, whole: Floats) -> OfRidge:
     """For coefficients with a ridge penalty; whole (f K, f K) is the information on the unpenalized terms."""
     taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
-    for _, own, shared in coefs.chunks():
-        inverse = _inverse(own, precision)
-        followed = inverse @ shared
-        taken += _inner(shared, followed)
-        follow += _inner(followed, followed)
-        alone += float(np.einsum("qkk->", inverse))
+    if precision > 0.0:
+        k = coefs.n_classes
+        factor, solved = np.empty((k, k)), np.empty((k, len(whole) + k))
+        alone = add_ridge_posteriors(coefs.own, coefs.stacked(), precision, factor, solved, taken, follow)
+    else:
+        for _, own, crossed in coefs.chunks():
+            inverse = _beside_level(own)
+            followed = inverse @ crossed
+            taken += _inner(crossed, followed)
+            follow += _inner(followed, followed)
+            alone += float(np.einsum("qkk->", inverse))
     left = whole - taken
     flat = inverse_of(left, np.diag(whole))
     return OfRidge(coefs, precision, left, flat, alone + float((follow * flat).sum()))

@@ -47,8 +47,9 @@ ALIKE = 1.1
 """Updates whose ratio is above this do not converge linearly yet, and are not extrapolated."""
 
 EXTRAPOLATED_ROWS = 10_000
-"""Tables up to this size extrapolate the updates. Of larger ones variances change predictions by less, and those of
-interactions predict better when stopped early (`benchmarks/evidence/constants.md`)."""
+"""Tables up to this size extrapolate the updates, and all tables of several classes, whose iterations are expensive. Of
+larger ones variances change predictions by less, and those of interactions predict better when stopped early
+(`benchmarks/evidence/constants.md`)."""
 
 STILL, STANDING = 30.0, 3.0
 """Variances have converged where an update changes the effective degrees of freedom, and an iteration lowers the
@@ -137,7 +138,7 @@ class VarianceComponents:
         move_precisions(
             at, weighed, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
         )
-        if solver.n_rows <= EXTRAPOLATED_ROWS:
+        if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
             solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))
