@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import allocating_kernel, kernel
+from tabsym.jit import kernel
 
 ALIKE = 1e-6
 """Relative ridge along the direction common to all classes, which is not identified: makes the matrices invertible."""
+
+ROUNDING = 1e-14
+"""Least pivot of a positive definite matrix, relative to its diagonal."""
 
 
 @kernel
@@ -156,97 +159,207 @@ def weigh_walk(curvature, theta, apart, share, precision, ridge, forward, space)
     return penalized, length
 
 
-@allocating_kernel
-def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
+@kernel
+def invert_definite(matrix, inverse):
+    """Invert a positive definite matrix (K, K) by its Cholesky factor, which overwrites its lower triangle."""
+    k = len(matrix)
+    for i in range(k):
+        least = ROUNDING * matrix[i, i]
+        for j in range(i + 1):
+            left = matrix[i, j]
+            for h in range(j):
+                left -= matrix[i, h] * matrix[j, h]
+            matrix[i, j] = np.sqrt(max(left, least)) if j == i else left / matrix[j, j]
+    for i in range(k):  # of the factor, a lower triangle
+        for j in range(i):
+            total = 0.0
+            for h in range(j, i):
+                total -= matrix[i, h] * inverse[h, j]
+            inverse[i, j] = total / matrix[i, i]
+        inverse[i, i] = 1.0 / matrix[i, i]
+    for i in range(k):
+        for j in range(i + 1):
+            total = 0.0
+            for h in range(i, k):
+                total += inverse[h, i] * inverse[h, j]
+            inverse[i, j] = inverse[j, i] = total
+
+
+@kernel
+def add_product(times, left, right, out):
+    """Add `times` left (K, K) right (K, F) to `out`."""
+    for i in range(len(left)):
+        for h in range(len(left)):
+            share = times * left[i, h]
+            for j in range(right.shape[1]):
+                out[i, j] += share * right[h, j]
+
+
+@kernel
+def eliminate(matrix, right):
+    """Solve for the columns of `right` (K, F), which the solution overwrites, by elimination with row pivots."""
+    k = len(matrix)
+    for c in range(k):
+        best = c
+        for i in range(c + 1, k):
+            if abs(matrix[i, c]) > abs(matrix[best, c]):
+                best = i
+        for j in range(k):
+            matrix[c, j], matrix[best, j] = matrix[best, j], matrix[c, j]
+        for j in range(right.shape[1]):
+            right[c, j], right[best, j] = right[best, j], right[c, j]
+        for i in range(k):
+            if i != c:
+                share = matrix[i, c] / matrix[c, c]
+                for j in range(c, k):
+                    matrix[i, j] -= share * matrix[c, j]
+                for j in range(right.shape[1]):
+                    right[i, j] -= share * right[c, j]
+    for i in range(k):
+        for j in range(right.shape[1]):
+            right[i, j] /= matrix[i, i]
+
+
+@kernel
+def spread_walk_of_classes(own, precision, level, left, loose, block, wide, covariances, followed):
     """Of the inverse of own + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
 
-    own (q, K, K) Hessians, shared (q, K, F). Sets `covariances` (q, K, K), the diagonal blocks, and `followed` (q, K,
-    F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours. With F_j what
-    remains of coefficient j's block after elimination of those before it, H_j = F_j - precision: H_j = own_j + level +
-    precision F_(j-1)^-1 H_(j-1), which avoids cancellation where means are unpenalized.
+    own (q, K, K) Hessians. Sets `covariances` (q, K, K), the diagonal blocks, and multiplies `followed` (q, K, F) by
+    the inverse; returns the sum of the variances of the differences of neighbours. With F_j what remains of coefficient
+    j's block after elimination of those before it, H_j = F_j - precision: H_j = own_j + level + precision F_(j-1)^-1
+    H_(j-1), which avoids cancellation where means are unpenalized. Work space: `left`, for F^-1, and `loose`, for
+    F^-1 H, (q, K, K), `block` (K, K) and `wide` (K, F).
     """
     q, k = own.shape[0], own.shape[1]
-    eye = np.eye(k)
-    left = np.empty_like(own)  # F^-1
-    loose = np.empty_like(own)  # F^-1 H = 1 - precision F^-1
     for j in range(q):
-        held = own[j] + level * eye
-        followed[j] = shared[j]
+        for u in range(k):
+            for v in range(k):
+                block[u, v] = own[j, u, v] + (level if u == v else 0.0)
+                if j > 0:  # symmetric but for rounding
+                    block[u, v] += 0.5 * precision * (loose[j - 1, u, v] + loose[j - 1, v, u])
+                covariances[j, u, v] = block[u, v]  # a copy
+            if j < q - 1:
+                block[u, u] += precision
+        invert_definite(block, left[j])
+        loose[j] = 0.0
+        add_product(1.0, left[j], covariances[j], loose[j])
         if j > 0:
-            held += precision * loose[j - 1]
-            followed[j] += precision * (left[j - 1] @ followed[j - 1])
-        left[j] = np.linalg.inv(held + precision * eye if j < q - 1 else held)
-        loose[j] = left[j] @ held
-    covariances[q - 1] = left[q - 1]
-    followed[q - 1] = left[q - 1] @ followed[q - 1]
+            add_product(precision, left[j - 1], followed[j - 1], followed[j])
     jumps = 0.0
-    for j in range(q - 2, -1, -1):
-        after = covariances[j + 1]
-        followed[j] = left[j] @ (followed[j] + precision * followed[j + 1])
-        covariances[j] = left[j] + precision * precision * (left[j] @ after @ left[j])
-        jumps += np.trace(left[j] + loose[j] @ after @ loose[j].T)
+    for j in range(q - 1, -1, -1):
+        for u in range(k):
+            for v in range(followed.shape[2]):
+                wide[u, v] = followed[j, u, v]
+                if j < q - 1:
+                    wide[u, v] += precision * followed[j + 1, u, v]
+        followed[j] = 0.0
+        add_product(1.0, left[j], wide, followed[j])
+        for u in range(k):
+            for v in range(k):
+                covariances[j, u, v] = left[j, u, v]
+        if j < q - 1:
+            block[:] = 0.0
+            add_product(1.0, left[j], covariances[j + 1], block)
+            add_product(precision * precision, block, left[j], covariances[j])
+            block[:] = 0.0
+            add_product(1.0, loose[j], covariances[j + 1], block)
+            for u in range(k):
+                jumps += left[j, u, u]
+                for v in range(k):
+                    jumps += block[u, v] * loose[j, u, v]
     return jumps
 
 
-@allocating_kernel
-def step_walk_of_classes(gradient, curvature, theta, apart, share, precision, ridge, most, right, steps):
+@kernel
+def set_right_sides(gradient, theta, apart, beside, precision, ridge, right):
+    """Negative gradients (q, K), penalty included, of a walk on whose mean the first `apart` are centred."""
+    q, k = theta.shape
+    n_walk = max(q - apart, 1)
+    for v in range(k):
+        mean, recentered = 0.0, 0.0
+        for e in range(apart, q):
+            mean += theta[e, v] / n_walk
+        for e in range(apart):
+            right[e, v] = -gradient[e, v] - beside * (theta[e, v] - mean)
+            recentered += beside * (theta[e, v] - mean)
+        for e in range(apart, q):
+            right[e, v] = recentered / n_walk - gradient[e, v] - ridge * theta[e, v]
+        for e in range(apart, q - 1):
+            jump = precision * (theta[e + 1, v] - theta[e, v])
+            right[e, v] += jump
+            right[e + 1, v] -= jump
+
+
+@kernel
+def step_walk_of_classes(
+    gradient, curvature, theta, apart, share, precision, ridge, most, left, level, blocks, right, steps
+):
     """As `kernels_classes.step_classes`, for a walk on whose mean the first `apart` coefficients are centred.
 
-    Block tridiagonal elimination, with blocks (K, K), from the first coefficient on.
+    Block tridiagonal elimination, with blocks (K, K), from the first coefficient on. Work space: `left` (q, K, K), for
+    the inverses of the blocks after elimination of those before, `level` (q, K, 1 + K), for the solution and that for
+    a, and `blocks` (3, K, 1 + K).
     """
     q, k = theta.shape
-    n_walk, beside, eye = max(q - apart, 1), share * precision, np.eye(k)
-    left = np.empty((q, k, k))  # inverses of the blocks after elimination of those before
-    level = np.empty((q, k, k))  # the solution for a
-    mean, recentered, grad = np.zeros(k), np.zeros(k), np.zeros((k, k))
-    for e in range(apart, q):
-        mean += theta[e] / n_walk
-    for e in range(apart):
-        right[e] = -gradient[e] - beside * (theta[e] - mean)
-        recentered += beside * (theta[e] - mean)
-    for e in range(apart, q):
-        right[e] = recentered / n_walk - gradient[e] - ridge * theta[e]
-    recentered[:] = 0.0
-    for e in range(apart, q - 1):
-        jump = precision * (theta[e + 1] - theta[e])
-        right[e] += jump
-        right[e + 1] -= jump
+    n_walk, beside = max(q - apart, 1), share * precision
+    held, grad, means = blocks[0, :, :k], blocks[1, :, :k], blocks[2]  # the means of both solutions
+    grad[:] = 0.0
+    set_right_sides(gradient, theta, apart, beside, precision, ridge, right)
+    means[:] = 0.0  # first what the coefficients apart add to the right side of the walk
     for e in range(q):
-        n_rows = curvature[e].sum()
-        held = np.zeros((k, k))
-        if n_rows > 0.0:
-            held -= np.outer(curvature[e], curvature[e]) * ((1.0 - ALIKE) / n_rows)
+        n_rows = 0.0
+        for v in range(k):
+            n_rows += curvature[e, v]
+        common = (1.0 - ALIKE) / n_rows if n_rows > 0.0 else 0.0
         ends = (1.0 if e > apart else 0.0) + (1.0 if e < q - 1 else 0.0)
-        for v in range(k):
-            held[v, v] += curvature[e, v] + ridge + (beside if e < apart else precision * ends)
-        if e > apart:
-            held -= precision * precision * left[e - 1]
-        left[e] = np.linalg.inv(held)
+        for u in range(k):
+            for v in range(k):
+                held[u, v] = -common * curvature[e, u] * curvature[e, v]
+                if e > apart:
+                    held[u, v] -= precision * precision * left[e - 1, u, v]
+            held[u, u] += curvature[e, u] + ridge + (beside if e < apart else precision * ends)
+        invert_definite(held, left[e])
         if e < apart:
-            recentered += beside * (left[e] @ right[e])
-            grad += beside * eye - beside * beside * left[e]
+            for u in range(k):
+                grad[u, u] += beside
+                for v in range(k):
+                    means[u, 0] += beside * left[e, u, v] * right[e, v]
+                    grad[u, v] -= beside * beside * left[e, u, v]
             continue
-        steps[e], level[e] = right[e] + recentered / n_walk, eye / n_walk
+        for u in range(k):
+            level[e, u, 0] = right[e, u] + means[u, 0] / n_walk
+            for v in range(k):
+                level[e, u, 1 + v] = 1.0 / n_walk if u == v else 0.0
         if e > apart:
-            steps[e] += precision * (left[e - 1] @ steps[e - 1])
-            level[e] += precision * (left[e - 1] @ level[e - 1])
-    of_mean = np.zeros((k, k))
-    mean[:] = 0.0
+            add_product(precision, left[e - 1], level[e - 1], level[e])
+    means[:] = 0.0
     for e in range(q - 1, apart - 1, -1):
-        if e < q - 1:
-            steps[e] += precision * steps[e + 1]
-            level[e] += precision * level[e + 1]
-        steps[e], level[e] = left[e] @ steps[e], left[e] @ level[e]
-        mean += steps[e] / n_walk
-        of_mean += level[e] / n_walk
+        for u in range(k):
+            for v in range(1 + k):
+                blocks[0, u, v] = level[e, u, v] + (precision * level[e + 1, u, v] if e < q - 1 else 0.0)
+        level[e] = 0.0
+        add_product(1.0, left[e], blocks[0], level[e])
+        for u in range(k):
+            for v in range(1 + k):
+                means[u, v] += level[e, u, v] / n_walk
+    taken = blocks[0, :, :1]
     if apart > 0:
-        taken = np.linalg.solve(eye + grad @ of_mean, grad @ mean)
-        mean -= of_mean @ taken
-        for e in range(apart, q):
-            steps[e] -= level[e] @ taken
-        for e in range(apart):
-            steps[e] = left[e] @ (right[e] + beside * mean)
+        system = left[apart]  # not needed any more
+        for u in range(k):
+            taken[u, 0] = 0.0
+            for v in range(k):
+                system[u, v] = 1.0 if u == v else 0.0
+        add_product(1.0, grad, means[:, 1:], system)
+        add_product(1.0, grad, means[:, :1], taken)
+        eliminate(system, taken)
+        add_product(-1.0, means[:, 1:], taken, means[:, :1])
     for e in range(q):
-        for v in range(k):
-            steps[e, v] = min(max(steps[e, v], -most), most)
-            theta[e, v] += steps[e, v]
+        for u in range(k):
+            step = level[e, u, 0] if e >= apart else 0.0
+            for v in range(k):
+                if e < apart:
+                    step += left[e, u, v] * (right[e, v] + beside * means[v, 0])
+                elif apart > 0:
+                    step -= level[e, u, 1 + v] * taken[v, 0]
+            steps[e, u] = min(max(step, -most), most)
+            theta[e, u] += steps[e, u]

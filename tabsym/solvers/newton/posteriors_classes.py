@@ -208,10 +208,11 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     alone = np.linalg.inv(own[: term.apart] + (beside + ridge) * eye)  # given the mean of the walk
     recentered = shared[walk] + beside * (alone @ shared[: term.apart]).sum(axis=0) / (q - term.apart)
     # jointly with the mean of the walk, on which the coefficients apart are centred, as in `kernels_walk`
-    both = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
-    solved = np.empty_like(both)
+    solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
+    left, loose = np.empty((2, *own[walk].shape))
     jumps = spread_walk_of_classes(
-        own[walk], both, precision, ridge + precision * NEXT_TO_NOTHING, inverse[walk], solved
+        own[walk], precision, ridge + precision * NEXT_TO_NOTHING, left, loose, np.empty((k, k)),
+        np.empty(solved.shape[1:]), inverse[walk], solved,
     )  # fmt: skip
     level, of_mean = solved[:, :, -k:], solved[:, :, -k:].mean(axis=0)
     grad = (beside * eye - beside * beside * alone).sum(axis=0)

@@ -207,8 +207,11 @@ class SolverTerm:
         if self.prior is Prior.RIDGE:
             step_classes(gradient, curvature, theta, precision, most, right, steps)
         else:
+            q, k = theta.shape
+            left, level, blocks = np.empty((q, k, k)), np.empty((q, k, 1 + k)), np.empty((3, k, 1 + k))
             step_walk_of_classes(
-                gradient, curvature, theta, self.apart, self.share_apart, precision, NEXT_TO_NOTHING, most, right, steps
+                gradient, curvature, theta, self.apart, self.share_apart, precision, NEXT_TO_NOTHING, most, left, level,
+                blocks, right, steps,
             )  # fmt: skip
         return steps, 0.5 * float(np.vdot(right, steps))
 
