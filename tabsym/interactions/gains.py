@@ -37,6 +37,10 @@ FAR = 40.0
 precision."""
 
 
+BATCH_ROWS = 256
+"""Rows of several classes that are updated together."""
+
+
 class FoldModels:
     """Cross-fitted models: linear predictors (K, n, F) of the rows, and gradients and Hessians (K, n, 2 F) there."""
 
@@ -117,7 +121,8 @@ class _SoftmaxModels(FoldModels):
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
         growth = np.exp(np.clip(steps, -MAX_STEP, MAX_STEP))
-        softmax_gradients(codes, growth, self._y, self._weight, self._values, self.grads)
+        totals = np.empty((BATCH_ROWS, growth.shape[2]))
+        softmax_gradients(codes, growth, self._y, self._weight, self._values, totals, self.grads)
 
     def _find_gradients(self) -> None:
         super()._find_gradients()

@@ -84,26 +84,35 @@ def kept_gradients(loss, n_folds):
 
 
 @kernel
-def softmax_gradients(codes, growth, y, weight, values, grads):
+def softmax_gradients(codes, growth, y, weight, values, totals, grads):
     """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); derivatives (K, n, 2 F) there.
 
-    The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class.
+    The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class. Rows are
+    taken in batches, class by class, so that memory is read in order; `totals` (rows of a batch, F) is work space.
     """
-    for i in range(len(y)):
-        if codes[i] >= 0:
-            s, own = unsigned(codes[i]), int(y[i])
-            share = weight[i] if len(weight) else 1.0
-            for v in range(values.shape[2]):
-                total = 0.0
-                for k in range(len(values)):
-                    values[k, i, v] *= growth[k, s, v]
-                    total += values[k, i, v]
-                scale = 1.0 / total
-                for k in range(len(values)):
-                    p = values[k, i, v] * scale
-                    values[k, i, v] = p
-                    grads[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
-                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
+    n, n_folds = values.shape[1], values.shape[2]
+    for first in range(0, n, len(totals)):
+        last = min(first + len(totals), n)
+        totals[:] = 0.0
+        for k in range(len(values)):
+            for i in range(first, last):
+                if codes[i] >= 0:
+                    s = unsigned(codes[i])
+                    for v in range(n_folds):
+                        values[k, i, v] *= growth[k, s, v]
+                        totals[i - first, v] += values[k, i, v]
+        for i in range(last - first):
+            for v in range(n_folds):
+                totals[i, v] = 1.0 / totals[i, v]
+        for k in range(len(values)):
+            for i in range(first, last):
+                if codes[i] >= 0:
+                    share, target = weight[i] if len(weight) else 1.0, 1.0 if y[i] == k else 0.0
+                    for v in range(n_folds):
+                        p = values[k, i, v] * totals[i - first, v]
+                        values[k, i, v] = p
+                        grads[k, i, 2 * v] = share * (p - target)
+                        grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
 @kernels_by
