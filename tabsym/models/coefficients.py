@@ -16,7 +16,7 @@ from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
 from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, products_of, split_frame
-from tabsym.solvers.newton.certainty import TermCovariance
+from tabsym.solvers.newton.certainty import ORTHOGONAL, TermCovariance
 
 Floats = NDArray[np.float64]
 
@@ -101,11 +101,17 @@ def _deviation_of_sum(model: WideModel, by: Mapping[int, float], scalar: int) ->
     is_fixed = np.repeat([block.fixed for block in model.spec.blocks], model.spec.sizes)
     known = ~is_fixed[coefs] & ~np.isnan(certainty.sd[coefs, 0])  # dropped terms are 0
     coefs, weights = coefs[known], weights[known]
-    if np.isinf(certainty.sd[coefs]).any():
+    if np.isinf(certainty.sd[coefs]).any() and certainty.unknown is None:
         return np.full(model.n_outputs, np.inf)
     if certainty.joint.size:
         at = certainty.joint_index[coefs]
-        return np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
+        found = np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
+        if certainty.unknown is not None:
+            alone = np.isinf(certainty.sd[coefs]) & ~certainty.unknown[:, coefs].any(axis=2).T
+            change = np.abs(weights @ certainty.unknown[:, coefs]).max(axis=1)
+            most = np.abs(certainty.unknown[:, coefs]).max(axis=(1, 2))
+            found[(change > ORTHOGONAL * most) | alone.any(axis=0)] = np.inf
+        return found
     if certainty.samples is not None:
         return np.sqrt(np.square(weights @ certainty.samples[coefs]).mean(keepdims=True))
     sd = certainty.sd[coefs]

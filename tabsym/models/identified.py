@@ -256,17 +256,23 @@ def _of_whole(
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [shown(dispersion * matrix, random) for matrix in whole.matrix]
     homes = {mean.home for mean in means_of(spec)}
+    everywhere = np.zeros((len(whole.unknown), spec.n_coefs, whole.unknown.shape[2]))
+    everywhere[:, coefs] = whole.unknown
+    everywhere = np.array([units.to_user(spec, directions) for directions in everywhere])
+    unknown = everywhere[:, coefs]
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + spec.sizes[block])
         own = joint[:, at, at]
         if block in homes:
             own = np.array([shown(one[at].T, random)[at] for one in fixed])
-        found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at])
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at], unknown[:, at])
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))
-    return found, {"joint": joint, "joint_index": index}
+    if not unknown.any():
+        return found, {"joint": joint, "joint_index": index}
+    return found, {"joint": joint, "joint_index": index, "unknown": everywhere}
 
 
 def _of_classes(

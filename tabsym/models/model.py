@@ -17,7 +17,7 @@ from tabsym.design.sources import Bins, Coder, Crossing, Symbols
 from tabsym.design.units import Moments, Units, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty
 from tabsym.solvers.newton.terms import share_apart
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.optimizers import StateColumns
@@ -124,10 +124,13 @@ class WideModel:
     def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table, for one output.
 
-        An unknown category adds the variance component of its term, as a new random effect.
+        An unknown category adds the variance component of its term, as a new random effect. Infinite where the rows of
+        training do not determine the predictor, as for a combination of categories that none has.
         """
         assert self.certainty is not None and self.certainty.samples is not None
-        samples = self.certainty.samples
+        samples, unknown = self.certainty.samples, None
+        if self.certainty.unknown is not None:
+            unknown = np.ascontiguousarray(self.certainty.unknown[0])
         coder = self.coder(table, n_jobs)
         coder.code_symbols()
         compiled = self._user_program[0]
@@ -141,6 +144,12 @@ class WideModel:
             laid = self._lay(rows, len(out), n_jobs)
             predict_margins(laid, compiled.program, neutral, samples.reshape(-1, 1), out)
             spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
+            if unknown is not None:
+                out = np.empty((len(out), unknown.shape[1]))
+                no_effect = np.zeros((len(compiled.program.columns), unknown.shape[1]))
+                predict_margins(laid, compiled.program, no_effect, unknown.reshape(-1, 1), out)
+                most = ORTHOGONAL * np.abs(unknown).max() * max(1.0, np.abs(laid.x).max(initial=0.0))
+                spread[part][np.abs(out).max(axis=1) > most] = np.inf
         return np.sqrt(spread)
 
     def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
@@ -178,6 +187,8 @@ class WideModel:
         """Whether codes (n,) of a block have no coefficient, or one without information from training."""
         assert self.certainty is not None
         untold = np.isinf(self.certainty.sd[self.spec.coefs(block), 0])
+        if self.certainty.unknown is not None:  # without a coefficient of their own, but with information on sums
+            untold &= ~self.certainty.unknown[0, self.spec.coefs(block)].any(axis=1)
         return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:

@@ -243,8 +243,9 @@ class Readable:
         -------
         pandas.Series with `value` and `sd`; a DataFrame with a row for each class for several linear predictors.
             `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
-            coefficients given the other penalized terms); NaN after a fit without deviations, for dropped terms, and
-            for bins of more than 1,200 coefficients of all classes.
+            coefficients given the other penalized terms); infinite where the rows do not determine the difference, as
+            of stores in two regions beside unpenalized regions; NaN after a fit without deviations, for dropped terms,
+            and for bins of more than 1,200 coefficients of all classes.
 
         Examples
         --------

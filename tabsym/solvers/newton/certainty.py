@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
+ORTHOGONAL = 1e-5
+"""Relative to the directions' own size: components below this are rounding."""
+
+
 @dataclass(frozen=True, eq=False)
 class TermCovariance:
     """Posterior covariance of a term's coefficients, for each of K linear predictors: diagonal plus low rank.
@@ -22,15 +26,22 @@ class TermCovariance:
         The other summand is this times its transpose.
     shares : (q,)
         Weights of the mean that coefficients are measured from; empty where that is in `factor`.
+    unknown : (K, q, r) or None
+        Of a model whose terms determine each other, a basis of the directions in which coefficients can change without
+        a change of the fit: what is orthogonal to them has a variance (an estimable function), all else has none.
+        Of the coefficients as they are, not about their mean.
     """
 
     own: Floats
     factor: Floats
     shares: Floats = field(default_factory=lambda: np.empty(0))
+    unknown: Floats | None = None
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
         found = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
+        if self.unknown is not None:
+            found[self.unknown.any(axis=2).T] = np.inf
         if not len(self.shares):
             return np.asarray(found)
         posterior = np.where(np.isfinite(self.own), self.own, 0.0)
@@ -41,14 +52,18 @@ class TermCovariance:
         if a == b:
             return np.zeros(self.own.shape[1])
         between = self.factor[:, a] - self.factor[:, b]
-        return np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
+        found = np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
+        if self.unknown is not None:
+            ends = self.unknown[:, [a, b]]
+            found[np.abs(ends[:, 0] - ends[:, 1]).max(axis=1) > ORTHOGONAL * np.abs(ends).max(axis=(1, 2))] = np.inf
+        return found
 
     def shown(self, size: float, mean: Floats | None) -> TermCovariance:
         """Covariance of the coefficients times a number, less their mean with weights `mean` (q,) if given."""
         factor, shares = size * self.factor, self.shares
         if mean is not None:
             factor, shares = factor - (mean @ factor)[:, None], mean if self.own.any() else shares
-        return TermCovariance(self.own * size**2, factor, shares)
+        return TermCovariance(self.own * size**2, factor, shares, self.unknown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +91,9 @@ class Certainty:
         linear predictors have the variance of their sums. Empty where the model is too large for it.
     joint_index : (coefficients,)
         The index of each coefficient in `joint`; -1 where it has none.
+    unknown : (K, coefficients, r) or None
+        With a `joint` that is singular, a basis of the directions in which coefficients can change without a change of
+        the fit.
     total_sd : (coefficients, K)
         Standard deviations of the scalars that means are moved to, with the means of all terms; NaN elsewhere. Only
         where there is no `joint`.
@@ -94,6 +112,7 @@ class Certainty:
     joint: Floats = field(default_factory=lambda: np.empty((0, 0, 0)))
     joint_index: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     total_sd: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    unknown: Floats | None = None
     working: float = np.nan
     deviance: float = np.nan
     log_likelihood: float = np.nan

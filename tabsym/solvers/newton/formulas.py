@@ -227,7 +227,7 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
             information[own, own] += objective.precision[index] * held
         found.append(inverse(information)[0])
         untold |= np.diag(information) == 0.0  # scales shared by factors are not shown
-    return Whole(np.array(found), untold)
+    return Whole(np.array(found), untold, np.empty((k, len(untold), 0)))
 
 
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:

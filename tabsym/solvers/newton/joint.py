@@ -55,10 +55,20 @@ information."""
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """Covariances (K, p, p) of all coefficients, and which of these (p,) are not identified."""
+    """Covariances of all coefficients, and what the rows do not determine.
+
+    Attributes
+    ----------
+    matrix : (K, p, p)
+    untold : (p,)
+        The coefficients without any information.
+    unknown : (K, p, r)
+        A basis of the directions in which coefficients can change together without a change of the fit.
+    """
 
     matrix: Floats
     untold: NDArray[np.bool_]
+    unknown: Floats
 
 
 class Columns:
@@ -223,20 +233,24 @@ def penalty_of(term: SolverTerm, precision: float) -> Floats:
     return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
 
 
-def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The inverse (p, p), and which coefficients (p,) are not identified; the variances of these are meaningless."""
+def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """The pseudoinverse (p, p), which coefficients (p,) have no information, and the null space (p, r) of the others.
+
+    Variances are right for combinations of coefficients that are orthogonal to the null space.
+    """
     scaled, root, told = _scaled(information)
-    upper, missing = _cholesky(scaled), ~told
+    upper = _cholesky(scaled)
+    unknown: Floats = np.empty((len(root), 0))
     if upper is not None:
         found = dpotri(upper, overwrite_c=1)[0].T
         mirror(found)
     else:
-        axes, missing = _known_axes(scaled)
-        found, missing = axes @ axes.T, missing | ~told
+        axes, unknown = _known_axes(scaled)
+        found = axes @ axes.T
     found[~told] = found[:, ~told] = 0.0
     found /= root[:, None]
     found /= root
-    return found, missing
+    return found, ~told, unknown / root[:, None]
 
 
 def _root_of_inverse(information: Floats) -> Floats:
@@ -267,11 +281,13 @@ def _cholesky(scaled: Floats) -> Floats | None:
     return np.asarray(upper)
 
 
-def _known_axes(scaled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """R (p, r) with RR' the pseudoinverse of a singular matrix, and which coefficients (p,) are not identified."""
+def _known_axes(scaled: Floats) -> tuple[Floats, Floats]:
+    """R (p, r) with RR' the pseudoinverse of a singular matrix, and its null space (p, p - r)."""
     lengths, axes = np.linalg.eigh(scaled)
     known = lengths > SINGULAR
-    return axes[:, known] / np.sqrt(lengths[known]), np.square(axes[:, ~known]).sum(axis=1) > UNTOLD
+    unknown = axes[:, ~known]
+    unknown[np.square(unknown).sum(axis=1) <= UNTOLD] = 0.0
+    return axes[:, known] / np.sqrt(lengths[known]), unknown
 
 
 def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
@@ -281,12 +297,12 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
     if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
     k = information.k
-    found, untold = inverse(information.of(indices))
+    found, untold, unknown = inverse(information.of(indices))
     if k > 1:  # less the mean over classes, which is not identified
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
-        found = beside @ found @ beside
-    blocks = found.reshape(k, p, k, p)
-    return Whole(np.array([blocks[one, :, one] for one in range(k)]), np.any(untold.reshape(k, p), axis=0))
+        found, unknown = beside @ found @ beside, beside @ unknown
+    blocks, untold = found.reshape(k, p, k, p), np.any(untold.reshape(k, p), axis=0)
+    return Whole(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1))
 
 
 class Parts:
@@ -335,10 +351,11 @@ class Parts:
             own, shared = self._shared(self._largest, len(left))
             alone = _inverse_or(0.0, own)
             subtract_square(shared, alone, left)
-        matrix, untold = inverse(left)
+        matrix, untold, unknown = inverse(left)
         for number, index in enumerate(self.beside):
             at = slice(self._starts[number], self._starts[number + 1])
-            found[index] = covariance_of(matrix[at, at][None], untold[at]).shown(sizes[index], means.get(index))
+            covariance = covariance_of(matrix[at, at][None], untold[at], unknown[None, at])
+            found[index] = covariance.shown(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
             c = np.zeros(len(matrix))
@@ -369,10 +386,10 @@ class Parts:
             multiply(shared, alone, root, start, factor)
             own = size**2 * _inverse_or(np.inf, own)
             return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
-        matrix, untold = inverse(self._information.of([index]))
+        matrix, untold, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ _root_of_inverse(left - shared.T @ follows)
-        return covariance_of((matrix + factor @ factor.T)[None], untold).shown(size, mean)
+        return covariance_of((matrix + factor @ factor.T)[None], untold, unknown[None]).shown(size, mean)
 
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
         """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
@@ -380,11 +397,12 @@ class Parts:
         return self._information.beside(index, beside)
 
 
-def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance:
-    """From matrices (K, q, q), and which coefficients (q,) are not identified."""
+def covariance_of(matrices: Floats, untold: NDArray[np.bool_], unknown: Floats) -> TermCovariance:
+    """From matrices (K, q, q), which coefficients (q,) have no information, and the null space (K, q, r)."""
     own = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
     own[untold] = np.inf
-    return TermCovariance(own, np.array([root_of(one) for one in matrices]))
+    factor = np.array([root_of(one) for one in matrices])
+    return TermCovariance(own, factor, unknown=unknown if unknown.any() else None)
 
 
 def root_of(matrix: Floats) -> Floats:

@@ -252,11 +252,12 @@ def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Float
         information[:q, one, :q, one] += level / q
         for index in range(n_all):
             information[index, one, index] += level / k
-    found, untold = inverse(information.reshape(n_all * k, n_all * k))
+    found, untold, unknown = inverse(information.reshape(n_all * k, n_all * k))
     beside = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
     blocks = (beside @ found @ beside).reshape(n_all, k, n_all, k)
     matrices = np.array([blocks[:q, one, :q, one] for one in range(k)])
-    return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)))
+    unknown = (beside @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
+    return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)), unknown)
 
 
 COMMON = 1e-9

@@ -1,0 +1,115 @@
+"""Models without penalties whose terms determine each other: what the rows determine has a standard deviation.
+
+Stores within regions: differences of stores of one region are estimable, others are not. Beside statsmodels, with one
+coefficient a store.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import tabsym
+from tabsym import WideClassifier, WideRegressor
+from tests.options import GLM
+
+N = 400
+RNG = np.random.default_rng(0)
+REGION = RNG.integers(0, 3, N)
+STORE = 3 * REGION + RNG.integers(0, 3, N)
+X = pd.DataFrame(
+    {"region": [f"r{one}" for one in REGION], "store": [f"s{one}" for one in STORE], "u": RNG.normal(size=N)}
+)
+ETA = 0.2 * STORE - 0.5 + 0.3 * X["u"]
+TARGETS = {
+    "squared_error": (ETA + RNG.normal(size=N), sm.families.Gaussian()),
+    "poisson": (RNG.poisson(np.exp(ETA)), sm.families.Poisson()),
+    "log_loss": ((RNG.random(N) < 1 / (1 + np.exp(-ETA))).astype(int), sm.families.Binomial()),
+}
+STORES = [f"s{one}" for one in range(9)]
+DESIGN = pd.get_dummies(X["store"])[STORES].assign(u=X["u"]).astype(float)
+
+
+def fitted(loss, **options):
+    y = TARGETS[loss][0]
+    model = WideClassifier() if loss == "log_loss" else WideRegressor(loss=loss)
+    with pytest.warns(UserWarning, match="not unique"):
+        return model.set_params(**GLM | {"numeric": "linear"} | options).fit(X, y)
+
+
+def peer_of(loss):
+    y, family = TARGETS[loss]
+    return sm.GLM(y, DESIGN, family=family).fit(scale=None if loss == "log_loss" else "X2")
+
+
+@pytest.mark.parametrize("loss", TARGETS)
+def test_differences_within_a_region_have_the_deviations_of_statsmodels(loss, tmp_path):
+    tabsym.save(fitted(loss), tmp_path / "model.skops")
+    model = tabsym.load(tmp_path / "model.skops")
+    peer = peer_of(loss)
+    for one, other in combinations(range(9), 2):
+        found = model.contrast("store", STORES[one], STORES[other])
+        if one // 3 != other // 3:
+            assert np.isinf(found["sd"])
+            continue
+        c = np.eye(10)[one] - np.eye(10)[other]
+        assert found["value"] == pytest.approx(c @ peer.params, abs=1e-4)
+        assert found["sd"] == pytest.approx(np.sqrt(c @ peer.cov_params() @ c), rel=1e-4)
+    assert np.isinf(model.contrast("region", "r0", "r1")["sd"])
+    assert np.isinf(model.coefs_["store"]["sd"]).all()
+    assert np.isfinite(model.coefs_["u"]["sd"].iloc[0])
+
+
+@pytest.mark.parametrize("loss", TARGETS)
+def test_the_intercept_of_base_categories_is_a_cell(loss):
+    model = fitted(loss)
+    peer = peer_of(loss)
+    base = model.coef_table(base={"region": "r1", "store": "s4"}).set_index("term").loc["(intercept)"]
+    assert base["value"] == pytest.approx(peer.params["s4"], abs=1e-4)
+    assert base["sd"] == pytest.approx(peer.bse["s4"], rel=1e-4)
+    nowhere = model.coef_table(base={"region": "r1", "store": "s8"}).set_index("term").loc["(intercept)"]
+    assert np.isinf(nowhere["sd"])
+
+
+@pytest.mark.parametrize("loss", TARGETS)
+def test_predictions_of_combinations_that_training_has_are_certain(loss):
+    model = fitted(loss, n_posterior_samples=800)
+    peer = peer_of(loss)
+    rows = DESIGN.to_numpy()[:40]
+    wanted = np.sqrt(np.einsum("ij,jk,ik->i", rows, peer.cov_params(), rows))
+    of = model.decision_function if loss == "log_loss" else model.predict
+    value, sd = of(X[:40], return_std=True)
+    if loss == "poisson":
+        sd = sd / value
+    np.testing.assert_allclose(sd, wanted, rtol=0.15)
+    unseen = pd.DataFrame({"region": ["r0", "r1", "new"], "store": ["s3", "s3", "s3"], "u": 0.0})
+    np.testing.assert_array_equal(np.isfinite(of(unseen, return_std=True)[1]), [False, True, False])
+
+
+def test_differences_of_several_classes_are_those_of_the_multinomial_logit():
+    y = np.array(list("klm"))[RNG.integers(0, 3, N)]
+    with pytest.warns(UserWarning, match="not unique"):
+        model = WideClassifier(**GLM | {"numeric": "linear"}).fit(X, y)
+    peer = sm.MNLogit(y, DESIGN).fit(disp=0, maxiter=100)
+    covariance = peer.cov_params().to_numpy()
+    beside = (np.eye(3) - 1 / 3)[:, 1:]  # less the mean over classes; the first is the base
+    for one, other in ((0, 1), (3, 5), (7, 8)):
+        found = model.contrast("store", STORES[one], STORES[other])
+        c = np.kron(beside, np.eye(10)[one] - np.eye(10)[other])
+        np.testing.assert_allclose(found["sd"], np.sqrt(np.diag(c @ covariance @ c.T)), rtol=2e-3)
+    assert np.isinf(model.contrast("store", "s0", "s3")["sd"]).all()
+
+
+def test_main_effects_and_their_interaction():
+    """The sum of the three coefficients is a cell's mean; differences of those of the interaction alone are unknown."""
+    both = X.assign(a=X["region"], b=np.array(list("xyz"))[RNG.integers(0, 3, N)])[["a", "b"]]
+    y = TARGETS["squared_error"][0]
+    with pytest.warns(UserWarning, match="not unique"):
+        model = WideRegressor(loss="squared_error", **GLM | {"interactions": [("a", "b")]}).fit(both, y)
+    assert np.isinf(model.contrast("a:b", ("r0", "x"), ("r0", "y"))["sd"])
+    base = model.coef_table(base={"a": "r0", "b": "x", "a:b": ("r0", "x")}).set_index("term").loc["(intercept)"]
+    cell = y[(both["a"] == "r0") & (both["b"] == "x")]
+    assert base["value"] == pytest.approx(cell.mean(), abs=1e-4)
+    assert base["sd"] == pytest.approx(np.sqrt(model.dispersion_ / len(cell)), rel=1e-4)
