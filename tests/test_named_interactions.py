@@ -5,11 +5,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import AutoInteractions
-from tabsym.interactions.search import FOR_EVIDENCE
+from tabsym.interactions.search import FOR_EVIDENCE, least_errors
 from tests.options import ADDITIVE, GLM
 
 N = 400
@@ -148,32 +149,12 @@ def test_a_true_pair_is_found():
 
 def test_the_bar_is_benjamini_and_hochbergs():
     """By hand: of the gains of all pairs, in standard errors."""
-    from scipy.stats import norm
-
-    from tabsym.interactions.search import _Search
-
-    class Gains(_Search):
-        def __init__(self, gains, share):
-            self.gains, self.n_jobs = gains, 1
-            self.options, self.columns = AutoInteractions(false_discoveries=share), [None] * 5  # ten pairs
-
-        def _weighed_errors(self, candidate):
-            return self.gains[candidate.number]
-
-    class Pair:
-        indices = (0, 1)
-
-        def __init__(self, number):
-            self.number = number
-
     for gains in ([0.5, 5.0, 1.9, 2.4, -1.0], [0.1, 0.2], [2.1, 2.2, 2.3, 2.4]):
         for share in (0.05, 0.3):
             p = np.sort(norm.sf(gains))
             passed = [k for k, one in enumerate(p, 1) if one <= share * k / 10]
             wanted = norm.isf(share * max(passed, default=1) / 10)
-            search = Gains(gains, share)
-            assert search._errors_of([Pair(number) for number in range(len(gains))]) == pytest.approx(wanted)
-    assert Gains([1.0], 0.0)._errors_of([Pair(0)]) == 0.0
+            assert least_errors(np.array(gains), share, 10) == pytest.approx(wanted)  # of ten pairs
     assert FOR_EVIDENCE.false_discoveries == 0.02
 
 

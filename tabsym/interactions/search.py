@@ -22,6 +22,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.categories.threads import in_threads
@@ -41,6 +42,13 @@ Nearly equal columns have far more such pairs; this check avoids most passes ove
 
 HOPELESS = -2.0
 """A pair whose gain on the sample is below this many standard errors is not evaluated on all rows."""
+
+MAX_PAIRS = 5_000
+"""The most pairs that are evaluated on all rows, those that gain most on the sample."""
+
+SLACK = 2.0
+"""Candidates whose gain is this many standard errors below the least one are not evaluated again after others are
+chosen."""
 
 THREADED_ROWS = 100_000
 """With fewer rows threads take longer to start than they save (`benchmarks/evidence/constants.md`)."""
@@ -227,7 +235,7 @@ class _Search:
         ]
         evident = in_threads(self._glance, found, self.n_jobs)
         order = sorted(range(len(found)), key=lambda index: (-evident[index], index))
-        return [found[index] for index in order if evident[index] > HOPELESS]
+        return [found[index] for index in order[:MAX_PAIRS] if evident[index] > HOPELESS]
 
     def _glance(self, candidate: _Candidate) -> float:
         """The gain of a candidate on a sample, in standard errors."""
@@ -252,7 +260,14 @@ class _Search:
         One batch per number of threads at a time; after one is chosen, the others are evaluated again.
         """
         n_threads = effective_n_jobs(self.n_jobs)
-        self._errors = max(self.options.significance, self._errors_of(candidates))
+        self._errors, share = self.options.significance, self.options.false_discoveries
+        if share and candidates:
+            gains = np.array(in_threads(self._weighed_errors, candidates, self.n_jobs))
+            n_looks = comb(len(self.columns), 2) if len(candidates[0].indices) == 2 else len(candidates)
+            self._errors = max(self._errors, least_errors(gains, share, n_looks))
+            candidates = [
+                candidates[at] for at in np.argsort(-gains, kind="stable") if gains[at] > self._errors - SLACK
+            ]
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
             weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
@@ -262,17 +277,6 @@ class _Search:
                     break
                 self.held_out.drop(one)
             candidates = candidates[n_done:]
-
-    def _errors_of(self, candidates: list[_Candidate]) -> float:
-        """The least gain in standard errors that bounds the false discovery rate among the candidates as requested."""
-        share = self.options.false_discoveries
-        if not share or not candidates:
-            return 0.0
-        gains = np.sort(in_threads(self._weighed_errors, candidates, self.n_jobs))[::-1]
-        n_looks = comb(len(self.columns), 2) if len(candidates[0].indices) == 2 else len(candidates)
-        allowed = share * np.arange(1, len(gains) + 1) / n_looks
-        good = np.flatnonzero(norm.sf(gains) <= allowed)
-        return float(norm.isf(allowed[good[-1] if len(good) else 0]))
 
     def _weighed_errors(self, candidate: _Candidate) -> float:
         """The gain of a candidate on all rows, in standard errors, before any is chosen."""
@@ -306,6 +310,23 @@ class _Search:
         self.held_out.add(one)
         self._taken[candidate.indices] = _Taken(cells, one.gain)
         return True
+
+
+def least_errors(gains: NDArray[np.float64], share: float, n_looks: int) -> float:
+    """The least gain, in standard errors, that bounds the false discovery rate (Benjamini and Hochberg 1995, step 1).
+
+    Parameters
+    ----------
+    gains : (c,)
+        Of the candidates, in standard errors.
+    share : float
+        The bound.
+    n_looks : int
+        How many candidates there were, with those that were left out before.
+    """
+    allowed = share * np.arange(1, len(gains) + 1) / n_looks
+    good = np.flatnonzero(norm.sf(np.sort(gains)[::-1]) <= allowed)
+    return float(norm.isf(allowed[good[-1] if len(good) else 0]))
 
 
 def _without_doubles(columns: Iterable[CodeColumn], copies: Copies) -> list[Sorted]:
