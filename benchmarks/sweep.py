@@ -4,7 +4,7 @@ From 100,000 rows of 8 text columns with 1,000 categories each (Zipf), one of th
 is a sum of category effects and an interaction of the first two columns. Each fit is in a process of its own, one
 thread, after a fit of at most 100,000 of its rows that compiles; LightGBM takes the columns as categories.
 
-    OMP_NUM_THREADS=1 python benchmarks/sweep.py [--task classes]    # or amounts; results/sweep-TASK.md
+    OMP_NUM_THREADS=1 python benchmarks/sweep.py [--task classes]    # or regression; results/sweep-TASK.md
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def measured(model: str, task: str, setting: dict[str, int]) -> dict[str, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", choices=["classes", "amounts"], default="classes")
+    parser.add_argument("--task", choices=["classes", "regression"], default="classes")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
