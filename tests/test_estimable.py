@@ -100,6 +100,9 @@ def test_differences_of_several_classes_are_those_of_the_multinomial_logit():
         c = np.kron(beside, np.eye(10)[one] - np.eye(10)[other])
         np.testing.assert_allclose(found["sd"], np.sqrt(np.diag(c @ covariance @ c.T)), rtol=2e-3)
     assert np.isinf(model.contrast("store", "s0", "s3")["sd"]).all()
+    slopes = model.coefs_["u"].filter(like="sd").to_numpy()
+    c = np.kron(beside, np.eye(10)[9])
+    np.testing.assert_allclose(slopes.ravel(), np.sqrt(np.diag(c @ covariance @ c.T)), rtol=2e-3)
 
 
 def test_main_effects_and_their_interaction():

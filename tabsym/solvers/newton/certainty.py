@@ -66,6 +66,11 @@ class TermCovariance:
         return TermCovariance(self.own * size**2, factor, shares, self.unknown)
 
 
+def without_rounding(unknown: Floats) -> Floats:
+    """Directions whose components that are only rounding are 0."""
+    return np.where(np.abs(unknown) > ORTHOGONAL * np.abs(unknown).max(initial=0.0), unknown, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Certainty:
     """The uncertainty of a fit, in the user's units.

@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, address_of
-from tabsym.solvers.newton.certainty import TermCovariance
+from tabsym.solvers.newton.certainty import TermCovariance, without_rounding
 from tabsym.solvers.newton.kernels_joint import mirror, multiply, subtract_square, sum_beside, sum_pairs
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -300,7 +300,7 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
     found, untold, unknown = inverse(information.of(indices))
     if k > 1:  # less the mean over classes, which is not identified
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
-        found, unknown = beside @ found @ beside, beside @ unknown
+        found, unknown = beside @ found @ beside, without_rounding(beside @ unknown)
     blocks, untold = found.reshape(k, p, k, p), np.any(untold.reshape(k, p), axis=0)
     return Whole(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1))
 

@@ -14,6 +14,10 @@ MIN_PROBABILITY = 1e-9
 """Lower bound of Hessians, as for one linear predictor: a class that is nearly certain still counts a little."""
 
 
+ROUNDING = 1e-14
+"""Least pivot of a positive definite matrix, relative to its diagonal."""
+
+
 @kernel
 def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
     """Sum gradients and Hessians (q, K) by coefficient for the multinomial loss, of one model; sums are overwritten.
@@ -164,7 +168,8 @@ def add_ridge_posteriors(own, shared, precision, factor, solved, taken, follow):
                 left = own[e, at] + (precision if j == i else 0.0)
                 for h in range(j):
                     left -= factor[i, h] * factor[j, h]
-                factor[i, j] = np.sqrt(left) if j == i else left / factor[j, j]
+                least = ROUNDING * (own[e, at] + precision)
+                factor[i, j] = np.sqrt(max(left, least)) if j == i else left / factor[j, j]
                 at += 1
         for f in range(len(shared)):
             at = 0

@@ -11,12 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import kernel
+from tabsym.solvers.newton.kernels_classes import ROUNDING
 
 ALIKE = 1e-6
 """Relative ridge along the direction common to all classes, which is not identified: makes the matrices invertible."""
-
-ROUNDING = 1e-14
-"""Least pivot of a positive definite matrix, relative to its diagonal."""
 
 
 @kernel

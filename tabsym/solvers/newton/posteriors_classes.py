@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import TermCovariance
+from tabsym.solvers.newton.certainty import TermCovariance, without_rounding
 from tabsym.solvers.newton.fixed_effects import inverse_of
 from tabsym.solvers.newton.joint import MAX_COEFS, MAX_FACTOR, covariance_of, inverse, penalty_of, root_of
 from tabsym.solvers.newton.kernels_classes import (
@@ -256,7 +256,7 @@ def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Float
     beside = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
     blocks = (beside @ found @ beside).reshape(n_all, k, n_all, k)
     matrices = np.array([blocks[:q, one, :q, one] for one in range(k)])
-    unknown = (beside @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
+    unknown = without_rounding(beside @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
     return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)), unknown)
 
 
