@@ -122,11 +122,15 @@ def _predict(args: dict[str, Any]) -> bool:
     if not hasattr(model, "retyping"):  # no winner of a comparison, which reads tables itself
         X, _ = read_typed(args["table"])
         X = X[[name for name in getattr(model, "feature_names_in_", X.columns) if name in X.columns]]
-    found: dict[str, Any] = {}
-    if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
-        shares = model.predict_proba(X)
-        found = {f"probability_{label}": shares[:, place] for place, label in enumerate(model.classes_)}
-    found["prediction"] = model.predict(X)
+    try:
+        found = _predictions(model, X)
+    except (ValueError, TypeError, OSError, ModuleNotFoundError):  # with words of its own
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"The model in {args['model']} cannot predict the rows of {args['table']} ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}); save it anew by tabsym.save, or get its file anew."
+        ) from None
     taken = [name for name in found if name in rows.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r}, as the predictions would have; rename it.")
@@ -134,6 +138,15 @@ def _predict(args: dict[str, Any]) -> bool:
     if text is not None:
         print(text, end="")
     return True
+
+
+def _predictions(model: Any, X: Any) -> dict[str, Any]:
+    """Columns of what the model says of the rows."""
+    found: dict[str, Any] = {}
+    if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
+        shares = model.predict_proba(X)
+        found = {f"probability_{label}": shares[:, place] for place, label in enumerate(model.classes_)}
+    return found | {"prediction": model.predict(X)}
 
 
 _COMMANDS = {"compare": _compare, "export": _export, "predict": _predict}

@@ -54,6 +54,10 @@ def schemas(owned):
     popen = "numpy.distutils.fcompiler.gnu.Popen"
     function = node("FunctionNode", "os.system")
     named = {
+        "set-doubled": within(items(doubled(60), kind="SetNode", full="builtins.set")),
+        "escape-type": within(node("ObjectNode", "evil\x1b[2J\n.Type\u202e")),
+        "escape-root": node("ObjectNode", "evil\x1b[2J\n.Type\u202e"),
+        "escape-kind": within(node("Evil\x1b[2JNode", "builtins.list")),
         "list-popen": items(*shell, full=popen),
         "list-subprocess": items(*shell, full="subprocess.Popen"),
         "set-popen": items(*shell, kind="SetNode", full=popen),
@@ -234,6 +238,14 @@ class Evil:
         return open, (self.path, "w")
 
 
+def doubled(times):
+    """A tuple of a tuple twice, and so on: hashing it takes two to the power of `times` steps."""
+    inner = tuple_of(scalar("x"))
+    for _ in range(times):
+        inner = tuple_of(inner, {"__loader__": "CachedNode", "__id__": inner["__id__"]})
+    return inner
+
+
 def members(owned):
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
     head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
@@ -271,7 +283,7 @@ def files(owned, good):
     found["skops-popen"] = zipped([("schema.json", plain)])
     root = within(scalar(1)) | {"tabsym_format": 1}
     text = json.dumps(root)
-    for name, version in (("new", 2), ("text", "1"), ("true", True), ("huge", 10**30)):
+    for name, version in (("new", 2), ("text", "1"), ("true", True), ("huge", 10**30), ("escape", "\n\x1b[31m\u202e")):
         found[f"format-{name}"] = zipped([("schema.json", json.dumps(root | {"tabsym_format": version}))])
     found |= {
         "member-outside": zipped([("schema.json", text), ("../../evil.py", "x")]),

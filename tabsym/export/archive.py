@@ -14,6 +14,7 @@ import io
 import json
 import re
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ def read_members(path: Path) -> dict[str, bytes]:
     OSError
         It cannot be read.
     """
+    if not path.is_file():  # a pipe would be waited for, a device read for ever
+        raise BadFile("is no ordinary file")
     data = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -101,16 +104,18 @@ def read_array(data: bytes) -> NDArray[Any]:
     """An array (any shape) in numpy's format; objects are refused, and sizes are checked before memory is asked for."""
     stream = io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise BadFile(f"has an array of version {version}")
+        with warnings.catch_warnings():  # of headers as Python 2 wrote them
+            warnings.simplefilter("error")
+            version = np.lib.format.read_magic(stream)
+            if version == (1, 0):
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+            elif version == (2, 0):
+                shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+            else:
+                raise BadFile(f"has an array of version {version}")
     except BadFile:
         raise
-    except (ValueError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError, Warning) as error:
         raise BadFile(f"has an array that cannot be read ({_words(error)})") from None
     if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize == 0:
         raise BadFile(f"has an array of {dtype}, which holds more than numbers and text")
@@ -147,8 +152,13 @@ def write_members(path: Path, members: dict[str, bytes]) -> None:
 
 def _words(error: BaseException) -> str:
     """What an error says, in one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = plain(str(error)) or type(error).__name__
     return text if len(text) < 160 else text[:157] + "..."
+
+
+def plain(text: str) -> str:
+    """Text of a file in one line, without characters that a terminal would obey."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in " ".join(text.split()))
 
 
 Node = dict[str, Any]

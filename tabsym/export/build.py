@@ -2,7 +2,7 @@
 
 Only here modules are imported, and only those of listed names.
 
-And what the state of a class must be where its own `__setstate__` or `__del__` believes it: boosters, histogram trees.
+And what the state of a class must be where its own `__setstate__` or `__del__` believes it: boosters.
 A booster's bytes go to its library's loader alone. A forged handle would be freed as memory, so nothing else is taken
 in its place.
 """
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.export.archive import BadFile, read_array, read_json
+from tabsym.export.bounds import check_instance
 from tabsym.export.registry import CLASSES, FUNCTIONS
 
 _LIGHTGBM = {
@@ -91,43 +92,6 @@ def _is_xgboost(state: Any) -> bool:
 
 
 _XGBOOST = {"handle", "feature_names", "feature_types", "best_iteration", "best_score"}
-
-
-def check_instance(instance: Any) -> None:
-    """Refuse what was built where its numbers would be believed as places in memory.
-
-    Raises
-    ------
-    BadFile
-        A tree of scikit-learn's histogram boosting leads out of itself.
-    """
-    homes = homes_of(type(instance))
-    if "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting" in homes:
-        for stage in vars(instance).get("_predictors", []):
-            for tree in stage:
-                _check_tree(tree, instance)
-
-
-def _check_tree(tree: Any, booster: Any) -> None:
-    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
-
-    state = getattr(tree, "__dict__", {})
-    nodes, sets = state.get("nodes"), state.get("raw_left_cat_bitsets")
-    width = vars(booster).get("_n_features", getattr(booster, "n_features_in_", 0))
-    if not (isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE and nodes.ndim == 1 and len(nodes)):
-        raise BadFile("has a tree of histogram boosting that is none")
-    inner = nodes[nodes["is_leaf"] == 0]
-    place = np.flatnonzero(nodes["is_leaf"] == 0)
-    by_set = inner[inner["is_categorical"] != 0]
-    right = (
-        isinstance(width, int)
-        and all((inner[side] > place).all() and (inner[side] < len(nodes)).all() for side in ("left", "right"))
-        and (inner["feature_idx"] >= 0).all()
-        and (inner["feature_idx"] < width).all()
-        and (not len(by_set) or (isinstance(sets, np.ndarray) and (by_set["bitset_idx"] < len(sets)).all()))
-    )
-    if not right:
-        raise BadFile("has a tree of histogram boosting that leads out of itself")
 
 
 Node = dict[str, Any]
@@ -241,7 +205,7 @@ class Builder:
             missing = [one for one in needed if not hasattr(instance, one)]
             if missing:
                 raise BadFile(f"holds a {name} without {missing[0]}, of another version of tabsym")
-        check_instance(instance)
+        check_instance(instance, homes_of(cls))
         return instance
 
     def _from_arguments(self, node: Node) -> Any:

@@ -17,6 +17,8 @@ Node = dict[str, Any]
 
 MAX_DEPTH = 120
 """Nodes within nodes; models that tabsym makes have about 30."""
+MAX_WRITTEN_OUT = 20_000_000
+"""Nodes where every reference is replaced by what it refers to: hashing and comparing a value takes that many steps."""
 _MAX_LENGTH = 200  # of a name
 _HEAD = {"__class__", "__module__", "__loader__"}
 KEY_TYPES = {
@@ -28,15 +30,15 @@ KEY_TYPES = {
 
 @dataclass
 class Checked:
-    """What was seen: types that are not listed, members and numbers of nodes."""
+    """What was seen: types that are not listed, members, and by number of a node how many it is when written out."""
 
     members: Collection[str]
     trusted: frozenset[str]
     strange: set[str] = field(default_factory=set)
-    done: set[int] = field(default_factory=set)
+    done: dict[int, int] = field(default_factory=dict)
 
-    def check(self, node: Any, depth: int = 0) -> None:
-        """Look at a node and all within it.
+    def check(self, node: Any, depth: int = 0) -> int:
+        """Look at a node and all within it; how many nodes it is when written out.
 
         Raises
         ------
@@ -54,18 +56,20 @@ class Checked:
         if kind == "CachedNode":
             if set(node) != {"__loader__", "__id__"} or type(number) is not int or number not in self.done:
                 raise BadFile("refers to a part of itself that does not stand before")
-            return
+            return self.done[number]
         rule = KINDS[kind]
         if not set(node) >= _HEAD or set(node) - _HEAD - {"__id__"} - rule.keys or rule.needed - set(node):
             raise BadFile(f"has a {kind} without its parts, or with others")
         if "__id__" in node and (type(number) is not int or number in self.done):
             raise BadFile("numbers two of its parts the same")
         self._check_type(kind, node)
-        for child in rule.children(node):
-            self.check(child, depth + 1)
+        size = 1 + sum(self.check(child, depth + 1) for child in rule.children(node))
+        if size > MAX_WRITTEN_OUT:
+            raise BadFile("refers to its own parts more often than models do")
         self._check_content(kind, node)
         if number is not None:
-            self.done.add(number)
+            self.done[number] = size
+        return size
 
     def _check_type(self, kind: str, node: Node) -> None:
         module, name = node["__module__"], node["__class__"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
+from tabsym.export.archive import FORMAT, SCHEMA, BadFile, plain, read_json, read_members, write_members
 from tabsym.export.build import Builder
 from tabsym.export.check import Checked
 from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS
@@ -167,8 +168,8 @@ def load_model(
     try:
         return _read(path, names, allow_boosters, root)
     except BadFile as error:
-        reason = str(error)
-    raise ValueError(f"{path.name} {reason}{_remedy(reason)}")
+        reason = plain(str(error))
+    raise ValueError(f"{plain(path.name)} {reason}{_remedy(reason)}")
 
 
 def trusted_types() -> list[str]:
@@ -231,9 +232,14 @@ def _check_root(schema: dict[str, Any], trusted: frozenset[str]) -> None:
 
 
 def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bool) -> Any:
-    """What was checked; an error of a library over values that are not its own is one of the file."""
+    """What was checked; an error of a library over values that are not its own is one of the file.
+
+    Warnings of libraries, as of a model of another version of scikit-learn, are given when the model is one.
+    """
     try:
-        model = Builder(members, allow_boosters=allow_boosters).build(schema)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = Builder(members, allow_boosters=allow_boosters).build(schema)
     except BadFile:
         raise
     except ImportError as error:
@@ -245,6 +251,8 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
         raise BadFile(f"holds values that its types do not take ({type(error).__name__}: {words})") from None
     if not (hasattr(model, "get_params") or hasattr(model, "predict")):
         raise BadFile(f"holds a {type(model).__name__}, which is a part of a model and no model")
+    for one in said:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return model
 
 
@@ -266,7 +274,7 @@ def _foreign(schema: dict[str, Any]) -> str:
 
 
 def _strange(names: set[str]) -> str:
-    shown = [" ".join(name.split()) for name in sorted(names)[:5]]
+    shown = [plain(name) for name in sorted(names)[:5]]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (
         f"holds {', '.join(shown)}{more}, which tabsym does not know; if you trust where it comes from: "
