@@ -75,8 +75,19 @@ def print_all_sorts():
 
 def leave_behind():
     subprocess.Popen(["sleep", NAP])
+    subprocess.Popen(["sleep", NAP], start_new_session=True)
+    subprocess.run(["sh", "-c", f"sleep {NAP} & sleep {NAP} &"], start_new_session=True, check=True)
     threading.Thread(target=time.sleep, args=(60,)).start()
     forget_where_it_is()
+
+
+def forge_with_the_token():
+    """An event with the token of the job, as code in the same process can find it."""
+    frame, found = sys._getframe(), {}
+    while frame is not None:
+        found |= {name: frame.f_locals[name] for name in ("pipe", "token") if name in frame.f_locals}
+        frame = frame.f_back
+    os.write(found["pipe"], (json.dumps(FORGED | {"token": found["token"]}) + "\n").encode())
 
 
 # What each does in `fit`; and how it is named, None where it does no harm
@@ -90,6 +101,8 @@ DEEDS = {
     "abort": (os.abort, "SIGABRT"),
     "kill": (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
     "orphan": (lambda: os.kill(os.getppid(), signal.SIGKILL) or time.sleep(5), "SIGKILL"),
+    "stops": (lambda: os.kill(os.getppid(), signal.SIGSTOP), None),
+    "forges": (forge_with_the_token, "fold 1: forged"),
     "interrupt": (lambda: fail(KeyboardInterrupt), "ended with|SIGINT"),
     "memory": (lambda: fail(MemoryError), "MemoryError"),
     "limit": (take_too_much, "MemoryError"),
@@ -97,9 +110,17 @@ DEEDS = {
     "words": (lambda: fail(ValueError("\n\nhalf \ud800 \x1b[31m " + "x" * 100_000 + "\nmore")), "ValueError: half"),
     "nan": (lambda: None, "NaN"),
     "twice": (lambda: None, "sum to 1|between 0 and 1"),
-    "shape": (lambda: None, "shape|rows|columns|classes"),
+    "shape": (lambda: None, r"its predict_proba gave an array of shape \(99, 2\), not \(100, 2\)"),
+    "flat": (lambda: None, r"its predict_proba gave an array of shape \(100,\), not \(100, 2\)"),
+    "complex": (lambda: None, "its predict_proba gave complex numbers"),
 }
-CHANGED = {"nan": lambda p: p * np.nan, "twice": lambda p: p * [1, 0.5], "shape": lambda p: p[:-1]}
+CHANGED = {
+    "nan": lambda p: p * np.nan,
+    "twice": lambda p: p * [1, 0.5],
+    "shape": lambda p: p[:-1],
+    "flat": lambda p: p[:, 1],
+    "complex": lambda p: p + 0j,
+}
 
 
 class Hostile(LogisticRegression):
@@ -163,6 +184,7 @@ def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
         assert why.isprintable()
         assert len(why) <= 600
     assert {deed for deed, (_, why) in DEEDS.items() if isinstance(why, str)} <= set(done.failures)
+    assert not load_results(done.folder).contenders["forges"]["folds"]  # so that it is not complete when resumed
     assert not any(NAP in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
     assert "Traceback" not in capfd.readouterr().err
 
@@ -172,7 +194,12 @@ def abort():
     os.abort()
 
 
-HUNGRY = {"takes": lambda: np.ones(375_000_000), "aborts": abort, "reserves": lambda: bytearray(3 * 10**9)}
+HUNGRY = {
+    "takes": lambda: np.ones(375_000_000),
+    "aborts": abort,
+    "reserves": lambda: bytearray(3 * 10**9),
+    "unsaid": lambda: fail(Unsaid()),  # which has nothing to do with memory
+}
 
 
 class Hungry(LogisticRegression):
@@ -193,6 +220,7 @@ def test_more_memory_than_the_limit_is_refused_and_the_others_go_on(table, tmp_p
     assert set(done.ranking["name"]) == {"constant", "onehot-linear"}
     assert done.failures["takes"] == done.failures["reserves"] == "fold 1: took more than the memory limit of 1 GB"
     assert done.failures["aborts"] == "took more than the memory limit of 1 GB after 0 of 2 folds"
+    assert done.failures["unsaid"] == "fold 1: Unsaid"
     body = json.loads((tmp_path / "o" / "results.json").read_text())
     assert body["settings"]["memory_limit"] == 1
     assert body["contenders"]["takes"]["error"] == done.failures["takes"]

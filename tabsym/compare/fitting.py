@@ -80,14 +80,33 @@ class Trained:
         if data.task in CLASSES:
             out = np.zeros((len(data.y), data.n_classes))
             if len(data.y):
-                out[:, self.seen] = np.asarray(self.model.predict_proba(data.X), dtype=np.float64)
+                shape = (len(data.y), len(self.seen))
+                out[:, self.seen] = _as_floats(self.model.predict_proba(data.X), shape, "predict_proba")
             return out
         values = np.empty(0)
         if len(data.y):
-            values = np.asarray(self.model.predict(data.X), dtype=np.float64).reshape(len(data.y))
+            values = _as_floats(self.model.predict(data.X), (len(data.y),), "predict")
         if data.exposure is not None:
             values = values * data.exposure
         return values if data.offset is None else values + data.offset
+
+
+def _as_floats(values: Any, shape: tuple[int, ...], method: str) -> Floats:
+    """What a method gave, as numbers of this shape; one column counts as none.
+
+    Raises
+    ------
+    ValueError
+        It has another shape, or complex numbers.
+    """
+    array = np.asarray(values)
+    if array.shape == (*shape, 1):
+        array = array[..., 0]
+    if array.shape != shape:
+        raise ValueError(f"its {method} gave an array of shape {array.shape}, not {shape}")
+    if array.dtype.kind == "c":
+        raise ValueError(f"its {method} gave complex numbers")
+    return array.astype(np.float64)
 
 
 def train(model: Any, data: Data) -> Trained:

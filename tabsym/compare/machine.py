@@ -6,6 +6,7 @@ temporary folder is removed by the worker that outlives it, or else by the next 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from tabsym.compare.text import in_one_line
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -54,9 +57,11 @@ def limit_memory(gigabytes: float) -> None:
 def lacked_memory(what: BaseException | str) -> bool:
     """Whether an error, or what a process printed before it was aborted, is of memory that was refused."""
     if isinstance(what, str):
-        return _NO_MEMORY.search(what) is not None
+        said = [line for line in what.splitlines() if not line.startswith("  ")]  # without a traceback's source text
+        return _NO_MEMORY.search("\n".join(said)) is not None
     causes = (what.__cause__, what.__context__)
-    return isinstance(what, MemoryError) or lacked_memory(str(what)) or any(map(lacked_memory, filter(None, causes)))
+    words = in_one_line(what) if isinstance(what, Exception) else ""
+    return isinstance(what, MemoryError) or lacked_memory(words) or any(map(lacked_memory, filter(None, causes)))
 
 
 def over_limit(gigabytes: float) -> str:
@@ -83,6 +88,35 @@ def thread_settings(threads: int, asked: int | None = None) -> dict[str, str]:
     """Environment variables that hold libraries to these threads; what the user has set stays, unless asked for."""
     settings = {name: str(threads) for name in THREAD_VARIABLES}
     return settings if asked is not None else settings | {n: os.environ[n] for n in settings if os.environ.get(n)}
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of those below it whose own parents end (Linux), so that they can be found."""
+    if sys.platform == "linux":
+        set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+
+
+def kill_descendants(pid: int | None = None, *, but: int = 0, first: Callable[[], None] = lambda: None) -> None:
+    """Kill all processes below one, by default this, but one of its children; `first` is called when they are known."""
+    for _ in range(_ROUNDS):  # what is started meanwhile is found in the next
+        try:
+            found = [one for one in psutil.Process(pid).children(recursive=True) if one.pid != but]
+        except psutil.NoSuchProcess:
+            found = []
+        first()
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        if pid is None:
+            for process in found:
+                with suppress(ChildProcessError):
+                    os.waitpid(process.pid, 0)
+        if not found or pid is not None:
+            return
+
+
+_ROUNDS = 10
 
 
 class PeakMemory:

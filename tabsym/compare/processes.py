@@ -214,6 +214,7 @@ class Runner:
                 fold = event.pop("fold")
                 if "error" in event:
                     self._fail(contender, event["error"] if fold is None else f"fold {fold + 1}: {event['error']}")
+                    break  # its last word; what comes after it was not sent by us
                 elif self._keep(contender, fold, event, place / f"prediction{fold}.npy"):
                     left.remove(fold)
                 else:  # no fold of it can be scored

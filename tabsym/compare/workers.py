@@ -29,13 +29,24 @@ from sklearn.base import clone
 
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.job import TOKEN, Channel, Process, Tail, Work, private, read_job, read_work
-from tabsym.compare.machine import PREFIX, PeakMemory, Stopwatch, lacked_memory, limit_memory, over_limit, was_busy
+from tabsym.compare.machine import (
+    PREFIX,
+    PeakMemory,
+    Stopwatch,
+    adopt_orphans,
+    kill_descendants,
+    lacked_memory,
+    limit_memory,
+    over_limit,
+    was_busy,
+)
 from tabsym.compare.splits import Split
 from tabsym.compare.text import in_one_line, remedy_for_text
 
 CAN_FORK = sys.platform == "linux"  # macOS's own libraries do not survive a fork, and Windows knows none
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
+_STEP = 0.5  # seconds between two looks at a process that says nothing
 
 # It ends with its parent from its first moment on, as the libraries take seconds to import.
 _PROGRAM = f"""
@@ -46,6 +57,8 @@ def end_with(parent, workplace):
         time.sleep(0.2)
     if os.path.basename(workplace).startswith({PREFIX!r}):
         shutil.rmtree(workplace, ignore_errors=True)
+    if "tabsym.compare.machine" in sys.modules:
+        sys.modules["tabsym.compare.machine"].kill_descendants()
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -88,7 +101,7 @@ class Workers:
                 self._server = self._popen(["", str(theirs.fileno())], [theirs.fileno()])
             self._printed = Tail(self._server.stdout)
         try:
-            return Forked(self._connection, channel)
+            return Forked(self._server.pid, self._connection, channel)
         except OSError as error:
             raise OSError(
                 f"no process could be started: {last_words(self._server.wait(), self._printed.text())}"
@@ -106,24 +119,24 @@ class Workers:
         )
 
     def stop(self) -> None:
-        """Kill the process that is forked, from whatever thread; `start` then fails."""
+        """Kill the process that is forked and all that it started, from whatever thread; `start` then fails."""
         if self._server is not None:
-            self._server.kill()
+            kill_descendants(self._server.pid, first=self._server.kill)
 
     def close(self) -> None:
-        """End the process that is forked, if there is one."""
+        """End the process that is forked and all that it started, if there is one."""
         if self._server is not None:
-            self._server.kill()
+            self.stop()
             self._server.wait()
             self._connection.close()
             self._server = None
 
 
 class Forked:
-    """A process that the one at the other end of a connection has forked; its parent waits for it."""
+    """A process that the one at the other end of a connection, its parent, has forked and waits for."""
 
-    def __init__(self, connection: socket.socket, channel: Channel) -> None:
-        self._connection = connection
+    def __init__(self, parent: int, connection: socket.socket, channel: Channel) -> None:
+        self._parent, self._connection = parent, connection
         self.returncode: int | None = None
         reader, writer = os.pipe()
         self.stdout: IO[bytes] | None = os.fdopen(reader, "rb")
@@ -133,7 +146,18 @@ class Forked:
             os.close(writer)
         self.pid = self._receive()
 
+    def _is_there(self, timeout: float | None) -> bool:
+        """Whether the parent sends something within `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not select.select([self._connection], [], [], _STEP if end is None else min(_STEP, timeout or 0.0))[0]:
+            if end is not None and time.monotonic() >= end:
+                return False
+            with suppress(ProcessLookupError):  # which a contender may have stopped
+                os.kill(self._parent, signal.SIGCONT)
+        return True
+
     def _receive(self) -> int:
+        self._is_there(None)
         message = self._connection.recv(64)
         if not message:
             raise ConnectionResetError("The process that forks has ended.")
@@ -141,7 +165,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """The status; None while it runs."""
-        if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+        if self.returncode is None and self._is_there(0.0):
             self.wait()
         return self.returncode
 
@@ -154,7 +178,7 @@ class Forked:
             It has not ended after `timeout` seconds.
         """
         if self.returncode is None:
-            if not select.select([self._connection], [], [], timeout)[0]:
+            if not self._is_there(timeout):
                 raise subprocess.TimeoutExpired("worker", timeout or 0.0)
             try:
                 self.returncode = self._receive()
@@ -166,6 +190,7 @@ class Forked:
 def fork_when_asked(descriptor: int) -> list[str]:
     """Fork as often as the comparison asks for it; in each fork, the arguments of the worker."""
     connection = socket.socket(fileno=descriptor)
+    adopt_orphans()
     gc.freeze()  # so that memory stays shared
     child = 0
     while True:
@@ -184,6 +209,7 @@ def fork_when_asked(descriptor: int) -> list[str]:
         connection.send(json.dumps(child).encode())
         ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         assert ended is not None
+        kill_descendants(but=child)  # what it left behind, in sessions of its own too
         status = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         with suppress(OSError):  # the comparison has ended
             connection.send(json.dumps(status).encode())
