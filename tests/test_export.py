@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import skops.io
 
-from tabsym import OneHotEncoder, load, save
+from tabsym import MODLEncoder, OneHotEncoder, load, save
 from tests.saved_models import answers, cases, fitted
 
 
@@ -55,3 +55,14 @@ def test_paths_that_are_not_there_are_sentences_with_the_remedy(tmp_path):
     path = save(model, tmp_path / "model.skops")
     with pytest.raises(FileNotFoundError, match=r"There is no file .*model; did you mean 'model.skops'\?"):
         load(str(path).removesuffix(".skops"))
+
+
+def test_options_of_later_versions_have_their_defaults(tmp_path):
+    """A file of an earlier version lacks them."""
+    X = pd.DataFrame({"a": list("abc") * 20, "x": range(60)})
+    encoder = MODLEncoder().fit(X, X["a"] == "a")
+    encoded = encoder.transform(X)
+    del encoder.handle_infinite
+    loaded = load(save(encoder, tmp_path / "old.skops"))
+    assert loaded.get_params() == MODLEncoder().get_params()
+    pd.testing.assert_frame_equal(loaded.transform(X), encoded)

@@ -2,6 +2,7 @@
 
 import warnings
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -172,3 +173,51 @@ def test_unknown_categories_go_where_similar_ones_are(output):
     new = new.assign(kind=[0.0, 1.0, 2.0] * 5)
     like = like.assign(kind=new["kind"])
     assert (sparse.transform(new) != sparse.transform(like)).nnz == 0
+
+
+def infinite_numbers(n=900):
+    """Numbers with infinite ones, which tell of the target; and with others beyond all finite ones in their place."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=n)
+    x[: n // 5], x[n // 5 : n // 3], x[n // 3 : n // 3 + 40] = np.inf, -np.inf, np.nan
+    y = draw.random(n) < np.select([x == np.inf, x == -np.inf, x > 0], [0.9, 0.1, 0.7], 0.4)
+    order = draw.permutation(n)
+    frame = pd.DataFrame({"x": x, "g": draw.choice(list("abc"), n)}).iloc[order].reset_index(drop=True)
+    return frame, frame.replace({"x": {np.inf: 1e9, -np.inf: -1e9}}), y[order].astype(int)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "polars", "lazy", "duckdb"])
+@pytest.mark.parametrize("output", ["group", "onehot", "logodds", "mean"])
+def test_infinite_numbers_are_extremes_where_that_is_asked_for(kind, output):
+    frame, finite, y = infinite_numbers()
+    options = {"output": output, "target_type": "classes"}
+    expected = MODLEncoder(**options).fit(finite, y)
+    encoder = MODLEncoder(handle_infinite="extreme", **options)
+    if kind in ("lazy", "duckdb"):
+        source = pl.from_pandas(frame.assign(y=y))
+        encoder.fit(source.lazy() if kind == "lazy" else duckdb.sql("select * from source"), "y")
+        given = source.drop("y")
+    else:
+        given = pl.from_pandas(frame) if kind == "polars" else frame.astype({"x": kind})
+        encoder.fit(given, y)
+        made = encoder.fit_transform(given, y)
+        theirs = MODLEncoder(**options).fit_transform(finite, y)
+        if output != "group":
+            np.testing.assert_allclose(np.asarray(made, dtype=float), np.asarray(theirs, dtype=float))
+    assert encoder.costs_ == pytest.approx(expected.costs_)
+    assert encoder.partitions_["x"].partition.n_parts == expected.partitions_["x"].partition.n_parts > 3
+    codes = [np.unique(np.asarray(one.transform(of))[:, 0].astype(str), return_inverse=True)[1] for one, of in
+             ((encoder, given), (expected, finite))]  # fmt: skip
+    assert len(set(zip(*codes, strict=True))) == len(set(codes[0])) == len(set(codes[1]))
+
+
+def test_infinite_numbers_are_refused_where_they_have_no_place():
+    frame, _, y = infinite_numbers(300)
+    with pytest.raises(ValueError, match="contains infinity"):
+        MODLEncoder().fit(frame, y)
+    finite = frame["x"].clip(-9, 9)
+    encoder = MODLEncoder().fit(frame.assign(x=finite), y)
+    with pytest.raises(ValueError, match="contains infinity"):
+        encoder.transform(frame)
+    with pytest.raises(ValueError, match="not supported with handle_unknown='similar'"):
+        MODLEncoder(handle_infinite="extreme", handle_unknown="similar").fit(frame, y)

@@ -336,6 +336,17 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
     return LazyRows(frame, replace(empty, columns=columns, n_rows=n_rows), target, sample_weight, caller)
 
 
+def with_finite_numbers(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """The same rows, infinite numbers as the largest finite ones of their type."""
+    schema = frame.collect_schema()
+    most = {
+        name: float(np.finfo(np.float32 if dtype == nw.Float32 else np.float64).max)
+        for name, dtype in schema.items()
+        if dtype.is_float()
+    }
+    return frame.with_columns(*(nw.col(name).clip(-bound, bound) for name, bound in most.items())) if most else frame
+
+
 def collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
     """What an engine makes of a query; polars by batches of rows, as its other way reads all of them first."""
     return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()

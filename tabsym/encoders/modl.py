@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories.contingency import Contingency
-from tabsym.categories.lazy import lazy_rows
+from tabsym.categories.lazy import lazy_rows, with_finite_numbers
 from tabsym.encoders.base import named_columns
 from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl_column import (
@@ -43,6 +43,7 @@ from tabsym.frame import (
     TARGET_TYPES,
     Table,
     as_array,
+    as_lazy,
     check_same_rows,
     check_weights,
     match_features,
@@ -134,6 +135,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         least frequent category, as Khiops does; "missing": as the group of missing values (the default group where
         training had none); "similar": as the group of the known categories that occur in rows like theirs, all rows
         of the call considered (see `TIWSEncoder`; not with `partial_fit`).
+    handle_infinite : {"error", "extreme"}, default "error"
+        "extreme": infinite numbers lie above, or below, all others, as ranks have it; they count as the largest finite
+        numbers (1.8e308). Not with ``handle_unknown="similar"``.
     verbose : int, default 0
         1 writes a line per column to standard error.
     random_state : int, RandomState or None, default 0
@@ -174,9 +178,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` the rounding errors), and their
     bounds are whole. Dates are cut as numbers and labelled in their own time zone; `bounds` has them in days since
     1970, UTC. A part of `splits` or `special_codes` without rows is encoded as all rows together, and costs nothing;
-    special codes cost what the classes in them cost. Infinite numbers are errors. Integer weights are the same as
-    repeated rows; fractional ones go through the gamma function. The criteria are those of Boulle, "MODL: a Bayes
-    optimal discretization method for continuous attributes" (2006), and of Khiops 11.
+    special codes cost what the classes in them cost. Integer weights are the same as repeated rows; fractional ones go
+    through the gamma function. The criteria are those of Boulle, "MODL: a Bayes optimal discretization method for
+    continuous attributes" (2006), and of Khiops 11.
     `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent category of a group.
 
     Examples
@@ -198,6 +202,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     _allowed_options = {
         **OutOfFoldEncoder._allowed_options,
         "handle_unknown": ("value", "missing", "similar", "return_nan", "error"),
+        "handle_infinite": ("error", "extreme"),
         "output": ("group", "onehot", "probability", "logodds", "mean"),
         "numeric": ("discretize", "passthrough"),
         "criterion": CRITERIA,
@@ -232,6 +237,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return_df=True,
         handle_missing="value",
         handle_unknown="value",
+        handle_infinite="error",
         verbose=0,
         random_state=0,
         n_jobs=None,
@@ -255,6 +261,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self.return_df = return_df
         self.handle_missing = handle_missing
         self.handle_unknown = handle_unknown
+        self.handle_infinite = handle_infinite
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -288,7 +295,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         named = named_columns(y, sample_weight)
-        rows = lazy_rows(X, y, sample_weight, type(self).__name__, supervised=True)
+        rows = lazy_rows(self._clipped(X), y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             self._check_options()
             self._learn(_counting_of(self).lazily(rows), rows.table)
@@ -430,12 +437,23 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
         self._check_options()
         check_same_rows(X, y=y, sample_weight=sample_weight)
-        table = read_table(X, caller=type(self).__name__)
+        table = self._admit_infinite(read_table(X, caller=type(self).__name__))
         if not first:
             table = match_features(self, table)
         weight = check_weights(sample_weight, len(table))
         warn_of_light_weights(weight)
         return table, weight
+
+    def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
+        return self._admit_infinite(super()._read_as_fitted(X, y))
+
+    def _admit_infinite(self, table: Table) -> Table:
+        return table.with_infinite_as_largest() if self.handle_infinite == "extreme" else table
+
+    def _clipped(self, X: Any) -> Any:
+        """The same of a lazy frame; anything else as it is."""
+        frame = as_lazy(X) if self.handle_infinite == "extreme" else None
+        return X if frame is None else with_finite_numbers(frame).to_native()
 
     def _check_options(self) -> None:
         """A `ValueError` that names the argument and what it can be."""
@@ -443,6 +461,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         check_constraints(self)
         if self.sparse_output and self.output != "onehot":
             raise ValueError(f"sparse_output goes with output='onehot', not with {self.output!r}; set it to False.")
+        if self.handle_infinite == "extreme" and self.handle_unknown == "similar":
+            raise ValueError(
+                "handle_infinite='extreme' is not supported with handle_unknown='similar', which compares rows by "
+                "finite numbers; change one of them."
+            )
 
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""

@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from tabsym.encoders.base import ColumnEncoder
-from tabsym.frame import Table, check_same_rows, check_weights, read_table, split_columns
+from tabsym.frame import Table, check_same_rows, check_weights, split_columns
 from tabsym.warn import warn_user
 
 Split = tuple[NDArray[Any], NDArray[Any]]
@@ -291,7 +291,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         self.fit(X, y, sample_weight, groups)
         if not self._shows_target() or self.cv is None or not self.columns_:
             return self.transform(X)
-        table = read_table(X, caller=type(self).__name__)
+        table = self._read_as_fitted(X)
         return self._put_together(table, self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
 
     def transform(self, X: Any, y: Any = None) -> Any:

@@ -14,9 +14,11 @@ import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from tabsym.export.archive import BadFile, read_array, read_json
 from tabsym.export.bounds import check_instance
@@ -200,6 +202,9 @@ class Builder:
                 instance.__setstate__(state)
             else:
                 instance.__dict__.update(state)
+        if node["__module__"] == "tabsym" and issubclass(cls, BaseEstimator):
+            for option, value in signature(cls).parameters.items():  # of a later version, which the file has not
+                instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
             needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
             missing = [one for one in needed if not hasattr(instance, one)]

@@ -35,6 +35,7 @@ from tabsym.warn import warn_user
 Numbers = NDArray[np.float64] | NDArray[np.complex128]
 
 FIRST_ROUNDED = 2.0**53
+LARGEST = float(np.finfo(np.float64).max)
 _NANOSECONDS = PER_DAY["ns"]
 
 
@@ -48,11 +49,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, its kind and the user's own series."""
+    """One column: its name, its kind and the user's own series.
+
+    `infinite_as_largest`: infinite values are not an error, but the largest finite numbers.
+    """
 
     name: str
     kind: Kind
     series: nw.Series[Any]
+    infinite_as_largest: bool = False
 
     @classmethod
     def of_stored(cls, name: str, kind: Kind, stored: Any, wrap: Callable[[], nw.Series[Any]]) -> Column:
@@ -113,6 +118,8 @@ class Column:
         """
         out = to_numbers(self.stored, self.name)
         if np.isinf(out).any():
+            if self.infinite_as_largest:
+                return np.clip(out, -LARGEST, LARGEST)
             raise ValueError(
                 f"Column {self.name!r} contains infinity; replace infinite values by missing ones "
                 "or by a large finite number. (Input X contains infinity.)"
@@ -165,6 +172,14 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         return self._by_name[name]
+
+    def with_infinite_as_largest(self) -> Table:
+        """The same table, whose infinite numbers are the largest finite ones."""
+        columns = tuple(copy(column) for column in self.columns)
+        for column in columns:
+            column.__dict__.pop("values", None)
+            column.__dict__["infinite_as_largest"] = True
+        return replace(self, columns=columns)
 
     def taken(self, rows: NDArray[Any]) -> Table:
         """Some rows, whose columns keep their kinds; they are of no frame."""
