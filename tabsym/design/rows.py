@@ -13,7 +13,6 @@ from tabsym.categories import gather
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Compiled, Rows
 from tabsym.design.units import Units
-from tabsym.losses.kernels import GAMMA, POISSON, TWEEDIE
 from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]
@@ -84,19 +83,17 @@ class TargetUnits:
     @classmethod
     def of(cls, rows: Rows, loss: Loss) -> TargetUnits:
         """The mean target as the unit, for losses with a log link; else 1."""
-        mean = float(np.average(rows.y, weights=rows.shares)) if loss.code in (POISSON, GAMMA, TWEEDIE) else 0.0
+        mean = 0.0 if loss.variance_power is None else float(np.average(rows.y, weights=rows.shares))
         return cls.of_mean(mean, loss)
 
     @classmethod
     def of_mean(cls, mean: float, loss: Loss) -> TargetUnits:
         """The same by the mean target."""
-        if mean <= 0.0 or loss.code not in (POISSON, GAMMA, TWEEDIE):
+        power = loss.variance_power
+        if mean <= 0.0 or power is None:
             return cls()
-        if loss.code == POISSON:
-            return cls(mean, mean, -mean * float(np.log(mean)))
-        if loss.code == GAMMA:
-            return cls(mean, 1.0, float(np.log(mean)))
-        return cls(mean, mean ** (2.0 - loss.parameter))
+        added = {1.0: -mean * float(np.log(mean)), 2.0: float(np.log(mean))}.get(power, 0.0)
+        return cls(mean, mean ** (2.0 - power), added)
 
     def rows(self, rows: Rows) -> Rows:
         """Convert rows to these units."""

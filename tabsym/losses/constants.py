@@ -65,7 +65,8 @@ def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
     """For a log link: the ratio of two sums, in closed form, by their logarithms, as offsets may differ by much."""
-    power = {slopes.POISSON: 1.0, slopes.GAMMA: 2.0}.get(loss.code, loss.parameter)
+    power = loss.variance_power
+    assert power is not None
     share = np.ones(len(y)) if weights is None else weights
     if not (share * y).any():
         return np.array([-float(offset.max())])

@@ -64,6 +64,12 @@ class Loss:
         """Whether the loss has a second derivative, as Newton's method needs."""
         return self.code not in (slopes.ABSOLUTE, slopes.QUANTILE, slopes.HINGE)
 
+    @property
+    def variance_power(self) -> float | None:
+        """Of the losses with a log link: the variance is proportional to this power of the mean."""
+        powers = {slopes.POISSON: 1.0, slopes.GAMMA: 2.0, slopes.TWEEDIE: self.parameter}
+        return powers.get(self.code)
+
     def predict(self, margins: Floats) -> Floats:
         """The inverse link: margins (n, n_outputs) -> values (n, 1) or probabilities (n, classes)."""
         if self.code == slopes.LOGISTIC:

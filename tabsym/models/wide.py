@@ -29,7 +29,7 @@ from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 
-SMOOTH_LOSSES = ("auto", "squared_error", "huber", "poisson", "gamma", "tweedie")
+SMOOTH_LOSSES = ("auto", *(name for name, loss in LOSSES.items() if loss.is_smooth and not loss.for_classes))
 
 
 class _Solved:

@@ -303,7 +303,7 @@ class WideSGDRegressor(WideSGDBase, WideRegressorBase):
     [10.0, 30.0]
     """
 
-    losses = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
+    losses = tuple(name for name, loss in LOSSES.items() if not loss.for_classes)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
 from tabsym.jit import address_of_kernel
 from tabsym.losses.constants import settled_shift
-from tabsym.losses.kernels import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
+from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss
 from tabsym.losses.weights import Copies, design_effect, of_one_copy
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
@@ -347,15 +347,14 @@ class BlockDescent:
     def expected_curvature(self) -> Floats:
         """Fisher information of the rows (n,), times their weight, for losses with one linear predictor.
 
-        It is the Hessian of the Newton steps, except for gamma and tweedie, whose observed Hessian depends on the
-        target.
+        It is the Hessian of the Newton steps, except where a log link is not canonical (gamma, tweedie): there the
+        observed Hessian depends on the target.
         """
+        power = self.loss.variance_power
+        if power is None or self.loss.canonical:
+            return self.grads()[1]
         weight = self.weight if len(self.weight) else np.ones(len(self.y))
-        if self.loss.code == GAMMA:
-            return weight
-        if self.loss.code == TWEEDIE:
-            return np.asarray(weight * np.exp((2.0 - self.loss.parameter) * self.scores()[:, 0]))
-        return self.grads()[1]
+        return np.asarray(weight * np.exp((2.0 - power) * self.scores()[:, 0]))
 
     def pearson(self) -> float:
         """Pearson's statistic per row: squared residuals over the variance function, weighted.

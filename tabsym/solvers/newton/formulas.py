@@ -22,7 +22,7 @@ from scipy.special import softmax
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
-from tabsym.losses.kernels import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
+from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.joint import MAX_COEFS, MAX_VISITS, Whole, inverse
@@ -233,11 +233,11 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
     """Fisher information of the rows (n, K), times their weight."""
     task, rows = objective.task, objective.rows
-    if task.loss.code not in (GAMMA, TWEEDIE):
+    power = task.loss.variance_power
+    if power is None or task.loss.canonical:
         return _grads(objective, phi)[1]
     margins = np.empty((len(rows.y), 1))
     predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
-    power = 2.0 if task.loss.code == GAMMA else task.loss.parameter
     return np.asarray(np.exp((2.0 - power) * margins) * (rows.weight[:, None] if len(rows.weight) else 1.0))
 
 
