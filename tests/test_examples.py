@@ -2,9 +2,15 @@
 
 import re
 import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from tabsym.datasets import make_retail
 
 ROOT = Path(__file__).parent.parent
 
@@ -113,3 +119,53 @@ def test_descent_by_hand_prints_what_paper_gives(capsys):
     # online: row 1 (1, 1.5) from zero moves both by .015; row 2 (2, 3.5): error .045 - 3.5 = -3.455
     assert lines[7].split() == ["1", "slope", "0.015", "b", "0.015"]
     assert lines[8].split() == ["2", "slope", "0.084", "b", "0.050"]
+
+
+class AbstractModel:
+    """What the classes for TabArena use of AutoGluon's, which does not go with this pandas."""
+
+    def __init__(self, problem_type, eval_metric=None, **options):
+        self.problem_type, self.eval_metric, self.options = problem_type, eval_metric, options
+
+    def _get_model_params(self):
+        return self.options
+
+    def _get_default_auxiliary_params(self):
+        return {"valid_raw_types": None, "max_classes": None}
+
+    def preprocess(self, X, **kwargs):
+        return X
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_model_classes_for_tabarena(task, monkeypatch):
+    mae = object()
+    modules = {
+        "autogluon.common.space": {"Categorical": lambda *values: values},
+        "autogluon.core.constants": {"REGRESSION": "regression"},
+        "autogluon.core.metrics": {"mean_absolute_error": mae},
+        "autogluon.core.models": {"AbstractModel": AbstractModel},
+    }
+    for name, values in modules.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**values))
+    found = runpy.run_path(str(ROOT / "examples" / "tabarena" / "tabarena_wide.py"))
+    table = make_retail(300, random_state=0)
+    X, y = table.drop(columns="sales"), table["sales"]
+    if task != "regression":
+        y = pd.qcut(y, 2 if task == "binary" else 3, labels=False)
+    for name in ("TabsymWide", "TabsymStack"):
+        model = found[name](task, mae)
+        model._fit(X, y, sample_weight=np.ones(300), num_cpus=1, time_limit=10)
+        assert type(model.model).__name__ == model.names[task == "regression"]
+        if task == "regression":
+            assert model.model.get_params().get("scoring", "neg_mean_absolute_error") == "neg_mean_absolute_error"
+            assert np.corrcoef(model.model.predict(X), y)[0, 1] > 0.5
+        else:
+            assert model.model.score(X, y) > 0.6
+        assert task in model.supported_problem_types()
+        assert "category" in model._get_default_auxiliary_params()["valid_raw_types"]
+    wide = found["TabsymWide"](task)
+    for option, values in found["SEARCH_SPACE"].items():
+        for value in values:
+            wide.options = {option: value}
+            wide._fit(X, y)
