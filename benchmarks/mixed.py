@@ -1,6 +1,8 @@
-"""Mixed models next to statsmodels' MixedLM: random intercepts, intercepts and slopes, and crossed groups.
+"""Mixed models next to statsmodels' MixedLM and GPBoost: random intercepts, intercepts and slopes, and crossed groups.
 
-    python benchmarks/mixed.py            # two minutes, one thread; --largest: the last case alone
+    OMP_NUM_THREADS=1 python benchmarks/mixed.py    # two minutes, one thread; --largest: the last case alone
+
+GPBoost is compared where it is installed, in an environment of its own: ``pip install -e . statsmodels gpboost``.
 
 Processor seconds of a fit, and the standard deviations that were estimated; the truth is .8 for intercepts, .4 for
 slopes and for the second of two crossed groups, 1 for the noise. MixedLM is left out of the largest case, where it
@@ -12,6 +14,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -66,26 +69,41 @@ def statsmodels(kind: str, table: pd.DataFrame) -> list[float]:
     return [fit.cov_re.iloc[0, 0] ** 0.5, *np.sqrt(fit.vcomp), fit.scale**0.5]
 
 
+def gpboost(kind: str, table: pd.DataFrame) -> list[float]:
+    import gpboost as gpb
+
+    options = {}
+    if kind == "intercepts and slopes":
+        options = {"group_rand_coef_data": table["x"].to_numpy(), "ind_effect_group_rand_coef": [1]}
+    groups = table[["g", "h"] if kind == "crossed intercepts" else ["g"]].astype(str).to_numpy()
+    model = gpb.GPModel(group_data=groups, likelihood="gaussian", num_parallel_threads=1, **options)
+    model.fit(y=table["y"].to_numpy(), X=np.column_stack([np.ones(len(table)), table["x"]]))
+    noise, *effects = np.sqrt(np.asarray(model.get_cov_pars(format_pandas=False)).ravel())
+    return [*effects, noise]
+
+
+PEERS = {"MixedLM": (statsmodels, 100_000), "GPBoost": (gpboost, np.inf)}
+"""With the number of groups from which each is left out."""
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     cases = CASES[-1:] if "--largest" in sys.argv else CASES
-    tabsym("crossed intercepts", make_table("crossed intercepts", 500, 20, 5))  # compiles
-    tabsym("intercepts and slopes", make_table("intercepts and slopes", 500, 20, 0))
-    print("| model | rows | groups | tabsym s | sd | MixedLM s | sd | ratio |\n" + "| --- " * 8 + "|")
+    peers = {name: peer for name, peer in PEERS.items() if find_spec(peer[0].__name__) is not None}
+    heads = ["model", "rows", "groups", "tabsym s", "sd", *(head for name in peers for head in (f"{name} s", "sd"))]
+    print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
     for kind, rows, groups, others in cases:
-        table, results = make_table(kind, rows, groups, others), {}
-        for fit in (tabsym, statsmodels):
-            if fit is statsmodels and groups > 100_000:
+        table = make_table(kind, rows, groups, others)
+        tabsym(kind, table[:2_000])  # compiles
+        cells = [kind, f"{rows:,}", f"{groups:,}" + (f" x {others:,}" if others else "")]
+        for fit, most in [(tabsym, np.inf), *peers.values()]:
+            if groups > most:
+                cells += ["", "not run"]
                 continue
             begin = time.process_time()
-            sds = fit(kind, table)
-            results[fit] = (time.process_time() - begin, ", ".join(f"{sd:.3f}" for sd in sds))
-        seconds, sds = results[tabsym]
-        other, theirs = results.get(statsmodels, (None, "not run"))
-        size = f"{groups:,}" + (f" x {others:,}" if others else "")
-        ratio = "" if other is None else f"{other / seconds:.0f}"
-        shown = "" if other is None else f"{other:.1f}"
-        print(f"| {kind} | {rows:,} | {size} | {seconds:.2f} | {sds} | {shown} | {theirs} | {ratio} |", flush=True)
+            deviations = fit(kind, table)
+            cells += [f"{time.process_time() - begin:.2f}", ", ".join(f"{sd:.3f}" for sd in deviations)]
+        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
