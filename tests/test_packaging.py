@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import trove_classifiers
+import yaml
 
 from tabsym import integrations
 
@@ -125,3 +126,15 @@ def test_the_door_gives_the_package():
     from tabsym.integrations import xgboost
 
     assert xgboost.adapter is integrations.load_adapter("xgboost")
+
+
+def test_the_recipe_for_conda_asks_for_what_the_metadata_asks_for():
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    project = CONFIG["project"]
+    run = [line.replace(" ", "") for line in recipe["requirements"]["run"] if not line.startswith("python ")]
+    assert sorted(run) == sorted(project["dependencies"])
+    assert [line for line in recipe["requirements"]["host"] if line.startswith("hatchling")] == ["hatchling >=1.24"]
+    assert recipe["context"]["version"] == project["version"]
+    assert recipe["build"]["python"]["entry_points"] == [f"tabsym = {project['scripts']['tabsym']}"]
+    assert recipe["source"]["url"].startswith(project["urls"]["Source"])
+    assert (recipe["about"]["license"], recipe["about"]["homepage"]) == (project["license"], project["urls"]["Source"])
