@@ -15,8 +15,8 @@ from tabsym.losses.loss import Loss
 from tabsym.losses.weights import Copies
 from tabsym.solvers.newton.block_descent import BlockDescent, Sampler, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
-from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.monotone import bind, iterate_within
+from tabsym.solvers.newton.polish import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents

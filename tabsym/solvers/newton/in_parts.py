@@ -18,7 +18,7 @@ from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent, SampledRows
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
-from tabsym.solvers.newton.joint import Information
+from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import Entries, MulticlassPosteriors
 from tabsym.solvers.newton.recentering import Recentering

@@ -10,7 +10,7 @@ constraints of different terms are separate, so that the descent ends at the con
 from __future__ import annotations
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.joint import finish
+from tabsym.solvers.newton.polish import finish
 from tabsym.solvers.sgd.optimizers import Newton
 
 MAX_ROUNDS = 30

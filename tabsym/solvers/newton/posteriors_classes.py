@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import TermCovariance, without_rounding
 from tabsym.solvers.newton.fixed_effects import inverse_of
-from tabsym.solvers.newton.joint import MAX_COEFS, MAX_FACTOR, covariance_of, inverse, penalty_of, root_of
+from tabsym.solvers.newton.information import MAX_COEFS, inverse, penalty_of
+from tabsym.solvers.newton.joint import MAX_FACTOR, covariance_of, root_of
 from tabsym.solvers.newton.kernels_classes import (
     MIN_PROBABILITY,
     add_ridge_posteriors,

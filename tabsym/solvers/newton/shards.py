@@ -19,7 +19,7 @@ from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
 from tabsym.losses.loss import Loss, deviance, log_likelihood
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import columns_of
-from tabsym.solvers.newton.joint import Information, informed
+from tabsym.solvers.newton.information import Information, informed
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.joint import information_of
+from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors

@@ -1,0 +1,101 @@
+"""Joint Newton steps of all coefficients, where the steps of one term after another end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+
+from tabsym.losses.kernels import MULTINOMIAL
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.information import MAX_COEFS, information_of
+
+Floats = NDArray[np.float64]
+
+MAX_STEPS, MAX_HALVINGS = 8, 10
+"""The most Newton steps, and the most halvings of a step that does not lower the objective."""
+
+RIDGE_OF_DIAGONAL = 1e-10
+"""Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
+
+
+def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
+    """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
+
+    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with one linear
+    predictor and up to some hundred coefficients; others are left as they are.
+    """
+    indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+    if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:
+        return 0
+    for n_steps in range(MAX_STEPS):
+        steps, decrease = _steps(solver, indices)
+        if not decrease > 0.5 * close**2 * dispersion or not _take(solver, indices, steps):
+            return n_steps
+    return MAX_STEPS
+
+
+def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], float]:
+    """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
+    gradients = [
+        own + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])[:, 0]
+        for index, own in zip(indices, solver.gradients(indices), strict=True)
+    ]
+    gradient = np.concatenate(gradients)
+    information = information_of(solver, {}).of(indices)
+    face = _face(solver, indices) if solver.is_bound else None
+    if face is not None:
+        information, gradient = face.T @ information @ face, face.T @ gradient
+    size = np.diag(information)
+    information[np.diag_indices_from(information)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+    try:
+        moves = -cho_solve(cho_factor(information, lower=True, overwrite_a=True), gradient)
+    except (LinAlgError, ValueError):
+        return [], 0.0
+    decrease = -0.5 * float(gradient @ moves)
+    ends = np.cumsum([len(one) for one in gradients])[:-1]
+    return [move[:, None] for move in np.split(moves if face is None else face @ moves, ends)], decrease
+
+
+def _face(solver: BlockDescent, indices: list[int]) -> Floats:
+    """The moves (p, m) of all coefficients that keep to the constraints that hold with equality."""
+    terms, theta = solver.terms, solver.theta
+    own = [terms[i].face(theta[i]) if terms[i].is_monotone else np.eye(terms[i].size) for i in indices]
+    return np.asarray(block_diag(*own))
+
+
+def _share_within(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> float:
+    """The largest fraction, up to 1, of steps that stays within the constraints."""
+    share = 1.0
+    for index, step in zip(indices, steps, strict=True):
+        term, theta = solver.terms[index], solver.theta[index]
+        room = np.concatenate([np.abs(theta[:, 0]) * abs(term.sign), np.diff(theta[term.chain, 0])])
+        closer = np.concatenate([-term.sign * step[:, 0], -np.diff(step[term.chain, 0])])
+        if (closer > 0.0).any():
+            share = min(share, float((room[closer > 0.0] / closer[closer > 0.0]).min()))
+    return share
+
+
+def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool:
+    """Take the step, halved until the objective decreases; whether it does."""
+    theta, before = list(solver.theta), _objective(solver, indices)
+    share = _share_within(solver, indices, steps) if solver.is_bound else 1.0
+    for _ in range(MAX_HALVINGS):
+        moved = list(theta)
+        for index, step in zip(indices, steps, strict=True):
+            moved[index] = theta[index] + share * step
+            if solver.is_held(index):  # up to rounding it is there
+                moved[index] = solver.terms[index].feasible(moved[index], solver.curvature[index])
+        solver.put(moved)
+        if _objective(solver, indices) <= before:
+            return True
+        share *= 0.5
+    solver.put(theta)
+    return False
+
+
+def _objective(solver: BlockDescent, indices: list[int]) -> float:
+    """The loss of the rows plus the penalties."""
+    penalties = (solver.precision[index] * solver.terms[index].length(solver.theta[index]) for index in indices)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return solver.total * solver.mean_loss() + 0.5 * sum(penalties)
