@@ -276,5 +276,8 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
 
 def _with_dates(prepared: Prepared) -> pd.DataFrame:
     """Days as the dates they are, so that intervals are of dates."""
-    days = {name: pd.to_datetime(prepared.X[name], unit="D").dt.round("s") for name in prepared.features.dates}
+    days = {
+        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
+        for name in prepared.features.dates
+    }
     return prepared.X.assign(**days) if days else prepared.X

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.text import listed
-from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary, shown_value
+from tabsym.encoders.dates import (
+    date_columns,
+    day_and_month,
+    format_of,
+    has_offsets,
+    looks_like_dates,
+    looks_like_times,
+    moments_of,
+    parts_that_vary,
+    shown_value,
+)
 from tabsym.frame import Kind, read_table
 from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
 
@@ -77,7 +87,23 @@ def learn_features(
             moments = moments_of(name, series, kind)
             parts[name] = parts_that_vary(moments)
             notes.append(_note_of_dates(name, series, kind, moments, parts[name]))
+        elif kind == "categories" and name not in categorical:
+            notes += _note_of_text(name, _text(series))
     return Features(kinds, parts)
+
+
+def _note_of_text(name: str, text: pd.Series) -> list[str]:
+    """That text looks like dates or times, which have an order, and is read as categories."""
+    if looks_like_times(text):
+        return [f"Column {name!r} contains times such as {text.dropna().iloc[0]!r} and is read as text; write hours or "
+                "minutes as numbers to use their order."]  # fmt: skip
+    if not looks_like_dates(text):
+        return []
+    cells = text.dropna().unique().tolist()
+    by_shape = {re.sub(r"\d", "0", cell): cell for cell in reversed(cells)}
+    shown = " and ".join(map(repr, list(dict.fromkeys([*reversed(by_shape.values()), *cells]))[:2]))
+    return [f"Column {name!r} looks like dates but is read as text, as no known format fits all cells ({shown}); write "
+            "them like 2024-02-29 to use them as dates."]  # fmt: skip
 
 
 def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
@@ -86,7 +112,11 @@ def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, 
     cells = "1 cell that is not a date" if len(lost) == 1 else f"{len(lost):,} cells that are not dates"
     missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""
     used = ", ".join(["days", *parts[:-1]]) + f" and {parts[-1]}"
-    return f"Column {name!r} contains dates{f' ({order})' if order else ''}: used as {used}{missing}."
+    clock = "; its times are those of the local clock as written, without the offset from UTC"
+    return (
+        f"Column {name!r} contains dates{f' ({order})' if order else ''}: used as {used}"
+        f"{clock if has_offsets(series) else ''}{missing}."
+    )
 
 
 def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool | None) -> str:
@@ -250,21 +280,68 @@ def _case(column: pd.Series, what: str) -> list[str]:
 
 def _far(name: str, column: pd.Series) -> list[str]:
     """A value that more than one row in a hundred has, far from all other values: often a code for missing."""
-    values = column.dropna().to_numpy(dtype=np.float64)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    found = _far_value(
+        values, lambda value, low: _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0), but=0.0
+    )
+    if found is None:
+        return []
+    value, share, low, high = found
+    return [_note_of_far(name, f"{value:g}", share, f"{low:g} to {high:g}", f"{value:g}")]
+
+
+def far_dates(raw: pd.DataFrame, X: pd.DataFrame, dates: Sequence[str]) -> list[str]:
+    """As `_far`, of dates: the first and the last days of years stand for "never" in many a table.
+
+    Parameters
+    ----------
+    raw, X : pandas.DataFrame
+        The columns as they are written, and as features, in days.
+    dates : sequence of str
+        Columns of dates.
+    """
+    said = []
+    for name in dates:
+        days = np.floor(X[name].to_numpy(dtype=np.float64))
+        found = _far_value(days, lambda value, _: _day(value)[5:] in ("01-01", "12-30", "12-31"))
+        if found is not None:
+            value, share, low, high = found
+            cell = raw[name].iloc[int(np.argmax(days == value))]
+            written = cell.strip() if isinstance(cell, str) else _day(value)
+            said.append(_note_of_far(name, _day(value), share, f"{_day(low)} to {_day(high)}", written))
+    return said
+
+
+def _day(days: float) -> str:
+    return str(np.datetime64(int(days), "D"))
+
+
+def _note_of_far(name: str, value: str, share: float, others: str, written: str) -> str:
+    option = f"{name}={written}"
+    return (
+        f"Column {name!r} has the value {value} in {share:.0%} of its rows, far from its other values ({others}); if "
+        f"it means missing: --na-values {repr(option) if ' ' in option else option}."
+    )
+
+
+def _far_value(
+    values: NDArray[np.float64], is_sentinel: Callable[[float, float], bool], *, but: float | None = None
+) -> tuple[float, float, float, float] | None:
+    """The smallest or largest value (n,) where it is frequent and far off, its share, and the range of the others.
+
+    `is_sentinel` takes the value and the lowest of the others; `but` is never such a value.
+    """
     values = values[np.isfinite(values)]
     if len(values) < MIN_ROWS:
-        return []
+        return None
     for value, end in ((values.min(), -1), (values.max(), 1)):
         others = values[values != value]
         share = 1 - len(others) / len(values)
-        if value == 0 or not _FAR_SHARE <= share <= _MAX_FAR_SHARE or len(np.unique(others[:1000])) < 3:
+        if value == but or not _FAR_SHARE <= share <= _MAX_FAR_SHARE or len(np.unique(others[:1000])) < 3:
             continue
         low, high = others.min(), others.max()
         gap = low - value if end < 0 else value - high
-        sentinel = _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0)
-        if gap > (_FAR_GAP_OF_SENTINEL if sentinel else _FAR_GAP) * max(high - low, 1e-300) and gap > 0:
-            return [
-                f"Column {name!r} has the value {value:g} in {share:.0%} of its rows, far from its other values "
-                f"({low:g} to {high:g}); if it means missing: --na-values {name}={value:g}."
-            ]
-    return []
+        limit = _FAR_GAP_OF_SENTINEL if is_sentinel(value, low) else _FAR_GAP
+        if gap > limit * max(high - low, 1e-300) and gap > 0:
+            return value, share, low, high
+    return None

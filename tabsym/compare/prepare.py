@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.features import Features, hints, learn_features
+from tabsym.compare.features import Features, far_dates, hints, learn_features
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, read_typed
 from tabsym.compare.text import listed, perhaps
@@ -260,9 +260,11 @@ def prepare(
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
     decided = [*reading.numeric, *reading.categorical, *features.parts]
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
+    X = features.apply(raw)
+    notes += far_dates(raw, X, features.dates)
     weight, exposure, offset = _weights(frame, read_as.task, roles)
     return Prepared(
-        features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
+        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from tabsym.compare.number_format import (
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
+from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
 from tabsym.frame.meaning import means_missing
 from tabsym.plots.style import cut
 
@@ -89,7 +90,7 @@ class Retyping:
 
 
 def without(frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame with what the user said is missing left out; numbers are compared as numbers."""
+    """The frame with what the user said is missing left out; numbers are compared as numbers, dates as dates."""
     if not na_values:
         return frame
     changed: dict[str, pd.Series] = {}
@@ -101,6 +102,8 @@ def without(frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]]) -> pd.D
         if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
             meant = [float(word) for word in words if is_plain(word)]
             missing = column.isin(meant)
+        elif pd.api.types.is_datetime64_any_dtype(column) or holds_days(column):
+            missing = moments_of(name, column, "moments").isin(moments_of_words(words))
         else:
             missing = column.astype(object).map(lambda value: isinstance(value, str) and value.strip() in words)  # noqa: B023
             missing = missing.astype(bool)
