@@ -1,5 +1,7 @@
 """Numbers however they are written: messy columns beside the clean one, from every kind of file and frame."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -37,6 +39,7 @@ def some(word, values, every=9, write=str):
     return cells, np.where(np.arange(len(values)) % every == 0, np.nan, values)
 
 
+ARABIC = str.maketrans("0123456789.,", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669\u066b\u066c")
 SPELLINGS = {
     "dollars": (each(X, "${:,.2f}".format), X),
     "dollars after the sign": (each(F, lambda v: f"{'-' if v < 0 else ''}${abs(v):.3f}"), F),
@@ -113,6 +116,22 @@ SPELLINGS = {
     "scientific with units": (each(X, "{:.6E} kg".format), X),
     "an apostrophe in front": (each(K, "'{}".format), K),
     "quoted": (each(K, '"{}"'.format), K),
+    "no cents, comma": (each(np.floor(X), "{:.0f},-".format), np.floor(X)),
+    "no cents, point": (each(K, "CHF {}.-".format), K),
+    "no cents, two dashes": (each(K, lambda v: f"{v:,}".replace(",", ".") + ",--"), K),
+    "no cents, a long dash": (each(K, "{},\u2014 \u20ac".format), K),
+    "some without cents": (each(np.where(H < 20, X, H), lambda v: f"{v:.0f},-" if v == int(v) else german(v)),
+                           np.where(H < 20, X, H)),
+    "a unit in brackets": (each(K, "{} (kg)".format), K),
+    "a month": (each(X, "${:,.2f}/mo".format), X),
+    "Arabic-Indic digits": (each(K, lambda v: str(v).translate(ARABIC)), K),
+    "Arabic-Indic decimals": (each(X, lambda v: f"{v:,.2f}".translate(ARABIC)), X),
+    "digits of full width": (each(X, lambda v: "".join(chr(ord(c) + 0xFEE0) for c in f"{v:.2f}")), X),
+    "Devanagari digits": (each(K, lambda v: "".join(chr(0x966 + int(c)) for c in str(v))), K),
+    "decimals of k": (each(np.where(H < 20, H, K), lambda v: f"{v / 1000:.3f}k" if v > 999 else str(v)),
+                      np.where(H < 20, H, K)),
+    "decimals of kilometres": (each(H + 1, lambda v: f"{v * 0.06:.3f} km" if v > 16 else f"{v * 60} m"),
+                               (H + 1) * 60),
 }  # fmt: skip
 
 LEFT = {
@@ -228,6 +247,7 @@ def test_whole_numbers_as_text_stay_text_where_a_table_has_types(tmp_path):
 
 OPTIONS = {
     "decimal": ("x\n1.234\n5.678\n", {"decimal": ","}, [1234, 5678]),
+    "thousands by points": ("x\n1.234\n5.678\n", {"thousands": "."}, [1234, 5678]),
     "thousands": ("x;c\n1,234;a\n5,678;b\n", {"thousands": ","}, [1234, 5678]),
     "sep": ("x#c\n1#a\n2#b\n", {"sep": "#"}, [1, 2]),
     "na_values": ("x,c\n1,-200\n-200,a\n", {"na_values": {"": ["-200"]}}, [1, None]),
@@ -236,6 +256,22 @@ OPTIONS = {
     "numeric codes": ("x,c\n007,a\n042,b\n", {"numeric": ["x"]}, [7, 42]),
     "categorical": ("x,c\n$1,a\n$2,b\n", {"categorical": ["x"]}, ["$1", "$2"]),
 }
+
+
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_three_digits_after_every_separator_are_said_with_the_other_reading(mark, zeros, typed, tmp_path):
+    cells = [f"{v % 899 + 100}{mark}{v % 90 + 10}{0 if zeros else 5}" for v in K.tolist()]
+    frame = pd.DataFrame({"x": cells, "c": ["a", "b"] * (N // 2)})
+    table = frame if typed else tmp_path / "t.csv"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    notes = []
+    got, _ = read_typed(table, notes=notes)
+    (line,) = [note for note in notes if "'x'" in note]
+    found = re.search(r"use --(decimal|thousands) ([.,])", line)
+    other, _ = read_typed(table, ReadOptions(**{found[1]: found[2]}))
+    np.testing.assert_allclose(np.log10(got["x"] / other["x"]).abs(), 3)
 
 
 @pytest.mark.parametrize(("text", "options", "want"), OPTIONS.values(), ids=OPTIONS)

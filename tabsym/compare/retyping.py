@@ -170,6 +170,7 @@ def retype(
     whole: list[str] = []
     for name, counts in text.items():
         plain = untyped and name not in options.numeric and (prefer == "." or name in options.categorical)
+        plain = plain and options.thousands != "."
         if plain and counts and _all_plain(counts):
             out[name] = pd.to_numeric(frame[name])
             notes += _doubt(name, list(counts), options)
@@ -236,7 +237,9 @@ class _Reader:
         digits: dict[str, int] = {}
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
-        decimal, thousands = self._separators(digits)
+        decimal, thousands = self._separators(
+            digits, scaled=len({factors[cell.unit] for cell, _ in cells.values()}) > 1
+        )
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}
@@ -272,12 +275,13 @@ class _Reader:
                 cells[text] = (cell, times)
         return cells, words
 
-    def _separators(self, digits: dict[str, int]) -> tuple[str, str]:
+    def _separators(self, digits: dict[str, int], *, scaled: bool) -> tuple[str, str]:
+        """The separators; `scaled`: larger units save large numbers, so that points in "1.610k" are of decimals."""
         asked, mark = self.options.decimal, self.options.thousands
         if asked or mark:
             decimal = asked or ("," if mark == "." else ".")
             return decimal, mark if mark is not None else ("," if decimal == "." else ".") + GROUP_MARKS
-        if are_thousands(list(digits)):
+        if are_thousands(list(digits)) and not scaled:
             return ",", "." + GROUP_MARKS
         if looks_ambiguous(list(digits)) == "." and self.prefer == ".":
             return ".", "," + GROUP_MARKS
@@ -316,10 +320,8 @@ class _Reader:
         if ambiguous and self.options.decimal is None and self.options.thousands is None:
             shown = next(cell for cell in digits if ambiguous in cell)
             value = number_of(shown, format_.decimal, format_.thousands)
-            how.append(
-                f"{shown!r} read as {value:,.15g}"
-                + (f"; use --decimal {ambiguous} for the other reading" if ambiguous != format_.decimal else "")
-            )
+            option = "--thousands" if ambiguous == format_.decimal else "--decimal"
+            how.append(f"{shown!r} read as {value:,.15g}; use {option} {ambiguous} for the other reading")
         if any(cells[text][0].about for text in good):
             how.append("signs such as '<' ignored")
         scaled = sorted(unit for unit, factor in format_.factors.items() if factor != 1.0)
@@ -366,10 +368,10 @@ def _are_bounds(cells: Sequence[Cell]) -> bool:
 
 
 def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
-    """A line on numbers of three decimals, zeros kept, all of which may be thousands."""
-    shown = next((cell for cell in cells if cell.endswith("0") and "." in cell), None)
-    if options.decimal or shown is None or looks_ambiguous(cells) != ".":
+    """A line on numbers of three decimals, all of which may be thousands."""
+    if options.decimal or looks_ambiguous(cells) != ".":
         return []
+    shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
     return [f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
             "use --decimal , if they are thousands."]  # fmt: skip
 
