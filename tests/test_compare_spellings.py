@@ -1,10 +1,13 @@
 """Numbers however they are written: messy columns beside the clean one, from every kind of file and frame."""
 
+import datetime
 import re
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,6 +198,107 @@ def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
             [note for note in notes if "'x' is read as numbers" in note],
         )
         assert said
+
+
+CATEGORIES = {
+    "pandas": lambda cells: pd.DataFrame({"x": pd.Categorical(cells)}),
+    "pandas, ordered": lambda cells: pd.DataFrame({"x": pd.Categorical(cells, ordered=True)}),
+    "polars Categorical": lambda cells: pl.DataFrame({"x": pl.Series(cells, dtype=pl.Categorical)}),
+    "polars Enum": lambda cells: pl.DataFrame({"x": pl.Series(cells, dtype=pl.Enum(sorted(set(cells))))}),
+    "pyarrow dictionary": lambda cells: pa.table({"x": pa.array(cells).dictionary_encode()}),
+}
+
+
+@pytest.mark.parametrize("make", CATEGORIES.values(), ids=CATEGORIES)
+@pytest.mark.parametrize("name", ["dollars", "question marks", "mixed currencies", "whole"])
+def test_categories_of_text_are_read_or_said_as_text_is(name, make, tmp_path):
+    cells = each(K, str) if name == "whole" else LEFT.get(name) or [str(cell) for cell in SPELLINGS[name][0]]
+    notes, said = [], []
+    want, _ = read_typed(pd.DataFrame({"x": cells}), notes=said)
+    got, retyping = read_typed(make(cells), notes=notes)
+    assert notes == said and len(notes) == 1
+    assert got["x"].tolist() == want["x"].tolist() or np.allclose(got["x"], want["x"], equal_nan=True)
+    later = retyping.read(make(cells[:7]))["x"]
+    assert later.tolist() == want["x"].tolist()[:7] or np.allclose(later, want["x"][:7], equal_nan=True)
+
+
+DECIMALS = [Decimal(f"{value:.2f}") for value in X]
+DAY = datetime.timedelta(1)
+MINUTES = pd.Series(pd.to_timedelta(K, unit="s"))
+TYPED = {
+    "decimals": (DECIMALS, X, 0),
+    "decimals with gaps": ([None, *DECIMALS[1:]], [np.nan, *X[1:]], 0),
+    "decimals without places": ([Decimal(int(value)) for value in K], K, 0),
+    "durations": (MINUTES, K, 1),
+    "durations of Python": (pd.Series([one.to_pytimedelta() + DAY for one in MINUTES], dtype=object), K + 86400, 1),
+    "some of a day": (
+        [str(one.to_pytimedelta()) for one in pd.to_timedelta([100000, *K[1:]], unit="s")],
+        [100000, *K[1:]],
+        1,
+    ),
+    "durations as text": (MINUTES.astype(str), K, 1),
+    "durations as ISO text": (MINUTES.map(pd.Timedelta.isoformat), K, 1),
+    "durations with words": (
+        MINUTES.astype(str).mask(np.arange(N) % 9 == 0, "n/a"),
+        np.where(np.arange(N) % 9, K, np.nan),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "pyarrow", "arrow types"])
+@pytest.mark.parametrize("name", TYPED)
+def test_decimals_and_durations_are_numbers_in_every_kind_of_table(name, kind, tmp_path):
+    """Durations in seconds, which is said; as features, as targets, and in later tables."""
+    cells, clean, lines = TYPED[name]
+    frame = pd.DataFrame({"x": cells, "c": ["a", "b"] * (N // 2)})
+    if kind == "csv":
+        frame.to_csv(table := tmp_path / "t.csv", index=False)
+    elif kind == "parquet":
+        frame.to_parquet(table := tmp_path / "t.parquet")
+    else:
+        make = {"pandas": lambda one: one, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
+        make["arrow types"] = lambda one: pa.Table.from_pandas(one).to_pandas(types_mapper=pd.ArrowDtype)
+        table = make[kind](frame)
+    notes = []
+    got, retyping = read_typed(table, notes=notes)
+    np.testing.assert_allclose(got["x"], clean)
+    assert len([note for note in notes if "'x' contains durations and is read as numbers, in seconds" in note]) == lines
+    np.testing.assert_allclose(retyping.read(table)["x"], clean)
+    np.testing.assert_allclose(retyping.read(frame.head(7))["x"], clean[:7])
+    prepared = prepare(table, "x")
+    assert prepared.task == "regression"
+    np.testing.assert_allclose(prepared.y, np.asarray(clean)[~np.isnan(clean)])
+
+
+MOMENTS = pd.Series(pd.date_range("2020-01-01", periods=N, freq="D")).astype(object)
+AMONG_DATES = {
+    "words for missing": (
+        MOMENTS.mask(np.arange(N) % 9 == 0, "unknown").mask(np.arange(N) == 3, "n/a"),
+        15,
+        "'unknown', 'n/a'",
+    ),
+    "a word of one's own": (MOMENTS.mask(np.arange(N) == 3, "soon"), 1, "'soon'"),
+    "days": (MOMENTS.map(pd.Timestamp.date).mask(np.arange(N) == 3, "?"), 1, "'?'"),
+    "text that is a date": (MOMENTS.mask(np.arange(N) == 3, "04.01.2020"), 0, ""),
+}
+
+
+@pytest.mark.parametrize("name", AMONG_DATES)
+def test_words_among_dates_are_missing_as_in_csv(name, tmp_path):
+    column, missing, words = AMONG_DATES[name]
+    frame = pd.DataFrame({"x": column, "y": np.arange(N) % 7 / 3})
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    days = [(day - pd.Timestamp(0)).days for day in MOMENTS]
+    for table in (frame, tmp_path / "t.xlsx"):
+        prepared = prepare(table, "y")
+        assert prepared.X["x"].isna().sum() == missing
+        there = prepared.X["x"].notna()
+        assert prepared.X["x"][there].tolist() == np.array(days)[there].tolist()
+        said = [note for note in prepared.notes if f"({words})" in note and "as missing" in note]
+        assert len(said) == (missing > 0)
+        again = prepared.features.apply(prepared.retyping.read(table))
+        pd.testing.assert_frame_equal(again, prepared.X)
 
 
 @pytest.mark.parametrize("name", LEFT)

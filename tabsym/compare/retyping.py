@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tabsym.compare.cell_types import not_read, quoted, with_plain_types
 from tabsym.compare.number_format import (
     GROUP_MARKS,
     Cell,
@@ -30,7 +32,6 @@ from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
 from tabsym.frame.meaning import means_missing
-from tabsym.plots.style import cut
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
@@ -74,7 +75,7 @@ class Retyping:
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table with its columns as they were read in training; cells that are no numbers now stay as they are."""
-        frame = without(frame, self.na_values)
+        frame = with_plain_types(without(frame, self.na_values), [])
         changed: dict[str, pd.Series] = {}
         for name in frame.columns:
             column = frame[name]
@@ -161,7 +162,7 @@ def retype(
     ValueError
         A column in `numeric` contains mostly text.
     """
-    frame = without(frame, options.na_values)
+    frame = with_plain_types(without(frame, options.na_values), notes, options.categorical)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or _usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
@@ -180,8 +181,6 @@ def retype(
         if {cell.strip().lower() for cell in counts} <= set(_BOOLEANS) and name not in options.numeric:
             booleans.append(name)
             out[name] = _as_booleans(frame[name])
-            continue
-        if isinstance(frame[name].dtype, pd.CategoricalDtype) and name not in options.numeric:
             continue
         many = name == target and len(counts) > _MAX_CLASSES
         result = _Reader(name, counts, options, prefer, untyped or many).read()
@@ -248,7 +247,7 @@ class _Reader:
             if forced:
                 return self._refuse(unknown)
             return (
-                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {_quoted(unknown)}")
+                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {quoted(unknown)}")
                 if good
                 else None
             )
@@ -329,9 +328,7 @@ class _Reader:
             how.append("with " + ", ".join(f"{unit!r} as {format_.factors[unit]:,.10g} times" for unit in scaled[:5]))
         blank = {text: times for text, times in other.items() if text.strip()}
         if blank:
-            times = sum(blank.values())
-            cells_are = "1 cell that is not a number" if times == 1 else f"{times:,} cells that are not numbers"
-            how.append(f"{cells_are} ({_quoted(blank)}) as missing")
+            how.append(f"{not_read(blank, 'a number', 'numbers')} as missing")
         if not how and self.untyped:
             return ""
         said = f" ({'; '.join(how)})" if how else " (its type is text)"
@@ -345,7 +342,7 @@ class _Reader:
 
     def _refuse(self, words: Mapping[str, int]) -> str:
         raise ValueError(
-            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({_quoted(words)}); "
+            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({quoted(words)}); "
             "remove it from numeric (--numeric)."
         )
 
@@ -406,9 +403,9 @@ def _cells(column: pd.Series) -> dict[str, int]:
     """Distinct cells as text -> how often; nothing where some are neither text nor numbers."""
     counts: dict[str, int] = {}
     for value, times in column.value_counts(dropna=True, sort=False).items():
-        if not isinstance(value, (str, int, float, np.number)) or isinstance(value, bool):
+        if not isinstance(value, (str, int, float, np.number, Decimal)) or isinstance(value, bool):
             return {}
-        text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)
+        text = str(value.item() if isinstance(value, np.generic) else value)
         counts[text] = counts.get(text, 0) + int(times)
     return {text: times for text, times in counts.items() if times}
 
@@ -421,13 +418,6 @@ def _as_booleans(column: pd.Series) -> pd.Series:
 
 def _columns(names: Sequence[str]) -> str:
     return f"Column {names[0]!r} holds" if len(names) == 1 else f"Columns {listed(names)} hold"
-
-
-def _quoted(words: Mapping[str, int]) -> str:
-    """The most frequent words, five at most."""
-    most = sorted(words, key=lambda word: -words[word])
-    shown = ", ".join(repr(cut(word, 30)) for word in most[:5])
-    return shown + (f" and {len(words) - 5:,} more" if len(words) > 5 else "")
 
 
 def _is_number(column: pd.Series) -> bool:
