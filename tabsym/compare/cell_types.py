@@ -72,8 +72,8 @@ def _durations(column: pd.Series) -> tuple[pd.Series, dict[str, int]] | None:
 
 def _counted(cells: pd.Series) -> dict[str, int]:
     """Distinct cells, blank ones left out -> how often."""
-    counts = cells.astype(object).value_counts()
-    return {cell: int(times) for cell, times in counts.items() if cell.strip()}
+    counts = cells.astype("str").value_counts()
+    return {str(cell): int(times) for cell, times in counts.items() if str(cell).strip()}
 
 
 def _dates_among_text(column: pd.Series) -> tuple[pd.Series, dict[str, int]] | None:

@@ -27,10 +27,9 @@ from tabsym.encoders.dates import (
     looks_like_times,
     moments_of,
     parts_that_vary,
-    shown_value,
 )
 from tabsym.frame import Kind, read_table
-from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
+from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, check_later_cells, is_code, whole_values, words_of
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 
@@ -46,20 +45,21 @@ class Features:
     kinds: dict[str, str]
     parts: dict[str, list[str]] = field(default_factory=dict)
 
-    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The columns of a table, prepared as in training.
+    def apply(self, frame: pd.DataFrame, *, later: bool = False) -> pd.DataFrame:
+        """The columns of a table, prepared as in training; a warning says which cells of a `later` one do not fit.
 
         Raises
         ------
         ValueError
-            A column is missing, or its values have another type.
+            A column is missing, or most of its cells have another type.
         """
         columns: dict[str, Any] = {}
         for name, kind in self.kinds.items():
             if name not in frame.columns:
                 raise ValueError(f"There is no column {name!r}, with which the model was trained.")
             if name in self.parts:
-                columns |= date_columns(name, moments_of(name, frame[name], kind), self.parts[name], self.kinds)
+                moments = moments_of(name, frame[name], kind, later=later)
+                columns |= date_columns(name, moments, self.parts[name], self.kinds)
             else:
                 columns[name] = _column(name, frame[name], kind)
         return pd.DataFrame(columns)
@@ -143,41 +143,36 @@ def _holds(series: pd.Series, *types: type) -> bool:
 def _column(name: str, series: pd.Series, kind: str) -> Any:
     if kind == "categories":
         return _text(series)
-    return _booleans(name, series) if kind == "boolean" else _numbers(name, series)
+    return _booleans(name, series) if kind == "boolean" else numbers_of(name, series)
 
 
-def _numbers(name: str, series: pd.Series) -> NDArray[np.float64]:
-    column = read_table(series.to_frame(name), caller="compare", allow_empty=True)[name]
-    if column.kind is not Kind.SYMBOLIC:
-        return np.asarray(column.values, dtype=np.float64)
-    return np.array([_number(name, value) for value in series.tolist()], dtype=np.float64)
+def numbers_of(name: str, series: pd.Series) -> NDArray[np.float64]:
+    """The numbers (n,) of a column, in whatever type they come; cells that are none are missing, with a warning."""
+    if pd.api.types.is_numeric_dtype(series):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array(_converted(name, series, float, "numbers"), dtype=np.float64)
 
 
-def _number(name: str, value: Any) -> float:
-    if pd.isna(value):
-        return np.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} contained numbers in training and now contains {shown_value(value)}."
-        ) from None
-
-
-def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
-    """True and False, however they are written; numbers where some are missing."""
+def _booleans(name: str, series: pd.Series) -> Any:
+    """True and False, however they are written; of the type that has missing flags where some are."""
     words = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
-    found: list[Any] = []
+    found = _converted(name, series, lambda value: words[str(value).strip().lower()], "True and False")
+    if all(isinstance(value, bool) for value in found):
+        return np.array(found, dtype=bool)
+    return pd.array([value if isinstance(value, bool) else None for value in found], dtype="boolean")
+
+
+def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what: str) -> list[Any]:
+    """Each cell converted; NaN where it is missing, or cannot be, which is warned of."""
+    found, lost = [], []
     for value in series.tolist():
-        if pd.isna(value):
+        try:
+            found.append(np.nan if pd.isna(value) else convert(value))
+        except (TypeError, ValueError, KeyError):
             found.append(np.nan)
-        elif str(value).strip().lower() in words:
-            found.append(words[str(value).strip().lower()])
-        else:
-            raise ValueError(
-                f"Column {name!r} contained True and False in training and now contains {shown_value(value)}."
-            )
-    return np.array(found, dtype=np.float64 if series.isna().any() else bool)
+            lost.append(value)
+    check_later_cells(name, lost, int(series.notna().sum()), what)
+    return found
 
 
 def _text(series: pd.Series) -> pd.Series:

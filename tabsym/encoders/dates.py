@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import TableTransformer
 from tabsym.frame import read_table
-from tabsym.frame.meaning import means_missing
+from tabsym.frame.meaning import check_later_cells, means_missing
 
 MIN_DATE_SHARE = 0.95
 """Of the cells of a column of dates; the others become missing."""
@@ -143,7 +143,7 @@ class DateParts(TableTransformer):
         columns: dict[str, Any] = {}
         for name in self.feature_names_in_:
             if name in self.formats_:
-                moments = moments_of(name, frame[name], self.formats_[name])
+                moments = moments_of(name, frame[name], self.formats_[name], later=True)
                 columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
             else:
                 columns[name] = frame[name].array
@@ -202,13 +202,15 @@ def holds_days(column: pd.Series) -> bool:
     return bool(len(present)) and all(isinstance(value, datetime.date) for value in present)
 
 
-def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
-    """The moments of a column of dates, in whatever type it comes; a few cells that are none become missing.
+def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = False) -> pd.Series:
+    """The moments of a column of dates, in whatever type it comes; cells that are none become missing.
+
+    Of a `later` table this is a warning, as its format was found in other cells.
 
     Raises
     ------
     ValueError
-        More than 5 % of the cells are no dates.
+        Most of the cells are no dates.
     """
     present = column.dropna()
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -216,22 +218,17 @@ def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
     elif len(present) and pd.api.types.infer_dtype(present) in (
         *("integer", "floating", "boolean", "decimal", "mixed-integer-float", "complex"),
     ):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(present.iloc[0])}.")
+        moments = pd.Series(pd.NaT, column.index, dtype="datetime64[us]")
     elif holds_days(column):
         moments = parse_dates(column, None)
     else:
         column = text = without_words(column.astype("str").where(column.notna()))
         present = text.dropna()
         moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
-    lost = (moments.isna().to_numpy() & column.notna().to_numpy()).nonzero()[0]
-    if len(lost) > (1 - MIN_DATE_SHARE) * len(present):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(column.iloc[lost[0]])}.")
+    if later:
+        lost = moments.isna().to_numpy() & column.notna().to_numpy()
+        check_later_cells(name, column[lost].tolist(), len(present), "dates")
     return moments
-
-
-def shown_value(value: Any) -> str:
-    """A value as Python writes it, in a sentence."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
