@@ -135,6 +135,34 @@ def test_dates_that_are_not_far(name):
     assert not any("far from" in note for note in prepare(pd.DataFrame({"d": days, "y": Y}), "y").notes)
 
 
+HOURS = pd.date_range("2021-03-04 05:00", periods=N, freq="7h")
+IN_NUMBERS = {
+    "year, month, day": (DAYS.strftime("%Y%m%d").astype(int), "20200101 for 2020-01-01"),
+    "with gaps": (
+        pd.Series(DAYS.strftime("%Y%m%d").astype(float)).mask(np.arange(N) % 7 == 3),
+        "20200101 for 2020-01-01",
+    ),
+    "seconds": (HOURS.astype("int64") // 10 ** (9 if HOURS.unit == "ns" else 6), "for 2021-03-04"),
+    "milliseconds": (HOURS.astype("datetime64[ms]").astype("int64"), "for 2021-03-04"),
+}
+
+
+@pytest.mark.parametrize("name", IN_NUMBERS)
+def test_dates_as_numbers_are_pointed_out(name, tmp_path):
+    column, shown = IN_NUMBERS[name]
+    (line,) = said(column)
+    assert line.startswith("Column 'c' has whole numbers that look like dates (")
+    assert shown in line
+    assert said(column, taken=["c"]) == []
+
+
+@pytest.mark.parametrize(
+    "column", [RNG.integers(19_000_101, 21_001_231, N), RNG.integers(10**9, 10**10, N), RNG.integers(0, 10**8, N)]
+)
+def test_numbers_that_are_no_dates(column):
+    assert not any("dates" in line for line in said(column))
+
+
 @pytest.mark.parametrize("name", NEAR)
 def test_values_that_are_not_far(name):
     assert not any("far from" in line for line in said(NEAR[name]))

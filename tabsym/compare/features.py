@@ -187,6 +187,13 @@ def _word(value: Any) -> str:
 
 
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
+_MIN_DATES = 10  # different numbers that may all be dates
+_DATES_IN_NUMBERS = (
+    ("%Y%m%d", 1900_01_01, 2100_12_31),
+    ("", 946_684_800, 2_051_222_400),
+    ("", 946_684_800e3, 2_051_222_400e3),
+)
+"""A format, "" for time since 1970, and the first and the last number: of the years 2000 to 2035 for time."""
 _FAR_SHARE, _MAX_FAR_SHARE = 0.01, 0.5  # of the rows
 _FAR_GAP, _FAR_GAP_OF_SENTINEL = 0.5, 0.1  # of the range of the other values
 _SENTINEL = re.compile(r"-?9{2,}|-1|-[1-9]0*")
@@ -216,7 +223,10 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
         if name in taken or isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == bool:
             continue
         if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-            said += _far(name, column)
+            dates = _dates_in_numbers(name, column)
+            said += dates or _far(name, column)
+            if dates:
+                continue
             if _is_row_number(name, column):
                 ids.append(name)
             elif is_code(name, column.to_numpy(dtype=np.float64, na_value=np.nan), y):
@@ -242,6 +252,25 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
 
 def _columns(names: Sequence[str]) -> str:
     return f"Column {names[0]!r} has" if len(names) == 1 else f"Columns {listed(names)} have"
+
+
+def _dates_in_numbers(name: str, column: pd.Series) -> list[str]:
+    """That whole numbers may be dates: year, month and day in a row, or seconds or milliseconds since 1970."""
+    values = np.unique(whole_values(column.to_numpy(dtype=np.float64, na_value=np.nan)))
+    if len(values) < _MIN_DATES:
+        return []
+    for form, low, high in _DATES_IN_NUMBERS:
+        if not low <= values[0] <= values[-1] <= high:
+            continue
+        if form:
+            moments = pd.to_datetime(pd.Series(values).map("{:.0f}".format), format=form, errors="coerce")
+        else:
+            moments = pd.Series(pd.to_datetime(values, unit="s" if high < 1e12 else "ms"))
+        if moments.notna().all():
+            shown = f"{values[0]:.0f} for {moments[0]:%Y-%m-%d}"
+            return [f"Column {name!r} has whole numbers that look like dates ({shown}) and is read as numbers; "
+                    "if they are dates, write them like that."]  # fmt: skip
+    return []
 
 
 def _is_row_number(name: str, column: pd.Series) -> bool:

@@ -6,7 +6,7 @@ decimal codes that a frame or a typed file holds as text stay text, as their typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -117,19 +117,12 @@ def read_typed(
     table: Any,
     options: ReadOptions | None = None,
     notes: list[str] | None = None,
-    *,
-    check: Callable[[list[str]], None] | None = None,
     target: str | None = None,
 ) -> tuple[pd.DataFrame, Retyping]:
-    """Read a dataframe or a file, its text columns of numbers as numbers; see `read` and `retype`.
-
-    `check` is called with the names of the columns before anything is decided of them.
-    """
+    """Read a dataframe or a file, its text columns of numbers as numbers; see `read` and `retype`."""
     options, notes = options or ReadOptions(), [] if notes is None else notes
     source = read(table, options)
     notes.extend(source.notes)
-    if check is not None:
-        check(list(source.frame.columns))
     return retype(source.frame, options, source.untyped, source.separator, notes, target)
 
 
@@ -183,7 +176,7 @@ def retype(
             out[name] = _as_booleans(frame[name])
             continue
         many = name == target and len(counts) > _MAX_CLASSES
-        result = _Reader(name, counts, options, prefer, untyped or many).read()
+        result = _Reader(name, counts, options, prefer, untyped or many, name == target).read()
         if isinstance(result, str):
             notes += [] if name == target and len(counts) <= _MAX_CLASSES else [result]
         elif isinstance(result, _Whole):
@@ -218,6 +211,7 @@ class _Reader:
     options: ReadOptions
     prefer: str
     untyped: bool
+    is_target: bool
 
     def read(self) -> tuple[NumberFormat, str] | str | _Whole | None:
         """The format and a note; a note that the column is read as text; None where it is plainly text."""
@@ -332,6 +326,9 @@ class _Reader:
         if not how and self.untyped:
             return ""
         said = f" ({'; '.join(how)})" if how else " (its type is text)"
+        if self.is_target:
+            classes = f"; as classes (--task {'binary' if len(good) == 2 else 'multiclass'}) they keep their text"
+            return f"Target {self.name!r} is read as numbers{said}{classes if len(good) <= _MAX_CLASSES else ''}."
         return f"Column {self.name!r} is read as numbers{said}; use --categorical {self.name} to keep the text."
 
     def _left(self, why: str) -> str:
