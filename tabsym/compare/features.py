@@ -148,6 +148,8 @@ def _column(name: str, series: pd.Series, kind: str) -> Any:
 
 def numbers_of(name: str, series: pd.Series) -> NDArray[np.float64]:
     """The numbers (n,) of a column, in whatever type they come; cells that are none are missing, with a warning."""
+    if series.dtype.kind == "m":
+        series = series.dt.total_seconds()
     if pd.api.types.is_numeric_dtype(series):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.array(_converted(name, series, float, "numbers"), dtype=np.float64)

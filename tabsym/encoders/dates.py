@@ -205,7 +205,7 @@ def holds_days(column: pd.Series) -> bool:
 def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = False) -> pd.Series:
     """The moments of a column of dates, in whatever type it comes; cells that are none become missing.
 
-    Of a `later` table this is a warning, as its format was found in other cells.
+    Of a `later` table each is warned of, as the format was found in other cells.
 
     Raises
     ------
@@ -225,8 +225,8 @@ def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = Fals
         column = text = without_words(column.astype("str").where(column.notna()))
         present = text.dropna()
         moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
-    if later:
-        lost = moments.isna().to_numpy() & column.notna().to_numpy()
+    lost = moments.isna().to_numpy() & column.notna().to_numpy()
+    if later or lost.sum() > (1 - MIN_DATE_SHARE) * len(present):
         check_later_cells(name, column[lost].tolist(), len(present), "dates")
     return moments
 

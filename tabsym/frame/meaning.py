@@ -145,7 +145,7 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
     Raises
     ------
     ValueError
-        Most cells of the column are such, so that it is not the column of training.
+        Half of the cells or more are such, so that it is not the column of training.
     """
     if not len(cells):
         return
@@ -153,7 +153,7 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
     shown = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
     times = f"{len(cells):,} of its {n_present:,} cells"
     found = f"Column {name!r} held {what} in training and now holds {shown} in {times}"
-    if 2 * len(cells) > n_present:
+    if 2 * len(cells) >= n_present:
         raise ValueError(f"{found}; pass the column that the model was trained with, or correct these cells.")
     warn_user(f"{found}; {'it counts' if len(cells) == 1 else 'they count'} as missing.")
 
