@@ -287,3 +287,14 @@ def test_contenders_of_ones_own_get_numbers_too(of_all_types):
         UserWarning, match="Column 'amount' held numbers in training and now holds 'call us' in 1 of its"
     ):
         model.predict(new)
+
+
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+@pytest.mark.parametrize("name", ["wide", "onehot-linear", "target-lightgbm", "lightgbm", "wide-lightgbm"])
+def test_flags_may_be_missing_in_later_rows(name, task):
+    table = (SALES if task == "regression" else classes_of(3)).assign(flag=np.arange(300) % 3 == 0)
+    new = table.head(30).astype({"flag": object})
+    new.loc[[3, 7], "flag"] = None
+    got = winner(all_contenders()[name], table, task).predict(new)
+    rest = [row for row in range(30) if row not in (3, 7)]
+    np.testing.assert_array_equal(got[rest], winner(all_contenders()[name], table, task).predict(table.head(30))[rest])
