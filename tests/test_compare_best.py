@@ -215,3 +215,86 @@ def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
         again.best.predict(table)
     compare(table, "y", contenders=["constant"], resume=True, save_best=tmp_path / "best.skops", **options)
     assert not (tmp_path / "best.skops").exists()
+
+
+LATER = {
+    "a word": (
+        "amount",
+        "call us",
+        "held numbers in training and now holds 'call us' in 2 of its 30 cells; they count",
+    ),
+    "a number unlike the others": ("amount", "1.2.3", "held numbers in training and now holds '1.2.3' in 2 of its 30"),
+    "a plain number": ("n", "many", "held numbers in training and now holds 'many' in 2 of its 30 cells"),
+    "a flag": ("flag", "perhaps", "held True and False in training and now holds 'perhaps' in 2 of its 30 cells"),
+    "a date": ("day", "soon", "held dates in training and now holds 'soon' in 2 of its 30 cells"),
+    "a typed date": ("at", "soon", "held dates in training and now holds 'soon' in 2 of its 30 cells"),
+}
+
+
+@pytest.fixture(scope="module")
+def of_all_types():
+    table = SALES.assign(
+        amount=[f"${value:,.2f}" for value in np.linspace(10, 5000, 300)],
+        n=np.arange(300) % 17,
+        flag=np.arange(300) % 3 == 0,
+        at=pd.date_range("2024-01-01", periods=300, freq="31h"),
+    )
+    return (
+        table,
+        winner(all_contenders()["wide"], table),
+        winner(from_address("mine", "tests.own_contenders:Mean"), table),
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "frame"])
+@pytest.mark.parametrize("name", LATER)
+def test_a_few_new_words_are_missing_with_a_warning(name, kind, of_all_types, tmp_path):
+    column, word, says = LATER[name]
+    table, model, _ = of_all_types
+    new = table.head(30).astype({column: object})
+    new.loc[[3, 7], column] = word
+    missing = table.head(30).astype({column: object})
+    missing.loc[[3, 7], column] = None
+    if kind == "csv":
+        new.to_csv(tmp_path / "new.csv", index=False)
+    with pytest.warns(UserWarning, match=f"Column {column!r} {says}") as said:
+        got = model.predict(tmp_path / "new.csv" if kind == "csv" else new)
+    assert len(said) == 1
+    np.testing.assert_allclose(got, model.predict(missing))
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_column_of_new_words_is_refused(name, of_all_types):
+    column, word, _ = LATER[name]
+    table, model, _ = of_all_types
+    new = table.head(30).astype({column: object})
+    new.loc[:19, column] = word
+    with pytest.raises(ValueError, match=rf"Column {column!r} held .* in 20 of its 30 cells; pass the column"):
+        model.predict(new)
+
+
+def test_words_in_columns_that_are_not_used_do_not_matter(of_all_types):
+    table, model, _ = of_all_types
+    new = table.head(30).assign(sales="not yet known", note="none")
+    np.testing.assert_array_equal(model.predict(new), model.predict(table.head(30)))
+
+
+def test_contenders_of_ones_own_get_numbers_too(of_all_types):
+    table, _, model = of_all_types
+    new = table.head(30)
+    new.loc[3, "amount"] = "call us"
+    with pytest.warns(
+        UserWarning, match="Column 'amount' held numbers in training and now holds 'call us' in 1 of its"
+    ):
+        model.predict(new)
+
+
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+@pytest.mark.parametrize("name", ["wide", "onehot-linear", "target-lightgbm", "lightgbm", "wide-lightgbm"])
+def test_flags_may_be_missing_in_later_rows(name, task):
+    table = (SALES if task == "regression" else classes_of(3)).assign(flag=np.arange(300) % 3 == 0)
+    new = table.head(30).astype({"flag": object})
+    new.loc[[3, 7], "flag"] = None
+    got = winner(all_contenders()[name], table, task).predict(new)
+    rest = [row for row in range(30) if row not in (3, 7)]
+    np.testing.assert_array_equal(got[rest], winner(all_contenders()[name], table, task).predict(table.head(30))[rest])

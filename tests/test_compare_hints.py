@@ -103,6 +103,66 @@ def test_far_values_are_pointed_out(name):
     assert not any("far from" in note for note in prepared.notes)
 
 
+DAYS = pd.date_range("2020-01-01", periods=N, freq="D")
+FAR_DATES = {
+    "9999-12-31": (DAYS, "9999-12-31"),
+    "1900-01-01": (DAYS, "1900-01-01"),
+    "a birthday of 1900": (pd.date_range("1930-03-01", periods=N, freq="12D"), "1900-01-01"),
+    "points": (DAYS.strftime("%d.%m.%Y"), "31.12.9999"),
+    "moments": (DAYS.strftime("%Y-%m-%d %H:%M"), "9999-12-31 00:00"),
+}
+
+
+@pytest.mark.parametrize("as_dates", [False, True])
+@pytest.mark.parametrize("name", FAR_DATES)
+def test_far_dates_are_pointed_out(name, as_dates):
+    days, value = FAR_DATES[name]
+    column = pd.Series(days.astype(str)).mask(np.arange(N) % 50 == 0, value)
+    if as_dates:
+        column = pd.to_datetime(column, dayfirst=name == "points", format="%d.%m.%Y" if name == "points" else None)
+        value = str(column.iloc[0])[:10]
+    frame = pd.DataFrame({"d": column, "y": Y})
+    (line,) = [note for note in prepare(frame, "y").notes if "far from its other values" in note]
+    assert f"--na-values {repr(f'd={value}') if ' ' in value else f'd={value}'}." in line
+    prepared = prepare(frame, "y", reading=ReadOptions(na_values={"d": [value]}))
+    assert prepared.X["d"].isna().sum() == N // 50
+    assert not any("far from" in note for note in prepared.notes)
+
+
+@pytest.mark.parametrize("name", ["rare", "near"])
+def test_dates_that_are_not_far(name):
+    days = pd.Series(DAYS).mask(np.arange(N) % (50 if name == "near" else N) == 0, pd.Timestamp("2019-12-31"))
+    assert not any("far from" in note for note in prepare(pd.DataFrame({"d": days, "y": Y}), "y").notes)
+
+
+HOURS = pd.date_range("2021-03-04 05:00", periods=N, freq="7h")
+IN_NUMBERS = {
+    "year, month, day": (DAYS.strftime("%Y%m%d").astype(int), "20200101 for 2020-01-01"),
+    "with gaps": (
+        pd.Series(DAYS.strftime("%Y%m%d").astype(float)).mask(np.arange(N) % 7 == 3),
+        "20200101 for 2020-01-01",
+    ),
+    "seconds": (HOURS.astype("int64") // 10 ** (9 if HOURS.unit == "ns" else 6), "for 2021-03-04"),
+    "milliseconds": (HOURS.astype("datetime64[ms]").astype("int64"), "for 2021-03-04"),
+}
+
+
+@pytest.mark.parametrize("name", IN_NUMBERS)
+def test_dates_as_numbers_are_pointed_out(name, tmp_path):
+    column, shown = IN_NUMBERS[name]
+    (line,) = said(column)
+    assert line.startswith("Column 'c' has whole numbers that look like dates (")
+    assert shown in line
+    assert said(column, taken=["c"]) == []
+
+
+@pytest.mark.parametrize(
+    "column", [RNG.integers(19_000_101, 21_001_231, N), RNG.integers(10**9, 10**10, N), RNG.integers(0, 10**8, N)]
+)
+def test_numbers_that_are_no_dates(column):
+    assert not any("dates" in line for line in said(column))
+
+
 @pytest.mark.parametrize("name", NEAR)
 def test_values_that_are_not_far(name):
     assert not any("far from" in line for line in said(NEAR[name]))

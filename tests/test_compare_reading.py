@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 from tabsym.compare.reading import ReadOptions, read_path
@@ -182,15 +184,63 @@ def test_what_is_no_table_is_refused_in_a_sentence(tmp_path, name, text, says):
     assert str(error.value).endswith(".")
 
 
-@pytest.mark.parametrize(("text", "values"), [("a,b\n1,2,\n4,5,\n", [1, 4]), ("a\n1,5\n2,5\n", [1.5, 2.5])])
-def test_a_further_field_never_moves_the_columns(tmp_path, text, values):
-    """A separator at the end of each line, or a decimal comma: read as meant, or refused in a sentence."""
-    try:
-        got = read(write(tmp_path / "t.csv", text))
-    except ValueError as error:
-        assert "t.csv" in str(error)
-        return
-    assert got["a"].tolist() == values
+@pytest.mark.parametrize("text", ["a\n1,5\n2,5\n", "a,b\n1,2,\n4,5,6\n"])
+def test_a_further_field_never_moves_the_columns(tmp_path, text):
+    with pytest.raises(ValueError, match=r"t\.csv is not a table of equal rows"):
+        read(write(tmp_path / "t.csv", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b\n1,x,\n4,y,\n", "a;b\n1;x;\n4;y;\n", "a,b\r\n1,x,,\r\n4,y,\r\n", 'a,b\n1,x,\n4,"y",""\n', "a,b\n1,x\n4,y,\n"],
+)
+def test_a_separator_at_the_end_of_rows_only_is_left_out_and_said(tmp_path, text):
+    notes = []
+    got, _ = read_typed(write(tmp_path / "t.csv", text), notes=notes)
+    same(got, {"a": [1, 4], "b": ["x", "y"]})
+    separator = ";" if ";" in text else ","
+    assert notes == [f"Rows end in {separator!r} and the header does not; what follows it is empty and was left out."]
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_that_names_the_separator(tmp_path, first, end):
+    notes = []
+    got, _ = read_typed(write(tmp_path / "t.csv", end.join([first, "a;b", "1,5;x, y", "2,5;z, w", ""])), notes=notes)
+    same(got, {"a": [1.5, 2.5], "b": ["x, y", "z, w"]})
+    assert notes[0] == "The first line names the separator ';' and is no row."
+    same(read(write(tmp_path / "t.csv", "sep=|\nx\ny\n"), sep=","), {"x": ["y"]})
+
+
+EQUAL = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
+EQUAL_NAMES = {
+    "pandas": lambda path: EQUAL,
+    "pyarrow": lambda path: equal_in_arrow(),
+    "csv": lambda path: EQUAL.to_csv(path / "t.csv", index=False) or path / "t.csv",
+    "xlsx": lambda path: EQUAL.to_excel(path / "t.xlsx", index=False) or path / "t.xlsx",
+    "parquet": lambda path: pa.parquet.write_table(equal_in_arrow(), path / "t.parquet") or path / "t.parquet",
+    "arrow": lambda path: pa.feather.write_feather(equal_in_arrow(), path / "t.arrow") or path / "t.arrow",
+    "json": lambda path: write(path / "t.json", '[{"a": 1, "b": 2}, {"a": 1, "a": 2, "b": 2}]'),
+    "json by column": lambda path: write(path / "t.json", '{"a": [1], "b": [2], "a": [3]}'),
+    "jsonl": lambda path: write(path / "t.jsonl", '{"a": 1, "b": 2}\n{"a": 1, "b": 2, "a": 3}\n'),
+}
+
+
+def equal_in_arrow():
+    return pa.table([[1, 4], [2, 5], [3, 6]], names=["a", "b", "a"])
+
+
+@pytest.mark.parametrize("kind", EQUAL_NAMES)
+def test_two_columns_of_one_name_are_refused_in_every_kind_of_table(kind, tmp_path):
+    table = EQUAL_NAMES[kind](tmp_path)
+    where = "the table" if not isinstance(table, Path) else rf"the header of t\{table.suffix}"
+    with pytest.raises(ValueError, match=f"^Column 'a' appears twice in {where}; rename one of the two\\.$"):
+        read(table)
+
+
+def test_a_number_and_its_text_are_one_name():
+    with pytest.raises(ValueError, match=r"^Column '1' appears twice"):
+        read(pd.DataFrame([[1, 2]], columns=["1", 1]))
 
 
 def test_no_file():

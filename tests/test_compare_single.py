@@ -231,6 +231,20 @@ def test_the_question_names_the_column_and_asks():
     assert leak_sentences(gains[:1], RANKING) == []  # the table's only column has all the gain there is
 
 
+@pytest.mark.parametrize("filled", [True, False])
+def test_a_date_is_asked_about_where_some_rows_have_none(filled, tmp_path):
+    """An hour may be all that matters; the date of what follows the target is missing where nothing followed."""
+    rng = np.random.default_rng(0)
+    at = pd.Series(pd.date_range("2024-01-01", periods=2000, freq="h"))
+    late = at.dt.hour.to_numpy() >= 12 if filled else np.arange(2000) % 2 == 0
+    table = pd.DataFrame({"at": at if filled else at.where(late), "c": rng.choice(["u", "v"], 2000), "y": late * 10.0})
+    table["y"] += rng.normal(size=2000)
+    _, prepared, splits = measured(tmp_path, table, late * 10.0, "regression")
+    gains = column_gains(prepared, splits, choose_metric("regression", None), RANKING, tmp_path, seed=0)
+    assert gains[0]["column"] == "at" and gains[0]["fraction"] >= LEAK
+    assert bool(leak_sentences(gains, RANKING)) is not filled
+
+
 def test_a_good_predictor_of_classes_is_no_leak_although_its_auc_is_high(tmp_path):
     """The column orders nearly all rows rightly; but of few rows it tells what they are."""
     rng = np.random.default_rng(0)

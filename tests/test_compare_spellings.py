@@ -1,8 +1,13 @@
 """Numbers however they are written: messy columns beside the clean one, from every kind of file and frame."""
 
+import datetime
+import re
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +42,7 @@ def some(word, values, every=9, write=str):
     return cells, np.where(np.arange(len(values)) % every == 0, np.nan, values)
 
 
+ARABIC = str.maketrans("0123456789.,", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669\u066b\u066c")
 SPELLINGS = {
     "dollars": (each(X, "${:,.2f}".format), X),
     "dollars after the sign": (each(F, lambda v: f"{'-' if v < 0 else ''}${abs(v):.3f}"), F),
@@ -113,6 +119,22 @@ SPELLINGS = {
     "scientific with units": (each(X, "{:.6E} kg".format), X),
     "an apostrophe in front": (each(K, "'{}".format), K),
     "quoted": (each(K, '"{}"'.format), K),
+    "no cents, comma": (each(np.floor(X), "{:.0f},-".format), np.floor(X)),
+    "no cents, point": (each(K, "CHF {}.-".format), K),
+    "no cents, two dashes": (each(K, lambda v: f"{v:,}".replace(",", ".") + ",--"), K),
+    "no cents, a long dash": (each(K, "{},\u2014 \u20ac".format), K),
+    "some without cents": (each(np.where(H < 20, X, H), lambda v: f"{v:.0f},-" if v == int(v) else german(v)),
+                           np.where(H < 20, X, H)),
+    "a unit in brackets": (each(K, "{} (kg)".format), K),
+    "a month": (each(X, "${:,.2f}/mo".format), X),
+    "Arabic-Indic digits": (each(K, lambda v: str(v).translate(ARABIC)), K),
+    "Arabic-Indic decimals": (each(X, lambda v: f"{v:,.2f}".translate(ARABIC)), X),
+    "digits of full width": (each(X, lambda v: "".join(chr(ord(c) + 0xFEE0) for c in f"{v:.2f}")), X),
+    "Devanagari digits": (each(K, lambda v: "".join(chr(0x966 + int(c)) for c in str(v))), K),
+    "decimals of k": (each(np.where(H < 20, H, K), lambda v: f"{v / 1000:.3f}k" if v > 999 else str(v)),
+                      np.where(H < 20, H, K)),
+    "decimals of kilometres": (each(H + 1, lambda v: f"{v * 0.06:.3f} km" if v > 16 else f"{v * 60} m"),
+                               (H + 1) * 60),
 }  # fmt: skip
 
 LEFT = {
@@ -178,6 +200,107 @@ def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
         assert said
 
 
+CATEGORIES = {
+    "pandas": lambda cells: pd.DataFrame({"x": pd.Categorical(cells)}),
+    "pandas, ordered": lambda cells: pd.DataFrame({"x": pd.Categorical(cells, ordered=True)}),
+    "polars Categorical": lambda cells: pl.DataFrame({"x": pl.Series(cells, dtype=pl.Categorical)}),
+    "polars Enum": lambda cells: pl.DataFrame({"x": pl.Series(cells, dtype=pl.Enum(sorted(set(cells))))}),
+    "pyarrow dictionary": lambda cells: pa.table({"x": pa.array(cells).dictionary_encode()}),
+}
+
+
+@pytest.mark.parametrize("make", CATEGORIES.values(), ids=CATEGORIES)
+@pytest.mark.parametrize("name", ["dollars", "question marks", "mixed currencies", "whole"])
+def test_categories_of_text_are_read_or_said_as_text_is(name, make, tmp_path):
+    cells = each(K, str) if name == "whole" else LEFT.get(name) or [str(cell) for cell in SPELLINGS[name][0]]
+    notes, said = [], []
+    want, _ = read_typed(pd.DataFrame({"x": cells}), notes=said)
+    got, retyping = read_typed(make(cells), notes=notes)
+    assert notes == said and len(notes) == 1
+    assert got["x"].tolist() == want["x"].tolist() or np.allclose(got["x"], want["x"], equal_nan=True)
+    later = retyping.read(make(cells[:7]))["x"]
+    assert later.tolist() == want["x"].tolist()[:7] or np.allclose(later, want["x"][:7], equal_nan=True)
+
+
+DECIMALS = [Decimal(f"{value:.2f}") for value in X]
+DAY = datetime.timedelta(1)
+MINUTES = pd.Series(pd.to_timedelta(K, unit="s"))
+TYPED = {
+    "decimals": (DECIMALS, X, 0),
+    "decimals with gaps": ([None, *DECIMALS[1:]], [np.nan, *X[1:]], 0),
+    "decimals without places": ([Decimal(int(value)) for value in K], K, 0),
+    "durations": (MINUTES, K, 1),
+    "durations of Python": (pd.Series([one.to_pytimedelta() + DAY for one in MINUTES], dtype=object), K + 86400, 1),
+    "some of a day": (
+        [str(one.to_pytimedelta()) for one in pd.to_timedelta([100000, *K[1:]], unit="s")],
+        [100000, *K[1:]],
+        1,
+    ),
+    "durations as text": (MINUTES.astype(str), K, 1),
+    "durations as ISO text": (MINUTES.map(pd.Timedelta.isoformat), K, 1),
+    "durations with words": (
+        MINUTES.astype(str).mask(np.arange(N) % 9 == 0, "n/a"),
+        np.where(np.arange(N) % 9, K, np.nan),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "pyarrow", "arrow types"])
+@pytest.mark.parametrize("name", TYPED)
+def test_decimals_and_durations_are_numbers_in_every_kind_of_table(name, kind, tmp_path):
+    """Durations in seconds, which is said; as features, as targets, and in later tables."""
+    cells, clean, lines = TYPED[name]
+    frame = pd.DataFrame({"x": cells, "c": ["a", "b"] * (N // 2)})
+    if kind == "csv":
+        frame.to_csv(table := tmp_path / "t.csv", index=False)
+    elif kind == "parquet":
+        frame.to_parquet(table := tmp_path / "t.parquet")
+    else:
+        make = {"pandas": lambda one: one, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
+        make["arrow types"] = lambda one: pa.Table.from_pandas(one).to_pandas(types_mapper=pd.ArrowDtype)
+        table = make[kind](frame)
+    notes = []
+    got, retyping = read_typed(table, notes=notes)
+    np.testing.assert_allclose(got["x"], clean)
+    assert len([note for note in notes if "'x' contains durations and is read as numbers, in seconds" in note]) == lines
+    np.testing.assert_allclose(retyping.read(table)["x"], clean)
+    np.testing.assert_allclose(retyping.read(frame.head(7))["x"], clean[:7])
+    prepared = prepare(table, "x")
+    assert prepared.task == "regression"
+    np.testing.assert_allclose(prepared.y, np.asarray(clean)[~np.isnan(clean)])
+
+
+MOMENTS = pd.Series(pd.date_range("2020-01-01", periods=N, freq="D")).astype(object)
+AMONG_DATES = {
+    "words for missing": (
+        MOMENTS.mask(np.arange(N) % 9 == 0, "unknown").mask(np.arange(N) == 3, "n/a"),
+        15,
+        "'unknown', 'n/a'",
+    ),
+    "a word of one's own": (MOMENTS.mask(np.arange(N) == 3, "soon"), 1, "'soon'"),
+    "days": (MOMENTS.map(pd.Timestamp.date).mask(np.arange(N) == 3, "?"), 1, "'?'"),
+    "text that is a date": (MOMENTS.mask(np.arange(N) == 3, "04.01.2020"), 0, ""),
+}
+
+
+@pytest.mark.parametrize("name", AMONG_DATES)
+def test_words_among_dates_are_missing_as_in_csv(name, tmp_path):
+    column, missing, words = AMONG_DATES[name]
+    frame = pd.DataFrame({"x": column, "y": np.arange(N) % 7 / 3})
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    days = [(day - pd.Timestamp(0)).days for day in MOMENTS]
+    for table in (frame, tmp_path / "t.xlsx"):
+        prepared = prepare(table, "y")
+        assert prepared.X["x"].isna().sum() == missing
+        there = prepared.X["x"].notna()
+        assert prepared.X["x"][there].tolist() == np.array(days)[there].tolist()
+        said = [note for note in prepared.notes if f"({words})" in note and "as missing" in note]
+        assert len(said) == (missing > 0)
+        again = prepared.features.apply(prepared.retyping.read(table))
+        pd.testing.assert_frame_equal(again, prepared.X)
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_what_only_looks_like_numbers_is_left_and_this_is_said(name, tmp_path):
     frame = pd.DataFrame({"x": LEFT[name], "c": ["a", "b"] * (N // 2)})
@@ -228,6 +351,7 @@ def test_whole_numbers_as_text_stay_text_where_a_table_has_types(tmp_path):
 
 OPTIONS = {
     "decimal": ("x\n1.234\n5.678\n", {"decimal": ","}, [1234, 5678]),
+    "thousands by points": ("x\n1.234\n5.678\n", {"thousands": "."}, [1234, 5678]),
     "thousands": ("x;c\n1,234;a\n5,678;b\n", {"thousands": ","}, [1234, 5678]),
     "sep": ("x#c\n1#a\n2#b\n", {"sep": "#"}, [1, 2]),
     "na_values": ("x,c\n1,-200\n-200,a\n", {"na_values": {"": ["-200"]}}, [1, None]),
@@ -236,6 +360,22 @@ OPTIONS = {
     "numeric codes": ("x,c\n007,a\n042,b\n", {"numeric": ["x"]}, [7, 42]),
     "categorical": ("x,c\n$1,a\n$2,b\n", {"categorical": ["x"]}, ["$1", "$2"]),
 }
+
+
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_three_digits_after_every_separator_are_said_with_the_other_reading(mark, zeros, typed, tmp_path):
+    cells = [f"{v % 899 + 100}{mark}{v % 90 + 10}{0 if zeros else 5}" for v in K.tolist()]
+    frame = pd.DataFrame({"x": cells, "c": ["a", "b"] * (N // 2)})
+    table = frame if typed else tmp_path / "t.csv"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    notes = []
+    got, _ = read_typed(table, notes=notes)
+    (line,) = [note for note in notes if "'x'" in note]
+    found = re.search(r"use --(decimal|thousands) ([.,])", line)
+    other, _ = read_typed(table, ReadOptions(**{found[1]: found[2]}))
+    np.testing.assert_allclose(np.log10(got["x"] / other["x"]).abs(), 3)
 
 
 @pytest.mark.parametrize(("text", "options", "want"), OPTIONS.values(), ids=OPTIONS)

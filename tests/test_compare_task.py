@@ -1,12 +1,14 @@
 """Which task a target's values lead to, what is said about it, and what is refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.prepare import TASKS, read_target
+from tabsym.compare.prepare import TASKS, prepare, read_target
 
 
 def repeated(frequencies):
@@ -350,3 +352,38 @@ def test_the_guess_depends_on_the_values_alone(values, random):
     for series in (pd.Series(other), pd.Series(other, dtype=float), pd.Series(other, dtype="Int64")):
         assert guess(series).task == want.task
         assert guess(series).reading == want.reading
+
+
+LABELS = {
+    "per cent": (["10%", "20%", "10%", "40%"], ["10%", "20%", "40%"]),
+    "two amounts": (["$1,000.00", "$50", "$50", "$1,000.00"], ["$50", "$1,000.00"]),
+    "decimal commas": (["1,0", "2,0", "3,0", "2,0"], ["1,0", "2,0", "3,0"]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_classes_keep_their_text(name, tmp_path):
+    cells, classes = LABELS[name]
+    frame = pd.DataFrame({"x": np.arange(80) % 7, "y": cells * 20})
+    frame.loc[5, "y"] = "?"
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    for table in (frame, tmp_path / "t.csv"):
+        prepared = prepare(table, "y", task="binary" if len(classes) == 2 else "multiclass")
+        assert prepared.classes == classes
+        assert np.array(classes)[prepared.y].tolist() == [cell for cell in frame["y"] if cell != "?"]
+        numbers = prepare(table, "y", task="regression")
+        assert not len(numbers.target.classes)
+    if len(classes) == 2:
+        (line,) = [note for note in prepare(frame, "y").notes if "two values" in note]
+        assert all(cell in line for cell in classes)
+
+
+@pytest.mark.parametrize("cells", [["10%", "20%", "40%"], ["$10", "$20"], [f"${value}" for value in range(1000, 1040)]])
+def test_advice_on_a_target_of_text_works(cells):
+    frame = pd.DataFrame({"x": np.arange(len(cells) * 20) % 7, "y": cells * 20})
+    (line,) = [note for note in prepare(frame, "y").notes if note.startswith("Target 'y' is read as numbers")]
+    assert "--categorical" not in line
+    task = re.search(r"--task (\w+)", line)
+    assert (task is None) == (len(cells) > 20)
+    if task:
+        assert prepare(frame, "y", task=task[1]).classes == cells

@@ -114,6 +114,119 @@ def test_the_order_of_day_and_month_is_said():
     assert "before the" not in note_of(["2024-03-04", "2024-05-06"] * 9)
 
 
+PARIS = pd.date_range("2024-03-28", periods=240, freq="h", tz="Europe/Paris")  # summer time begins on March 31
+ZONED = {
+    "pandas": lambda path: PARIS.to_series(),
+    "objects": lambda path: pd.Series(PARIS.to_pydatetime(), dtype=object),
+    "offsets of their own": lambda path: pd.Series(
+        [one.replace(tzinfo=datetime.timezone(one.utcoffset())) for one in PARIS.to_pydatetime()], dtype=object
+    ),
+    "polars": lambda path: pl.from_pandas(pd.DataFrame({"at": PARIS}))["at"],
+    "text": lambda path: pd.Series([one.isoformat() for one in PARIS]),
+    "text with blanks": lambda path: pd.Series([f" {one:%Y-%m-%d %H:%M} {one:%z} " for one in PARIS]),
+    "csv": None,
+    "parquet": None,
+    "json": None,
+}
+
+
+def zoned(kind, folder):
+    """The moments in one kind of table, beside a target."""
+    rest = {"y": np.arange(240) % 7 / 3}
+    if kind == "polars":
+        return pl.DataFrame({"at": ZONED[kind](folder), **rest})
+    if ZONED[kind] is not None:
+        return pd.DataFrame({"at": ZONED[kind](folder).to_numpy(dtype=object) if kind != "pandas" else PARIS, **rest})
+    frame, path = pd.DataFrame({"at": PARIS, **rest}), folder / f"t.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.astype({"at": str}).to_json(path, orient="records")
+    return path
+
+
+@pytest.mark.parametrize("kind", ZONED)
+def test_the_local_clock_counts_where_the_offset_from_utc_changes(kind, tmp_path):
+    prepared = prepare(zoned(kind, tmp_path), "y")
+    hours = [f"{one.hour:02d}" for one in PARIS.to_pydatetime()]
+    assert prepared.X["at hour"].tolist() == hours
+    assert prepared.X["at"].iloc[-1] == (PARIS[-1].tz_localize(None) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    (line,) = [note for note in prepared.notes if "'at' contains dates" in note]
+    assert line.endswith("; its times are those of the local clock as written, without the offset from UTC.")
+    assert DateParts().fit_transform(pd.DataFrame({"at": PARIS}))["at hour"].tolist() == hours
+
+
+def test_nothing_is_said_of_offsets_where_there_are_none():
+    assert "offset" not in note_of(["2024-03-04 10:30", "2024-05-06 11:45"] * 9)
+
+
+FAR = {
+    "iso": ["9999-12-31", "1500-01-01", "2024-02-29"],
+    "points": ["31.12.9999", "01.01.1500", "29.02.2024"],
+    "dates": [datetime.date(9999, 12, 31), datetime.date(1500, 1, 1), datetime.date(2024, 2, 29)],
+    "moments": [datetime.datetime(9999, 12, 31), datetime.datetime(1500, 1, 1), datetime.datetime(2024, 2, 29)],
+    "seconds": pd.Series(np.array(["9999-12-31", "1500-01-01", "2024-02-29"], dtype="M8[s]")),
+}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("name", FAR)
+def test_dates_beyond_nanoseconds(name, make):
+    X = make({"d": np.tile(FAR[name], 9).tolist() if name != "seconds" else list(FAR[name]) * 9})
+    got = DateParts().fit_transform(X)
+    days = [
+        (datetime.date(*one) - datetime.date(1970, 1, 1)).days for one in ((9999, 12, 31), (1500, 1, 1), (2024, 2, 29))
+    ]
+    assert list(got["d"])[:3] == days
+    assert list(got["d month"])[:3] == ["12", "01", "02"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "month"),
+    [
+        ([" 2024-04-03 ", "2024-04-30"], "04"),
+        (["2024-04", "2024-04"], "04"),
+        (["04/2024", "04/2024"], "04"),
+        (["Apr 2024", "Apr 2024"], "04"),
+        (["Apr-24", "Apr-23"], "04"),
+        (["03/04/2024, 08:15:00", "13/04/2024, 08:15:00"], "04"),
+    ],
+)
+def test_blanks_around_and_dates_without_a_day(cells, month):
+    got = DateParts().fit_transform(pd.DataFrame({"d": cells * 20}))
+    assert got["d month"].unique().tolist() == [month]
+
+
+UNREAD = {
+    "both orders": ["03/14/2024", "14/03/2024"],
+    "iso and points": ["2024-03-14", "14.03.2024"],
+    "another language": ["14. März 2024", "2. Oktober 2023"],
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_looks_like_dates_and_is_not_read_is_said(name):
+    frame = pd.DataFrame({"d": UNREAD[name] * 20, "y": np.arange(40) % 5 / 3})
+    prepared = prepare(frame, "y")
+    assert prepared.features.kinds == {"d": "categories"}
+    (line,) = [note for note in prepared.notes if "'d' looks like dates but is read as text" in note]
+    assert all(repr(cell) in line for cell in UNREAD[name])
+
+
+@pytest.mark.parametrize("cells", [["09:45", "17:05"], ["9:45 AM", "5:05 pm"], ["49:30:00", "7:05:10.5"]])
+def test_times_of_day_are_said(cells):
+    line = next(note for note in prepare(pd.DataFrame({"d": cells * 20, "y": range(40)}), "y").notes if "'d'" in note)
+    assert line.startswith(f"Column 'd' contains times such as {cells[0]!r} and is read as text;")
+
+
+@pytest.mark.parametrize("cells", [["1.2.0", "1.12.0"], ["2010-11", "2013-14"], ["555-12-1234", "555-13-4321"]])
+def test_what_is_no_date_is_left_without_a_line(cells):
+    notes = prepare(pd.DataFrame({"d": cells * 20, "y": range(40)}), "y").notes
+    assert not any("date" in note for note in notes)
+
+
 @pytest.mark.slow
 def test_an_effect_of_the_hour_is_found(tmp_path):
     """y is 10 at 8 o'clock and noise of 1: without the hour the error is 2.2."""

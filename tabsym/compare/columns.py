@@ -46,7 +46,8 @@ def column_gains(
 ) -> list[dict[str, Any]]:
     """By column, largest first: the fraction of the best contender's gain that it reaches alone.
 
-    `known`: for classification, the fraction of the baseline's log loss that it saves.
+    `known`: for classification, the fraction of the baseline's log loss that it saves. `time`: whether it is a date
+    in every row.
     Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
     a date count as the column they come from.
     """
@@ -68,8 +69,14 @@ def column_gains(
         reached = np.max([_reached(model, folds, rulers) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
         fractions[source] = np.maximum(fractions.get(source, np.zeros(len(rulers))), reached).tolist()
+    times = {name for name in prepared.features.dates if prepared.X[name].notna().all()}
     return [
-        {"column": name, "fraction": fractions[name][0], "known": fractions[name][1] if len(rulers) > 1 else None}
+        {
+            "column": name,
+            "fraction": fractions[name][0],
+            "known": fractions[name][1] if len(rulers) > 1 else None,
+            "time": name in times,
+        }
         for name in sorted(fractions, key=lambda one: -fractions[one][0])
     ]
 
@@ -114,7 +121,8 @@ def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -
     """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column.
 
     In classification it must also save more than half of the baseline's log loss: by the AUC, a good predictor of rare
-    events is near to the best without containing the target.
+    events is near to the best without containing the target. Nor of a date that every row has: a trend or an hour may
+    be all there is, while dates of what follows the target are missing in some rows.
     """
     if len(gains) < 2:
         return []
@@ -122,7 +130,7 @@ def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -
         f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
         "the baseline: is it known before the target is?"
         for one in gains
-        if one["fraction"] >= LEAK and (one.get("known") is None or one["known"] > KNOWN)
+        if one["fraction"] >= LEAK and not one.get("time") and (one.get("known") is None or one["known"] > KNOWN)
     ]
 
 
@@ -276,5 +284,8 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
 
 def _with_dates(prepared: Prepared) -> pd.DataFrame:
     """Days as the dates they are, so that intervals are of dates."""
-    days = {name: pd.to_datetime(prepared.X[name], unit="D").dt.round("s") for name in prepared.features.dates}
+    days = {
+        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
+        for name in prepared.features.dates
+    }
     return prepared.X.assign(**days) if days else prepared.X

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.features import Features
+from tabsym.compare.features import Features, numbers_of
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
@@ -153,7 +153,7 @@ class Winner:
 
     def _values(self, table: Any) -> NDArray[np.float64]:
         frame = self.retyping.read(table).reset_index(drop=True)
-        X = frame.drop(columns=self.drop, errors="ignore") if self.features is None else self.features.apply(frame)
+        X = self._raw(frame) if self.features is None else self.features.apply(frame, later=True)
         exposure = offset = None
         if self.task == "count" and self.roles.exposure is not None:
             exposure = _column(frame, self.roles.exposure)
@@ -164,6 +164,13 @@ class Winner:
         n = len(frame)
         data = Data(X, np.zeros(n), self.task, len(self.classes_), exposure=exposure, offset=offset)
         return Trained(self.estimator, self.seen).predict(data)
+
+    def _raw(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns for a contender of the user's own, which has no features."""
+        X = frame.drop(columns=self.drop, errors="ignore")
+        numbers = [name for name in X.columns if name in self.retyping.formats or name in self.retyping.numbers]
+        mixed = {name: numbers_of(name, X[name]) for name in numbers if X[name].dtype == object}
+        return X.assign(**mixed) if mixed else X
 
 
 def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Winner:
@@ -230,7 +237,10 @@ def train_best(
 def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
     if name not in frame.columns:
         raise ValueError(f"There is no column {name!r}, which the predictions need; add it to the table.")
-    return frame[name].to_numpy(dtype=np.float64)
+    try:
+        return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Column {name!r}, which the predictions need, must be numeric ({error}).") from None
 
 
 # -- the winner for exports ------------------------------------------------------------------------

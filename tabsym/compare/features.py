@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -18,9 +18,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.text import listed
-from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary, shown_value
+from tabsym.encoders.dates import (
+    date_columns,
+    day_and_month,
+    format_of,
+    has_offsets,
+    looks_like_dates,
+    looks_like_times,
+    moments_of,
+    parts_that_vary,
+)
 from tabsym.frame import Kind, read_table
-from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
+from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, check_later_cells, is_code, whole_values, words_of
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 
@@ -36,20 +45,21 @@ class Features:
     kinds: dict[str, str]
     parts: dict[str, list[str]] = field(default_factory=dict)
 
-    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The columns of a table, prepared as in training.
+    def apply(self, frame: pd.DataFrame, *, later: bool = False) -> pd.DataFrame:
+        """The columns of a table, prepared as in training; a warning says which cells of a `later` one do not fit.
 
         Raises
         ------
         ValueError
-            A column is missing, or its values have another type.
+            A column is missing, or most of its cells have another type.
         """
         columns: dict[str, Any] = {}
         for name, kind in self.kinds.items():
             if name not in frame.columns:
                 raise ValueError(f"There is no column {name!r}, with which the model was trained.")
             if name in self.parts:
-                columns |= date_columns(name, moments_of(name, frame[name], kind), self.parts[name], self.kinds)
+                moments = moments_of(name, frame[name], kind, later=later)
+                columns |= date_columns(name, moments, self.parts[name], self.kinds)
             else:
                 columns[name] = _column(name, frame[name], kind)
         return pd.DataFrame(columns)
@@ -77,7 +87,23 @@ def learn_features(
             moments = moments_of(name, series, kind)
             parts[name] = parts_that_vary(moments)
             notes.append(_note_of_dates(name, series, kind, moments, parts[name]))
+        elif kind == "categories" and name not in categorical:
+            notes += _note_of_text(name, _text(series))
     return Features(kinds, parts)
+
+
+def _note_of_text(name: str, text: pd.Series) -> list[str]:
+    """That text looks like dates or times, which have an order, and is read as categories."""
+    if looks_like_times(text):
+        return [f"Column {name!r} contains times such as {text.dropna().iloc[0]!r} and is read as text; write hours or "
+                "minutes as numbers to use their order."]  # fmt: skip
+    if not looks_like_dates(text):
+        return []
+    cells = text.dropna().unique().tolist()
+    by_shape = {re.sub(r"\d", "0", cell): cell for cell in reversed(cells)}
+    shown = " and ".join(map(repr, list(dict.fromkeys([*reversed(by_shape.values()), *cells]))[:2]))
+    return [f"Column {name!r} looks like dates but is read as text, as no known format fits all cells ({shown}); write "
+            "them like 2024-02-29 to use them as dates."]  # fmt: skip
 
 
 def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
@@ -86,7 +112,11 @@ def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, 
     cells = "1 cell that is not a date" if len(lost) == 1 else f"{len(lost):,} cells that are not dates"
     missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""
     used = ", ".join(["days", *parts[:-1]]) + f" and {parts[-1]}"
-    return f"Column {name!r} contains dates{f' ({order})' if order else ''}: used as {used}{missing}."
+    clock = "; its times are those of the local clock as written, without the offset from UTC"
+    return (
+        f"Column {name!r} contains dates{f' ({order})' if order else ''}: used as {used}"
+        f"{clock if has_offsets(series) else ''}{missing}."
+    )
 
 
 def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool | None) -> str:
@@ -113,41 +143,38 @@ def _holds(series: pd.Series, *types: type) -> bool:
 def _column(name: str, series: pd.Series, kind: str) -> Any:
     if kind == "categories":
         return _text(series)
-    return _booleans(name, series) if kind == "boolean" else _numbers(name, series)
+    return _booleans(name, series) if kind == "boolean" else numbers_of(name, series)
 
 
-def _numbers(name: str, series: pd.Series) -> NDArray[np.float64]:
-    column = read_table(series.to_frame(name), caller="compare", allow_empty=True)[name]
-    if column.kind is not Kind.SYMBOLIC:
-        return np.asarray(column.values, dtype=np.float64)
-    return np.array([_number(name, value) for value in series.tolist()], dtype=np.float64)
+def numbers_of(name: str, series: pd.Series) -> NDArray[np.float64]:
+    """The numbers (n,) of a column, in whatever type they come; cells that are none are missing, with a warning."""
+    if series.dtype.kind == "m":
+        series = series.dt.total_seconds()
+    if pd.api.types.is_numeric_dtype(series):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array(_converted(name, series, float, "numbers"), dtype=np.float64)
 
 
-def _number(name: str, value: Any) -> float:
-    if pd.isna(value):
-        return np.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} contained numbers in training and now contains {shown_value(value)}."
-        ) from None
-
-
-def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
-    """True and False, however they are written; numbers where some are missing."""
+def _booleans(name: str, series: pd.Series) -> Any:
+    """True and False, however they are written; of the type that has missing flags where some are."""
     words = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
-    found: list[Any] = []
+    found = _converted(name, series, lambda value: words[str(value).strip().lower()], "True and False")
+    if all(isinstance(value, bool) for value in found):
+        return np.array(found, dtype=bool)
+    return pd.array([value if isinstance(value, bool) else None for value in found], dtype="boolean")
+
+
+def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what: str) -> list[Any]:
+    """Each cell converted; NaN where it is missing, or cannot be, which is warned of."""
+    found, lost = [], []
     for value in series.tolist():
-        if pd.isna(value):
+        try:
+            found.append(np.nan if pd.isna(value) else convert(value))
+        except (TypeError, ValueError, KeyError):
             found.append(np.nan)
-        elif str(value).strip().lower() in words:
-            found.append(words[str(value).strip().lower()])
-        else:
-            raise ValueError(
-                f"Column {name!r} contained True and False in training and now contains {shown_value(value)}."
-            )
-    return np.array(found, dtype=np.float64 if series.isna().any() else bool)
+            lost.append(value)
+    check_later_cells(name, lost, int(series.notna().sum()), what)
+    return found
 
 
 def _text(series: pd.Series) -> pd.Series:
@@ -162,6 +189,13 @@ def _word(value: Any) -> str:
 
 
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
+_MIN_DATES = 10  # different numbers that may all be dates
+_DATES_IN_NUMBERS = (
+    ("%Y%m%d", 1900_01_01, 2100_12_31),
+    ("", 946_684_800, 2_051_222_400),
+    ("", 946_684_800e3, 2_051_222_400e3),
+)
+"""A format, "" for time since 1970, and the first and the last number: of the years 2000 to 2035 for time."""
 _FAR_SHARE, _MAX_FAR_SHARE = 0.01, 0.5  # of the rows
 _FAR_GAP, _FAR_GAP_OF_SENTINEL = 0.5, 0.1  # of the range of the other values
 _SENTINEL = re.compile(r"-?9{2,}|-1|-[1-9]0*")
@@ -191,7 +225,10 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
         if name in taken or isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == bool:
             continue
         if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-            said += _far(name, column)
+            dates = _dates_in_numbers(name, column)
+            said += dates or _far(name, column)
+            if dates:
+                continue
             if _is_row_number(name, column):
                 ids.append(name)
             elif is_code(name, column.to_numpy(dtype=np.float64, na_value=np.nan), y):
@@ -217,6 +254,25 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
 
 def _columns(names: Sequence[str]) -> str:
     return f"Column {names[0]!r} has" if len(names) == 1 else f"Columns {listed(names)} have"
+
+
+def _dates_in_numbers(name: str, column: pd.Series) -> list[str]:
+    """That whole numbers may be dates: year, month and day in a row, or seconds or milliseconds since 1970."""
+    values = np.unique(whole_values(column.to_numpy(dtype=np.float64, na_value=np.nan)))
+    if len(values) < _MIN_DATES:
+        return []
+    for form, low, high in _DATES_IN_NUMBERS:
+        if not low <= values[0] <= values[-1] <= high:
+            continue
+        if form:
+            moments = pd.to_datetime(pd.Series(values).map("{:.0f}".format), format=form, errors="coerce")
+        else:
+            moments = pd.Series(pd.to_datetime(values, unit="s" if high < 1e12 else "ms"))
+        if moments.notna().all():
+            shown = f"{values[0]:.0f} for {moments[0]:%Y-%m-%d}"
+            return [f"Column {name!r} has whole numbers that look like dates ({shown}) and is read as numbers; "
+                    "if they are dates, write them like that."]  # fmt: skip
+    return []
 
 
 def _is_row_number(name: str, column: pd.Series) -> bool:
@@ -250,21 +306,68 @@ def _case(column: pd.Series, what: str) -> list[str]:
 
 def _far(name: str, column: pd.Series) -> list[str]:
     """A value that more than one row in a hundred has, far from all other values: often a code for missing."""
-    values = column.dropna().to_numpy(dtype=np.float64)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    found = _far_value(
+        values, lambda value, low: _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0), but=0.0
+    )
+    if found is None:
+        return []
+    value, share, low, high = found
+    return [_note_of_far(name, f"{value:g}", share, f"{low:g} to {high:g}", f"{value:g}")]
+
+
+def far_dates(raw: pd.DataFrame, X: pd.DataFrame, dates: Sequence[str]) -> list[str]:
+    """As `_far`, of dates: the first and the last days of years stand for "never" in many a table.
+
+    Parameters
+    ----------
+    raw, X : pandas.DataFrame
+        The columns as they are written, and as features, in days.
+    dates : sequence of str
+        Columns of dates.
+    """
+    said = []
+    for name in dates:
+        days = np.floor(X[name].to_numpy(dtype=np.float64))
+        found = _far_value(days, lambda value, _: _day(value)[5:] in ("01-01", "12-30", "12-31"))
+        if found is not None:
+            value, share, low, high = found
+            cell = raw[name].iloc[int(np.argmax(days == value))]
+            written = cell.strip() if isinstance(cell, str) else _day(value)
+            said.append(_note_of_far(name, _day(value), share, f"{_day(low)} to {_day(high)}", written))
+    return said
+
+
+def _day(days: float) -> str:
+    return str(np.datetime64(int(days), "D"))
+
+
+def _note_of_far(name: str, value: str, share: float, others: str, written: str) -> str:
+    option = f"{name}={written}"
+    return (
+        f"Column {name!r} has the value {value} in {share:.0%} of its rows, far from its other values ({others}); if "
+        f"it means missing: --na-values {repr(option) if ' ' in option else option}."
+    )
+
+
+def _far_value(
+    values: NDArray[np.float64], is_sentinel: Callable[[float, float], bool], *, but: float | None = None
+) -> tuple[float, float, float, float] | None:
+    """The smallest or largest value (n,) where it is frequent and far off, its share, and the range of the others.
+
+    `is_sentinel` takes the value and the lowest of the others; `but` is never such a value.
+    """
     values = values[np.isfinite(values)]
     if len(values) < MIN_ROWS:
-        return []
+        return None
     for value, end in ((values.min(), -1), (values.max(), 1)):
         others = values[values != value]
         share = 1 - len(others) / len(values)
-        if value == 0 or not _FAR_SHARE <= share <= _MAX_FAR_SHARE or len(np.unique(others[:1000])) < 3:
+        if value == but or not _FAR_SHARE <= share <= _MAX_FAR_SHARE or len(np.unique(others[:1000])) < 3:
             continue
         low, high = others.min(), others.max()
         gap = low - value if end < 0 else value - high
-        sentinel = _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0)
-        if gap > (_FAR_GAP_OF_SENTINEL if sentinel else _FAR_GAP) * max(high - low, 1e-300) and gap > 0:
-            return [
-                f"Column {name!r} has the value {value:g} in {share:.0%} of its rows, far from its other values "
-                f"({low:g} to {high:g}); if it means missing: --na-values {name}={value:g}."
-            ]
-    return []
+        limit = _FAR_GAP_OF_SENTINEL if is_sentinel(value, low) else _FAR_GAP
+        if gap > limit * max(high - low, 1e-300) and gap > 0:
+            return value, share, low, high
+    return None

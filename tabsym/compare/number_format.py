@@ -22,16 +22,20 @@ Floats = NDArray[np.float64]
 _CODES = "USD EUR GBP JPY CHF INR CAD AUD CNY RMB SEK NOK DKK PLN BRL MXN ZAR RUB TRY KRW HKD NZD SGD CZK HUF ILS THB"
 _CURRENCY = rf"(?:(?:US|A|C|R|HK|NZ|S)?\$|[€£¥₹₽₩₺₪฿₫]|(?:{'|'.join(_CODES.split())}|Rs|kr)(?![a-z])\.?|zł)"
 _BLANK = r"[\s\u00a0\u202f\u2009]"
+_DASH = r"[-\u2212\u2013\u2014]"
+_UNIT = r"[^\d\s.,;:()<>=+\-\u2212\u2013\u2014_'#&|/\\][^\d\s()<>=+;:&|\\]*"
 _CELL = re.compile(
     rf"""{_BLANK}*(?P<about>[<>≤≥~≈]=?|=|ca\.|approx\.|about)?{_BLANK}*
     (?P<open>\()?{_BLANK}*(?P<sign>[-+\u2212\u2013])?{_BLANK}*(?P<currency>{_CURRENCY})?{_BLANK}*(?P<sign_after>[-+\u2212])?{_BLANK}*
-    (?P<digits>(?:\d(?:[\d.,'\u2019_]|{_BLANK}(?=\d))*|[.,]\d+)(?:[eE][-+]?\d+(?![\w%]))?)
-    {_BLANK}*(?P<unit>[^\d\s.,;:()<>=+\-\u2212\u2013_'#&|/\\][^\d\s()<>=+;:&|\\]*(?:{_BLANK}[^\d\s()<>=+;:&|\\-]+)?[23]?)?
+    (?P<digits>(?:\d(?:[\d'\u2019_]|[.,](?!{_DASH})|{_BLANK}(?=\d))*|[.,]\d+)(?:[eE][-+]?\d+(?![\w%]))?)
+    (?P<no_cents>[.,]{_DASH}{{1,2}})?
+    {_BLANK}*(?:(?P<unit>/?{_UNIT}(?:{_BLANK}[^\d\s()<>=+;:&|\\-]+)?[23]?)|\({_BLANK}*(?P<in_brackets>{_UNIT}){_BLANK}*\))?
     {_BLANK}*(?P<tail>[-+])?(?P<close>\))?{_BLANK}*""",
     re.VERBOSE | re.IGNORECASE,
 )
 _QUOTED = re.compile(r"""(?:="|["'])(?P<inner>[^"']*)["']?""")  # as spreadsheets keep a number from being one
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_MARKS = str.maketrans("\u066b\u066c\u066a\uff0e\uff0c\uff05\uff0b\uff0d", ".,%.,%+-")  # Arabic, and of full width
 _SPACES = " \u00a0\u202f\u2009"
 GROUP_MARKS = "'\u2019_" + _SPACES
 """What may separate groups of digits besides a comma or a point."""
@@ -126,7 +130,12 @@ class NumberFormat:
 
 
 def split_cell(text: str) -> Cell | None:
-    """Take a cell apart; None where it is not a number with at most a sign, a currency and a unit around it."""
+    """Take a cell apart; None where it is not a number with at most a sign, a currency and a unit around it.
+
+    Digits of other scripts are those of ASCII, and "12.-" or "12,--" is a price without cents.
+    """
+    if not text.isascii():
+        text = re.sub(r"\d", lambda digit: str(int(digit[0])), text.translate(_MARKS))
     quoted = _QUOTED.fullmatch(text.strip())
     match = _CELL.fullmatch(quoted["inner"] if quoted else text)
     if match is None or (match["open"] is None) != (match["close"] is None):
@@ -135,12 +144,13 @@ def split_cell(text: str) -> Cell | None:
     negative = len(signs) + (match["open"] is not None)
     if negative > 1 or (match["tail"] == "-" and match["unit"]):
         return None
-    currency, unit = (match["currency"] or "").lower(), (match["unit"] or "").strip().lower()
+    currency, unit = (match["currency"] or "").lower(), (match["unit"] or match["in_brackets"] or "").strip().lower()
     if unit and re.fullmatch(_CURRENCY, unit, re.IGNORECASE):
         if currency:
             return None
         currency, unit = unit, ""
-    return Cell(match["digits"], -1 if negative else 1, currency.rstrip("."), unit, (match["about"] or "").lower())
+    digits = match["digits"] + (f"{match['no_cents'][0]}00" if match["no_cents"] else "")
+    return Cell(digits, -1 if negative else 1, currency.rstrip("."), unit, (match["about"] or "").lower())
 
 
 def number_of(digits: str, decimal: str, thousands: str) -> float | None:

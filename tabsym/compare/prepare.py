@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.features import Features, hints, learn_features
-from tabsym.compare.reading import ReadOptions
-from tabsym.compare.retyping import Retyping, read_typed
+from tabsym.compare.features import Features, far_dates, hints, learn_features
+from tabsym.compare.reading import ReadOptions, read
+from tabsym.compare.retyping import Retyping, retype
 from tabsym.compare.text import listed, perhaps
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.validation import check_option
@@ -49,8 +49,8 @@ class Target:
     reading: str
 
 
-def read_target(values: pd.Series, name: str, task: str | None) -> Target:
-    """The target, its task guessed where none is given.
+def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series | None = None) -> Target:
+    """The target, its task guessed where none is given; `text`: the cells that the numbers were read from, for classes.
 
     Raises
     ------
@@ -67,13 +67,14 @@ def read_target(values: pd.Series, name: str, task: str | None) -> Target:
         raise ValueError(f"The target {name!r} has one value only ({only!r}); choose another target.")
     if is_number(values) and not np.isfinite(values.to_numpy(dtype=np.float64)).all():
         raise ValueError(f"The target {name!r} contains an infinite value; drop such rows.")
-    guess, why = _guessed_task(values, name)
+    guess, why = _guessed_task(values, name, text)
     reading = f"Target {name!r}: {why}." if task is None else f"Target {name!r}: task {task!r}, as requested."
     task = task or guess
     if task in CLASSES:
         _check_classes(values, name, task)
         codes, classes = pd.factorize(values, sort=True)
-        return Target(name, task, codes.astype(np.int64), np.asarray(classes), reading)
+        labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
+        return Target(name, task, codes.astype(np.int64), np.asarray(labels), reading)
     return Target(name, task, _target_numbers(values, name, task), np.empty(0), reading)
 
 
@@ -82,11 +83,12 @@ def is_number(values: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
-def _guessed_task(values: pd.Series, name: str) -> tuple[str, str]:
+def _guessed_task(values: pd.Series, name: str, text: pd.Series | None) -> tuple[str, str]:
     """The task, and why with the way to another."""
     distinct = values.nunique()
     if distinct == 2:
-        shown = " and ".join(str(value) for value in sorted(values.unique(), key=str))
+        labels = (values if text is None else text)[~values.duplicated()]
+        shown = " and ".join(str(value) for value in sorted(labels, key=str))
         return "binary", f"two values ({shown}), read as two classes" + (f"; {_AMOUNTS}" if is_number(values) else "")
     if not is_number(values):
         return "multiclass", f"{distinct} values that are not numbers, read as classes"
@@ -231,16 +233,18 @@ def prepare(
     reading = reading or ReadOptions()
     drop = [str(name) for name in drop or []]
     notes: list[str] = []
-    frame, retyping = read_typed(
-        table, reading, notes, check=lambda names: _check_names(names, target, drop, reading, roles), target=target
-    )
+    source = read(table, reading)
+    notes.extend(source.notes)
+    _check_names(list(source.frame.columns), target, drop, reading, roles)
+    frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target)
     if not len(frame):
         raise ValueError("The table has no rows; pass a table with rows.")
     present = frame[target].notna().to_numpy()
     if not present.all():
         notes.insert(0, f"{int((~present).sum()):,} rows without a target are left out.")
     frame = frame[present]
-    read_as = read_target(frame[target], target, task)
+    text = source.frame[target][present].astype("str") if target in retyping.formats else None
+    read_as = read_target(frame[target], target, task, text)
     notes.insert(0, read_as.reading)
     frame = frame.reset_index(drop=True)
     _note_rare(read_as, notes)
@@ -260,9 +264,11 @@ def prepare(
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
     decided = [*reading.numeric, *reading.categorical, *features.parts]
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
+    X = features.apply(raw)
+    notes += far_dates(raw, X, features.dates)
     weight, exposure, offset = _weights(frame, read_as.task, roles)
     return Prepared(
-        features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
+        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import lzma
 import re
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ import pandas as pd
 
 _SNIFFED = 20_000  # characters by which the separator of a text file is guessed
 _SEPARATORS = ",;\t|"
+_NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT = (".csv", ".tsv", ".txt")
 _ENDINGS = ".csv, .tsv, .parquet, .arrow, .jsonl, .json or .xlsx (also compressed, such as .csv.gz)"
@@ -80,6 +82,8 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
         return read_path(table, options)
     if isinstance(table, pd.DataFrame):
         return Source(_named(table))
+    if nw.dependencies.is_pyarrow_table(table):  # narwhals has no frame of equal names to say so of
+        _check_names(table.column_names)
     frame = nw.from_native(table)
     notes: tuple[str, ...] = ()
     if isinstance(frame, nw.LazyFrame):
@@ -109,8 +113,16 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
     packed = path.suffix.lower() in (*_PACKED, ".zip")
     ending = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
     data = _unpacked(path) if packed else None
-    if ending in _TEXT:
-        return _read_text(path, ending, data if data is not None else path.read_bytes(), options)
+    try:
+        if ending in _TEXT:
+            return _read_text(path, ending, data if data is not None else path.read_bytes(), options)
+        return _read_typed(path, ending, data, options)
+    except _EqualNamesError as error:
+        raise _EqualNamesError(error.name, f"the header of {path.name}") from None
+
+
+def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOptions) -> Source:
+    """A file whose cells have types, by a library."""
     for name in ("sep", "encoding"):
         if getattr(options, name) is not None:
             raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {path.name}.")
@@ -122,6 +134,8 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
                 raise ModuleNotFoundError(
                     f'Reading {ending} needs {error.name}: pip install "tabsym[compare]"', name=error.name
                 ) from None
+            except _EqualNamesError:
+                raise
             except (ValueError, TypeError, KeyError, OSError, zipfile.BadZipFile) as error:
                 what = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise ValueError(
@@ -132,7 +146,23 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns by text: files and settings know no other names."""
-    return frame if all(isinstance(name, str) for name in frame.columns) else frame.rename(columns=str)
+    named = frame if all(isinstance(name, str) for name in frame.columns) else frame.rename(columns=str)
+    _check_names(named.columns.tolist())
+    return named
+
+
+class _EqualNamesError(ValueError):
+    """Two columns have one name; `where` they were found."""
+
+    def __init__(self, name: str, where: str = "the table") -> None:
+        super().__init__(f"Column {name!r} appears twice in {where}; rename one of the two.")
+        self.name = name
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise _EqualNamesError(twice[0])
 
 
 def _unpacked(path: Path) -> bytes:
@@ -155,7 +185,7 @@ def _json(source: Any) -> Source:
     """Records, or one list a column; an object around a single list of records is opened."""
     text = (source.read() if hasattr(source, "read") else Path(source).read_bytes()).decode("utf-8-sig")
     try:
-        body = json.loads(text)
+        body = json.loads(text, object_pairs_hook=_record)
     except ValueError:
         return _json_lines(io.BytesIO(text.encode()))
     if isinstance(body, dict) and len(body) == 1 and isinstance(next(iter(body.values())), list):
@@ -167,9 +197,16 @@ def _json(source: Any) -> Source:
     return Source(_named(pd.DataFrame(body)))
 
 
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        _check_names([name for name, _ in pairs])
+    return record
+
+
 def _json_lines(source: Any) -> Source:
     text = (source.read() if hasattr(source, "read") else Path(source).read_bytes()).decode("utf-8-sig")
-    records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    records = [json.loads(line, object_pairs_hook=_record) for line in text.splitlines() if line.strip()]
     if not records or not all(isinstance(record, dict) for record in records):
         raise ValueError("its lines are not one record each")
     return Source(_named(pd.DataFrame(records)))
@@ -193,6 +230,7 @@ def _excel(source: Any) -> Source:
     header = [*rows[0], *[None] * (width - len(rows[0]))]
     names, kept = _header([str(name) if name is not None else "" for name in header], notes,
                           lambda place: all(len(row) <= place or row[place] is None for row in rows[1:]))  # fmt: skip
+    _check_names(names)
     columns = {
         name: pd.Series([row[place] if place < len(row) else None for row in rows[1:]], dtype=object).infer_objects()
         for name, place in zip(names, kept, strict=True)
@@ -200,12 +238,19 @@ def _excel(source: Any) -> Source:
     return Source(pd.DataFrame(columns), notes=tuple(notes))
 
 
+def _parquet(source: Any) -> pd.DataFrame:
+    from pyarrow import parquet
+
+    _check_names(parquet.read_schema(source).names)  # to read them fails in words of its own
+    return pd.read_parquet(source)
+
+
 def _typed(parse: Callable[[Any], pd.DataFrame]) -> Callable[[Any], Source]:
     return lambda source: Source(_named(parse(source)))
 
 
 _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {
-    (".parquet", ".pq"): _typed(pd.read_parquet),
+    (".parquet", ".pq"): _typed(_parquet),
     (".arrow", ".feather", ".ipc"): _typed(pd.read_feather),
     (".jsonl", ".ndjson"): _json_lines,
     (".json",): _json,
@@ -217,18 +262,24 @@ def _read_text(path: Path, ending: str, data: bytes, options: ReadOptions) -> So
     text = _decoded(path, data, options.encoding)
     if not text.strip():
         raise ValueError(f"{path.name} is empty; pass a file with a header and rows.")
-    separator = _separator(text, ending, options.sep)
+    notes: list[str] = []
+    asked = options.sep
+    named = _NAMED_SEPARATOR.match(text)
+    if named:  # as spreadsheets write it, and read it without showing it
+        text, asked = text[named.end() :], asked or named["separator"]
+        notes.append(f"The first line names the separator {named['separator']!r} and is no row.")
+    separator = _separator(text, ending, asked)
     blanks = _blanks_follow(text, separator)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=blanks)
     header = [name.strip() for name in next(row for row in rows if row)]
-    _check_rows(path, rows, separator, len(header))
+    width = _check_rows(path, rows, separator, len(header))
     try:
         with warnings.catch_warnings():  # of empty fields at the end of lines
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.StringIO(text, newline=""), sep=separator, dtype="str", skipinitialspace=blanks, index_col=False,
                 keep_default_na=False, na_values=[""], header=None, skiprows=0,
-                names=range(len(header)),
+                names=range(width),
             )  # fmt: skip
     except pd.errors.ParserError as error:
         what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
@@ -236,14 +287,13 @@ def _read_text(path: Path, ending: str, data: bytes, options: ReadOptions) -> So
             f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
             "correct that line, or quote the field."
         ) from None
-    frame = frame.iloc[1:].reset_index(drop=True)
+    frame = frame.iloc[1:, : len(header)].reset_index(drop=True)
     if re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE):
         frame = _with_empty_text(frame, text, separator)
-    notes: list[str] = []
+    if width > len(header):
+        notes.append(f"Rows end in {separator!r} and the header does not; what follows it is empty and was left out.")
     names, kept = _header(header, notes, lambda place: bool(frame[place].isna().all()))
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"Column {name!r} appears twice in the header of {path.name}; rename one of the two.")
+    _check_names(names)
     return Source(frame[kept].set_axis(names, axis=1), True, separator, tuple(notes))
 
 
@@ -306,10 +356,12 @@ def _blanks_follow(text: str, separator: str) -> bool:
     return separator + " " in line
 
 
-def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> None:
-    """More fields than the header names would be dropped, or shift the columns; empty ones at the end are none."""
+def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> int:
+    """The number of fields of the longest row; those beyond the header are empty, else columns may have shifted."""
+    width = n_columns
     try:
         for row in rows:
+            width = max(width, len(row))
             if any(row[n_columns:]):
                 raise ValueError(
                     f"{path.name} is not a table of equal rows, read with {separator!r} between fields (line "
@@ -320,6 +372,7 @@ def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> None:
         raise ValueError(
             f"{path.name} is not a text table (line {rows.line_num}: {error}); give it the right ending."
         ) from None
+    return width
 
 
 def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataFrame:

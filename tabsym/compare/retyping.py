@@ -6,14 +6,16 @@ decimal codes that a frame or a typed file holds as text stay text, as their typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tabsym.compare.cell_types import not_read, quoted, with_plain_types
 from tabsym.compare.number_format import (
     GROUP_MARKS,
     Cell,
@@ -28,8 +30,8 @@ from tabsym.compare.number_format import (
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
+from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
 from tabsym.frame.meaning import means_missing
-from tabsym.plots.style import cut
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
@@ -73,7 +75,7 @@ class Retyping:
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table with its columns as they were read in training; cells that are no numbers now stay as they are."""
-        frame = without(frame, self.na_values)
+        frame = with_plain_types(without(frame, self.na_values), [])
         changed: dict[str, pd.Series] = {}
         for name in frame.columns:
             column = frame[name]
@@ -89,7 +91,7 @@ class Retyping:
 
 
 def without(frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame with what the user said is missing left out; numbers are compared as numbers."""
+    """The frame with what the user said is missing left out; numbers are compared as numbers, dates as dates."""
     if not na_values:
         return frame
     changed: dict[str, pd.Series] = {}
@@ -101,6 +103,8 @@ def without(frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]]) -> pd.D
         if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
             meant = [float(word) for word in words if is_plain(word)]
             missing = column.isin(meant)
+        elif pd.api.types.is_datetime64_any_dtype(column) or holds_days(column):
+            missing = moments_of(name, column, "moments").isin(moments_of_words(words))
         else:
             missing = column.astype(object).map(lambda value: isinstance(value, str) and value.strip() in words)  # noqa: B023
             missing = missing.astype(bool)
@@ -113,19 +117,12 @@ def read_typed(
     table: Any,
     options: ReadOptions | None = None,
     notes: list[str] | None = None,
-    *,
-    check: Callable[[list[str]], None] | None = None,
     target: str | None = None,
 ) -> tuple[pd.DataFrame, Retyping]:
-    """Read a dataframe or a file, its text columns of numbers as numbers; see `read` and `retype`.
-
-    `check` is called with the names of the columns before anything is decided of them.
-    """
+    """Read a dataframe or a file, its text columns of numbers as numbers; see `read` and `retype`."""
     options, notes = options or ReadOptions(), [] if notes is None else notes
     source = read(table, options)
     notes.extend(source.notes)
-    if check is not None:
-        check(list(source.frame.columns))
     return retype(source.frame, options, source.untyped, source.separator, notes, target)
 
 
@@ -158,7 +155,7 @@ def retype(
     ValueError
         A column in `numeric` contains mostly text.
     """
-    frame = without(frame, options.na_values)
+    frame = with_plain_types(without(frame, options.na_values), notes, options.categorical)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or _usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
@@ -167,6 +164,7 @@ def retype(
     whole: list[str] = []
     for name, counts in text.items():
         plain = untyped and name not in options.numeric and (prefer == "." or name in options.categorical)
+        plain = plain and options.thousands != "."
         if plain and counts and _all_plain(counts):
             out[name] = pd.to_numeric(frame[name])
             notes += _doubt(name, list(counts), options)
@@ -177,10 +175,8 @@ def retype(
             booleans.append(name)
             out[name] = _as_booleans(frame[name])
             continue
-        if isinstance(frame[name].dtype, pd.CategoricalDtype) and name not in options.numeric:
-            continue
         many = name == target and len(counts) > _MAX_CLASSES
-        result = _Reader(name, counts, options, prefer, untyped or many).read()
+        result = _Reader(name, counts, options, prefer, untyped or many, name == target).read()
         if isinstance(result, str):
             notes += [] if name == target and len(counts) <= _MAX_CLASSES else [result]
         elif isinstance(result, _Whole):
@@ -215,6 +211,7 @@ class _Reader:
     options: ReadOptions
     prefer: str
     untyped: bool
+    is_target: bool
 
     def read(self) -> tuple[NumberFormat, str] | str | _Whole | None:
         """The format and a note; a note that the column is read as text; None where it is plainly text."""
@@ -233,7 +230,9 @@ class _Reader:
         digits: dict[str, int] = {}
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
-        decimal, thousands = self._separators(digits)
+        decimal, thousands = self._separators(
+            digits, scaled=len({factors[cell.unit] for cell, _ in cells.values()}) > 1
+        )
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}
@@ -242,7 +241,7 @@ class _Reader:
             if forced:
                 return self._refuse(unknown)
             return (
-                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {_quoted(unknown)}")
+                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {quoted(unknown)}")
                 if good
                 else None
             )
@@ -269,12 +268,13 @@ class _Reader:
                 cells[text] = (cell, times)
         return cells, words
 
-    def _separators(self, digits: dict[str, int]) -> tuple[str, str]:
+    def _separators(self, digits: dict[str, int], *, scaled: bool) -> tuple[str, str]:
+        """The separators; `scaled`: larger units save large numbers, so that points in "1.610k" are of decimals."""
         asked, mark = self.options.decimal, self.options.thousands
         if asked or mark:
             decimal = asked or ("," if mark == "." else ".")
             return decimal, mark if mark is not None else ("," if decimal == "." else ".") + GROUP_MARKS
-        if are_thousands(list(digits)):
+        if are_thousands(list(digits)) and not scaled:
             return ",", "." + GROUP_MARKS
         if looks_ambiguous(list(digits)) == "." and self.prefer == ".":
             return ".", "," + GROUP_MARKS
@@ -313,10 +313,8 @@ class _Reader:
         if ambiguous and self.options.decimal is None and self.options.thousands is None:
             shown = next(cell for cell in digits if ambiguous in cell)
             value = number_of(shown, format_.decimal, format_.thousands)
-            how.append(
-                f"{shown!r} read as {value:,.15g}"
-                + (f"; use --decimal {ambiguous} for the other reading" if ambiguous != format_.decimal else "")
-            )
+            option = "--thousands" if ambiguous == format_.decimal else "--decimal"
+            how.append(f"{shown!r} read as {value:,.15g}; use {option} {ambiguous} for the other reading")
         if any(cells[text][0].about for text in good):
             how.append("signs such as '<' ignored")
         scaled = sorted(unit for unit, factor in format_.factors.items() if factor != 1.0)
@@ -324,12 +322,13 @@ class _Reader:
             how.append("with " + ", ".join(f"{unit!r} as {format_.factors[unit]:,.10g} times" for unit in scaled[:5]))
         blank = {text: times for text, times in other.items() if text.strip()}
         if blank:
-            times = sum(blank.values())
-            cells_are = "1 cell that is not a number" if times == 1 else f"{times:,} cells that are not numbers"
-            how.append(f"{cells_are} ({_quoted(blank)}) as missing")
+            how.append(f"{not_read(blank, 'a number', 'numbers')} as missing")
         if not how and self.untyped:
             return ""
         said = f" ({'; '.join(how)})" if how else " (its type is text)"
+        if self.is_target:
+            classes = f"; as classes (--task {'binary' if len(good) == 2 else 'multiclass'}) they keep their text"
+            return f"Target {self.name!r} is read as numbers{said}{classes if len(good) <= _MAX_CLASSES else ''}."
         return f"Column {self.name!r} is read as numbers{said}; use --categorical {self.name} to keep the text."
 
     def _left(self, why: str) -> str:
@@ -340,7 +339,7 @@ class _Reader:
 
     def _refuse(self, words: Mapping[str, int]) -> str:
         raise ValueError(
-            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({_quoted(words)}); "
+            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({quoted(words)}); "
             "remove it from numeric (--numeric)."
         )
 
@@ -363,10 +362,10 @@ def _are_bounds(cells: Sequence[Cell]) -> bool:
 
 
 def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
-    """A line on numbers of three decimals, zeros kept, all of which may be thousands."""
-    shown = next((cell for cell in cells if cell.endswith("0") and "." in cell), None)
-    if options.decimal or shown is None or looks_ambiguous(cells) != ".":
+    """A line on numbers of three decimals, all of which may be thousands."""
+    if options.decimal or looks_ambiguous(cells) != ".":
         return []
+    shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
     return [f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
             "use --decimal , if they are thousands."]  # fmt: skip
 
@@ -401,9 +400,9 @@ def _cells(column: pd.Series) -> dict[str, int]:
     """Distinct cells as text -> how often; nothing where some are neither text nor numbers."""
     counts: dict[str, int] = {}
     for value, times in column.value_counts(dropna=True, sort=False).items():
-        if not isinstance(value, (str, int, float, np.number)) or isinstance(value, bool):
+        if not isinstance(value, (str, int, float, np.number, Decimal)) or isinstance(value, bool):
             return {}
-        text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)
+        text = str(value.item() if isinstance(value, np.generic) else value)
         counts[text] = counts.get(text, 0) + int(times)
     return {text: times for text, times in counts.items() if times}
 
@@ -416,13 +415,6 @@ def _as_booleans(column: pd.Series) -> pd.Series:
 
 def _columns(names: Sequence[str]) -> str:
     return f"Column {names[0]!r} holds" if len(names) == 1 else f"Columns {listed(names)} hold"
-
-
-def _quoted(words: Mapping[str, int]) -> str:
-    """The most frequent words, five at most."""
-    most = sorted(words, key=lambda word: -words[word])
-    shown = ", ".join(repr(cut(word, 30)) for word in most[:5])
-    return shown + (f" and {len(words) - 5:,} more" if len(words) > 5 else "")
 
 
 def _is_number(column: pd.Series) -> bool:

@@ -171,7 +171,7 @@ def _ranks_of_moments(column: pd.Series, name: str) -> Places:
     """Places in the order of time: of dates, also written as text, and of numbers."""
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
-        text = column.astype("str")
+        text = column.astype("str").str.strip()
         moments = pd.to_datetime(text, format=date_format(text) or "ISO8601", errors="coerce", utc=True)
         if moments.isna().any():
             strange = text[moments.isna()].iloc[0]

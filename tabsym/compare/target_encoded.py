@@ -15,6 +15,10 @@ from tabsym.frame.dtypes import read_type, written_type
 class PlainTargetEncoder(TargetEncoder):
     """`TargetEncoder`; files without code can hold it."""
 
+    def transform(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:
+        """The encoded columns (n_rows, n_columns); flags with missing ones as floats, which LightGBM takes."""
+        return super().transform(_with_plain_flags(X), *args, **options)
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if state["ordinal_encoder"] is not None:
@@ -45,8 +49,17 @@ class PlainTargetEncoder(TargetEncoder):
 class PlainPolynomialWrapper(PolynomialWrapper):
     """`PolynomialWrapper`; its encoder of the labels, which new rows do not need, is not written."""
 
+    def transform(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:
+        """The encoded columns (n_rows, n_columns); flags with missing ones as floats, which LightGBM takes."""
+        return super().transform(_with_plain_flags(X), *args, **options)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "label_encoder": None}
+
+
+def _with_plain_flags(X: pd.DataFrame) -> pd.DataFrame:
+    flags = [name for name in X.columns if X[name].dtype == pd.BooleanDtype()]
+    return X.astype(dict.fromkeys(flags, np.float64)) if flags else X
 
 
 def _types_written(state: dict[str, Any]) -> dict[str, Any]:

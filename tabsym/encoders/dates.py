@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import TableTransformer
 from tabsym.frame import read_table
-from tabsym.frame.meaning import means_missing
+from tabsym.frame.meaning import check_later_cells, means_missing
 
 MIN_DATE_SHARE = 0.95
 """Of the cells of a column of dates; the others become missing."""
@@ -24,13 +25,29 @@ PARTS = ("month", "week", "weekday", "hour", "minute")
 _DAYS = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m-%d-%Y", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y", "%m/%d/%y",
          "%d/%m/%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
          "%a, %d %b %Y")  # fmt: skip
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S", ", %H:%M")
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
+"""Of dates without a day, which are the first of the month."""
+_TIMES = (
+    "",
+    " %H:%M",
+    " %H:%M:%S",
+    " %H:%M:%S.%f",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+    "T%H:%M",
+    "T%H:%M:%S",
+    ", %H:%M",
+    ", %H:%M:%S",
+)
 _CODES = {"month": "%m", "week": "%V", "weekday": "%a", "hour": "%H", "minute": "%M"}
 _SAMPLE = 200
+_OFFSET = re.compile(r"(\d:\d{2}(?:\.\d+)?) ?(?:Z|UTC|[-+]\d{2}(?::?\d{2})?)\s*$", re.IGNORECASE)
 _STARTS = (
-    r"^\s*(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{2,4}|[A-Za-z]{3,9},? \d{1,2},? "
-    r"(?:[A-Za-z]{3,9} )?\d{4})"
+    r"^(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}\.?[ -][^\W\d_]{3,9}\.?[ -]\d{2,4}|[A-Za-z]{3,9},? \d{1,2},? "
+    r"(?:[A-Za-z]{3,9} )?\d{4}|\d{4}[-/](?:0[1-9]|1[0-2])$|(?:0?[1-9]|1[0-2])/\d{4}$|[A-Za-z]{3,9}[ -](?:\d{4}|\d{2})$)"
 )
+_YEAR = r"(?<!\d)(?:1[5-9]|20|21|99)\d{2}(?!\d)"
+_CLOCK = r"\d{1,3}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp][Mm])?"
 
 
 class DateParts(TableTransformer):
@@ -40,6 +57,7 @@ class DateParts(TableTransformer):
     name, and text columns ``NAME month`` ("01" to "12"), ``NAME week`` (of the year, ISO 8601, "01" to "53") and
     ``NAME weekday`` ("Mon" to "Sun"); where the training rows hold more than one time of day also ``NAME hour`` and,
     if it varies, ``NAME minute``. A category for each part lets a model learn an effect of one hour or one weekday.
+    Of moments with an offset from UTC the local clock time counts, as it is written.
 
     Parameters
     ----------
@@ -125,7 +143,7 @@ class DateParts(TableTransformer):
         columns: dict[str, Any] = {}
         for name in self.feature_names_in_:
             if name in self.formats_:
-                moments = moments_of(name, frame[name], self.formats_[name])
+                moments = moments_of(name, frame[name], self.formats_[name], later=True)
                 columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
             else:
                 columns[name] = frame[name].array
@@ -166,6 +184,16 @@ def format_of(column: pd.Series, dayfirst: bool | None = None) -> str | None:
     return date_format(column.astype("str").where(column.notna()), dayfirst) if is_text else None
 
 
+def has_offsets(column: pd.Series) -> bool:
+    """Whether moments have a time zone, or an offset from UTC where they are text."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column.dt.tz is not None
+    return any(
+        getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and _OFFSET.search(value) is not None)
+        for value in column.dropna().unique()
+    )
+
+
 def holds_days(column: pd.Series) -> bool:
     """Whether a column of objects holds dates of Python, and missing values."""
     if not pd.api.types.is_object_dtype(column.dtype):
@@ -174,13 +202,15 @@ def holds_days(column: pd.Series) -> bool:
     return bool(len(present)) and all(isinstance(value, datetime.date) for value in present)
 
 
-def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
-    """The moments of a column of dates, in whatever type it comes; a few cells that are none become missing.
+def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = False) -> pd.Series:
+    """The moments of a column of dates, in whatever type it comes; cells that are none become missing.
+
+    Of a `later` table each is warned of, as the format was found in other cells.
 
     Raises
     ------
     ValueError
-        More than 5 % of the cells are no dates.
+        Most of the cells are no dates.
     """
     present = column.dropna()
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -188,22 +218,17 @@ def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
     elif len(present) and pd.api.types.infer_dtype(present) in (
         *("integer", "floating", "boolean", "decimal", "mixed-integer-float", "complex"),
     ):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(present.iloc[0])}.")
+        moments = pd.Series(pd.NaT, column.index, dtype="datetime64[us]")
     elif holds_days(column):
         moments = parse_dates(column, None)
     else:
         column = text = without_words(column.astype("str").where(column.notna()))
         present = text.dropna()
         moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
-    lost = (moments.isna().to_numpy() & column.notna().to_numpy()).nonzero()[0]
-    if len(lost) > (1 - MIN_DATE_SHARE) * len(present):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {shown_value(column.iloc[lost[0]])}.")
+    lost = moments.isna().to_numpy() & column.notna().to_numpy()
+    if later or lost.sum() > (1 - MIN_DATE_SHARE) * len(present):
+        check_later_cells(name, column[lost].tolist(), len(present), "dates")
     return moments
-
-
-def shown_value(value: Any) -> str:
-    """A value as Python writes it, in a sentence."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
@@ -242,7 +267,7 @@ def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:
 
 def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
     """Formats, the one under which most of a sample are dates first."""
-    formats = ["ISO8601"]
+    formats = [*_MONTHS, "ISO8601"]
     for day in _DAYS:
         first = day.index("%d") < day.index("%m") if "%m" in day and not day.startswith("%Y") else None
         if dayfirst is None or first is None or first is dayfirst:
@@ -255,14 +280,37 @@ def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
     return [*hyphens, *(format_ for format_ in rank if format_ not in hyphens)]
 
 
+def moments_of_words(words: Sequence[str]) -> pd.Series:
+    """The moments of cells that are dates, each in a format of its own."""
+    found = [
+        parse_dates(word, date_format(word)) for word in (pd.Series([word]) for word in words) if date_format(word)
+    ]
+    return pd.concat(found).dropna() if found else pd.Series([], dtype="datetime64[us]")
+
+
+def looks_like_dates(text: pd.Series) -> bool:
+    """Whether cells begin as dates do, and most have a year of four digits, whatever their formats are."""
+    sample = without_words(text).dropna().head(_SAMPLE)
+    if not len(sample) or sample.str.contains(_STARTS, regex=True).mean() < MIN_DATE_SHARE:
+        return False
+    return bool(sample.str.contains(_YEAR, regex=True).mean() > 0.5)
+
+
+def looks_like_times(text: pd.Series) -> bool:
+    """Whether cells are times of day, or hours and minutes, such as 09:45."""
+    sample = without_words(text).dropna().head(_SAMPLE)
+    return bool(len(sample)) and bool(sample.str.fullmatch(_CLOCK).mean() >= MIN_DATE_SHARE)
+
+
 def without_words(text: pd.Series) -> pd.Series:
-    """Text with missing values where words for them stand."""
+    """Text without blanks around, and with missing values where words for them stand."""
+    text = text.str.strip()
     return text.mask(text.map(lambda cell: isinstance(cell, str) and means_missing(cell)).astype(bool))
 
 
 def day_and_month(format_: str, text: pd.Series) -> str:
     """In words, whether the day or the month comes first, and whether cells leave a doubt; "" where it is plain."""
-    if not format_.startswith(("%d", "%m")) or "%m" not in format_:
+    if not format_.startswith(("%d", "%m")) or not {"%d", "%m"} <= {format_[:2], format_[3:5]}:
         return ""
     day_is_first = format_.startswith("%d")
     fields = ("%d", "%m")
@@ -277,14 +325,12 @@ def day_and_month(format_: str, text: pd.Series) -> str:
 
 
 def parse_dates(values: pd.Series, format_: str | None) -> pd.Series:
-    """Moments of text in a format, or of dates of Python; missing where a cell is no date."""
-    try:
-        moments = pd.to_datetime(values, format=format_, errors="coerce")
-    except ValueError:  # offsets that differ
-        moments = pd.to_datetime(values, format=format_, errors="coerce", utc=True)
-    if not pd.api.types.is_datetime64_any_dtype(moments):
-        moments = pd.to_datetime(values, format=format_, errors="coerce", utc=True)
-    return moments
+    """Moments of text in a format, or of dates of Python, at the clock time as written; missing where no date is."""
+    if format_ is None:
+        values = values.map(lambda value: value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value)
+    elif format_ == "ISO8601":  # offsets of summer and winter would move the clock of one column
+        values = values.str.replace(_OFFSET, r"\1", regex=True)
+    return pd.to_datetime(values, format=format_, errors="coerce")
 
 
 def parts_that_vary(moments: pd.Series) -> list[str]:
@@ -306,7 +352,7 @@ def names_of_parts(name: str, parts: Sequence[str], taken: Any) -> list[str]:
 def date_columns(name: str, moments: pd.Series, parts: Sequence[str], taken: Any) -> dict[str, Any]:
     """The columns of a date: days since 1970 (n,) under its own name, and each part as text (n,)."""
     moments = _local(moments)
-    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    days = (moments - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1).as_unit("s")  # nanoseconds end in 2262
     columns: dict[str, Any] = {name: days.to_numpy(dtype=np.float64, na_value=np.nan)}
     for part, column in zip(parts, names_of_parts(name, parts, taken), strict=True):
         columns[column] = moments.dt.strftime(_CODES[part]).astype("str").array

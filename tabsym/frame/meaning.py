@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import Kind, Table
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +35,7 @@ MISSING_WORDS = frozenset(
     "k. a.",
 }
 """In lower case; they mean missing only where the other cells of a column are numbers or dates."""
+_SHOWN = 5  # values that a sentence lists
 MIN_ROWS = 50
 _MIN_CODES, _MIN_RANGE = 20, 1000
 _MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order
@@ -123,6 +126,36 @@ def means_missing(text: str) -> bool:
     """Whether a cell is blank or a word for missing."""
     word = text.strip().lower()
     return not word or word in MISSING_WORDS
+
+
+def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str) -> None:
+    """Warn of cells of a later table that are no `what`, and count as missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    cells : sequence
+        The values, one for each row.
+    n_present : int
+        How many cells of the column are not missing.
+    what : str
+        What the column held in training, in the plural.
+
+    Raises
+    ------
+    ValueError
+        Half of the cells or more are such, so that it is not the column of training.
+    """
+    if not len(cells):
+        return
+    distinct = list(dict.fromkeys(repr(cell.item() if isinstance(cell, np.generic) else cell) for cell in cells))
+    shown = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
+    times = f"{len(cells):,} of its {n_present:,} cells"
+    found = f"Column {name!r} held {what} in training and now holds {shown} in {times}"
+    if 2 * len(cells) >= n_present:
+        raise ValueError(f"{found}; pass the column that the model was trained with, or correct these cells.")
+    warn_user(f"{found}; {'it counts' if len(cells) == 1 else 'they count'} as missing.")
 
 
 MAX_CLASSES = 20

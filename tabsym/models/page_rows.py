@@ -145,7 +145,8 @@ def _cells_of(column: Column) -> pd.Series:
         return pd.Series(column.series.to_list(), dtype=object)
     if column.measure.name != "dates":
         return pd.Series(np.asarray(column.values, dtype=np.float64))
-    days = pd.Series(pd.to_datetime(np.asarray(column.values, dtype=np.float64), unit="D"))
+    seconds = np.round(86400 * np.asarray(column.values, dtype=np.float64)).astype("timedelta64[s]")
+    days = pd.Series(np.datetime64(0, "s") + seconds)  # nanoseconds end in 2262
     is_long = (days.max() - days.min()) > pd.Timedelta(days=3 * 366)
     return days.dt.strftime("%Y" if is_long else "%Y-%m")
 
