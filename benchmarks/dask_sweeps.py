@@ -2,8 +2,9 @@
 
     python benchmarks/dask_sweeps.py [--workers 2] [--rows 200000 400000] [--categories 10000 100000]
 
-Workers are processes of one thread each. Bytes are those of the arrays in the solver's questions to all workers, and
-in their answers, for the updates of a sweep. The killed worker is ended by a signal in the middle of a fit.
+Workers are processes of one thread each. Bytes are those of the arrays in the solver's questions to the workers that
+the client asks itself, and in their answers, for the updates of a sweep. The killed worker is ended by a signal in the
+middle of a fit.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def traffic(client, rows, categories):
     def counted(self, method, *arguments):
         found = ask(self, method, *arguments)
         if "update" in arguments:
-            moved[0] += len(self.actors) * sizeof(arguments) + sum(map(sizeof, found))
+            moved[0] += len(self.asked) * (sizeof(arguments) + sizeof(found))
         return found
 
     engine.OnWorkers.ask = counted
@@ -79,7 +80,10 @@ def traffic(client, rows, categories):
 
 
 def lost(n_workers):
-    with LocalCluster(n_workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         frame = dd.from_pandas(table_of(200_000, 10_000)[["a", "b", "x", "two"]], npartitions=6)
         pids = list(client.run(os.getpid).values())
         update = engine.OnWorkers.ask
@@ -106,7 +110,7 @@ def main():
     parser.add_argument("--categories", type=int, nargs="+", default=[10_000, 100_000])
     arguments = parser.parse_args()
     with (
-        LocalCluster(arguments.workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         print(f"{arguments.workers} workers, {arguments.rows[0] // 4:,} rows\n")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from sklearn.base import clone
-from tabsym_dask import DaskWideClassifier, DaskWideRegressor
+from tabsym_dask import DaskWideClassifier, DaskWideRegressor, engine
 
 from tabsym import WideClassifier, WideRegressor, load, save
 
@@ -34,7 +34,7 @@ GIVEN = {"interactions": [("store", "week"), ("week", "x")], "alpha": 1e-2, "tol
 @pytest.fixture(scope="module")
 def client():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=4, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -74,6 +74,19 @@ def test_coefficients_are_those_of_one_machine(client, kind, options, target, we
     assert_same(model, local, 1e-8)
     assert type(model.to_local()) is kind._local
     np.testing.assert_array_equal(model.to_local().predict(TABLE[FEATURES]), model.predict(TABLE[FEATURES]))
+
+
+@pytest.mark.parametrize("few", [1, 2])
+def test_sums_travel_along_a_tree(client, few, monkeypatch):
+    """Of four workers the client asks one or two, and these ask the others."""
+    monkeypatch.setattr(engine, "FEW", few)
+    asked, ask = [], engine.OnWorkers.ask
+    monkeypatch.setattr(
+        engine.OnWorkers, "ask", lambda own, *given: asked.append((len(own.asked), len(own.actors))) or ask(own, *given)
+    )
+    model = DaskWideClassifier(client, **GIVEN).fit(frame_of([*FEATURES, "two"]), "two")
+    assert_same(model, WideClassifier(**GIVEN).fit(TABLE[[*FEATURES, "two"]], "two"), 1e-8)
+    assert set(asked) == {(few, 4)}
 
 
 def test_predictions_are_lazy_and_of_the_same_partitions(client):
@@ -139,8 +152,6 @@ def test_what_cannot_be_is_refused(client, options, y, message):
 
 
 def test_a_lost_worker_is_said_and_no_sum_is_wrong(client, monkeypatch):
-    from tabsym_dask import engine
-
     ask, calls = engine.WorkerRows.answer, []
 
     def answer(rows, how, what, arguments):

@@ -1,7 +1,10 @@
 """Lazy frames: counted by their engine as the collected table is counted, and encoded without being collected."""
 
 import datetime
+import shutil
 from decimal import Decimal
+from functools import cache
+from importlib.util import find_spec
 
 import duckdb
 import narwhals.stable.v2 as nw
@@ -13,10 +16,39 @@ from sklearn.base import clone
 
 from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.categories import lazy
+from tabsym.frame import read_table
 
 N = 600
 FEATURES = ["word", "many", "flag", "price", "day", "cost", "moment"]
-ENGINES = {"polars": lambda frame: frame.lazy(), "duckdb": lambda frame: duckdb.from_arrow(frame.to_arrow())}
+ENGINES = {
+    "polars": lambda frame: frame.lazy(),
+    "duckdb": lambda frame: duckdb.from_arrow(frame.to_arrow()),
+    "ibis": lambda frame: pytest.importorskip("ibis").memtable(frame.to_arrow()),
+    "pyspark": lambda frame: spark().createDataFrame(frame.to_arrow()).cache(),
+}
+NEEDS = {"ibis": find_spec("ibis"), "pyspark": find_spec("pyspark") and shutil.which("java")}
+OF_ENGINES = [
+    pytest.param(name, marks=pytest.mark.skipif(not NEEDS.get(name, True), reason=f"optional engine: {needs}"))
+    for name, needs in {
+        "polars": "", "duckdb": "", "ibis": 'pip install "ibis-framework[duckdb]"',
+        "pyspark": "pip install pyspark, which needs a Java runtime",
+    }.items()
+]  # fmt: skip
+
+
+@cache
+def spark():
+    """A session of one thread; moments without a time zone stay so."""
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    return SparkSession.builder.master("local[1]").config(map=options).getOrCreate()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +79,7 @@ def table():
     )
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=OF_ENGINES)
 def engine(request):
     return ENGINES[request.param]
 
@@ -200,6 +232,24 @@ def test_many_numbers_are_counted_in_cells(engine, table, monkeypatch):
     assert amounts.n_cells_ == {"amount": 10, "price": 25}
     total = sum(part.mean * part.rows for part in amounts.parts("price").itertuples())
     np.testing.assert_allclose(total, frame["amount"].sum(), rtol=1e-12)
+
+
+def test_bins_of_moments_are_those_of_the_collected_column(engine, request):
+    """The bounds among them values themselves, before 1970 too."""
+    rng, kind = np.random.default_rng(0), request.node.callspec.id
+    for unit, each in {"ms": 1, "us": 10**3, "ns": 10**6}.items() if kind == "polars" else [("us", 10**3)]:
+        parts = pl.Series(rng.integers(-(10**9), 10**9, 40) * each + rng.integers(0, 3, 40))
+        frame = pl.DataFrame({"row": np.arange(40), "naive": parts.cast(pl.Datetime(unit))})
+        frame = frame.with_columns(zoned=pl.col("naive").dt.replace_time_zone("UTC"))
+        if kind not in ("ibis", "pyspark"):  # which have no durations in narwhals
+            frame = frame.with_columns(since=parts.cast(pl.Duration(unit)))
+        rows = nw.from_native(engine(frame))
+        for name in frame.columns[1:]:
+            values = read_table(frame.select(name), caller="here")[name].values
+            bounds = np.sort(np.append(values[:9], values[9:18] + 1e-9))
+            found = rows.select("row", bin=lazy.number_of_bin(rows, name, bounds)).collect()
+            found = np.asarray(found["bin"].to_numpy())[np.argsort(found["row"].to_numpy())]
+            np.testing.assert_array_equal(found, np.searchsorted(bounds, values), err_msg=name)
 
 
 def test_quantiles_are_numpys(engine, table):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import dask
 import numpy as np
 import pandas as pd
-from distributed import Client, get_client, wait
+from distributed import Client, get_client
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -18,7 +18,7 @@ from tabsym.categories.coding import RawCodes
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
 from tabsym.models.in_parts import refuse_options
 from tabsym.models.out_of_core import fit_read, wanted_of
-from tabsym_dask.engine import OnWorkers, as_arrow, place, start
+from tabsym_dask.engine import OnWorkers, answers, as_arrow, place, start
 
 Own = TypeVar("Own", bound="_OverDask")
 TARGET, WEIGHT = "tabsym_target", "tabsym_weight"
@@ -81,19 +81,17 @@ class _OverDask:
         pieces, y, sample_weight = _pieces(X, y, sample_weight)
         held = place(client, pieces)
         futures = [future for own in held.values() for future in own]
-        wait(futures)
-        first = client.submit(_head, *futures).result()
+        first = client.submit(_first, *(client.submit(_head, future) for future in futures)).result()
         wanted = wanted_of(self, config, first.column_names, first, y, sample_weight)
         state = self.random_state  # type: ignore[attr-defined]
         seed = int(state) if isinstance(state, (int, np.integer)) else 0
-        actors, asked = start(client, wanted, SAMPLE_ROWS, seed, held)
-        read = [(actor, one.result()) for actor, one in zip(actors, asked, strict=True)]
-        read = [(actor, one) for actor, one in read if one[4]]  # workers whose partitions have rows
+        started = zip(*start(client, wanted, SAMPLE_ROWS, seed, held), strict=True)
+        read = [(actor, one) for actor, one in started if one[4]]  # workers whose partitions have rows
         if not read:
             raise ValueError("The table has no rows of positive weight; pass one that has.")
         found = [one for _, one in read]
         engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
-        del futures, held, read
+        del futures, held, read, started
         interrupted = fit_read(self, config, _agreed(engine, wanted, found), engine)
         if interrupted is not None:
             raise interrupted
@@ -205,9 +203,13 @@ def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFr
     return piece.assign(**{name: np.asarray(values) for name, values in zip(names, own, strict=True)})
 
 
-def _head(*pieces: pd.DataFrame) -> Any:
+def _head(piece: pd.DataFrame) -> Any:
+    return as_arrow(piece.head(1_000))
+
+
+def _first(*heads: Any) -> Any:
     """Some rows of the first partition that has any."""
-    return as_arrow(next((piece for piece in pieces if len(piece)), pieces[0]).head(1_000))
+    return next((head for head in heads if len(head)), heads[0])
 
 
 def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
@@ -221,12 +223,8 @@ def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
             if mapping is not None:
                 own[name] = mapping
     classes, of_class = _merged(wanted.target, [one[1] for one in found])
-    asked = [
-        actor.renumber(own, None if numbers is None or not wanted.is_classifier else numbers.astype(np.float64))
-        for actor, own, numbers in zip(engine.actors, of_worker, of_class, strict=True)
-    ]
-    for one in asked:
-        one.result()
+    numbered = [None if numbers is None or not wanted.is_classifier else numbers.astype(float) for numbers in of_class]
+    answers(engine.actors, "renumber", zip(of_worker, numbered, strict=True))
     sample = rows_of_smallest([one[3] for one in found if one[3] is not None], SAMPLE_ROWS)
     return Read(wanted, sample, alphabets, classes, next((one[2] for one in found if one[2] is not None), None))
 

@@ -1,6 +1,6 @@
 """From a lazy frame to counts: its engine groups the rows, and only the groups are collected.
 
-DuckDB relations, polars' LazyFrames, and what else narwhals reads lazily (ibis, PySpark, Dask) hold more rows than
+DuckDB relations, LazyFrames of polars, and frames of Dask, ibis and PySpark hold more rows than
 memory does; groups are as many as categories. Their keys are collected in the engine's own types and then coded as
 columns of a collected table are, so that categories are the same values: NaN and null one category, decimals, dates
 and booleans of their types.
@@ -43,12 +43,11 @@ def by_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats, values: list[lis
     `Column.values` does. The caller handles missing values.
     """
     dtype, column = frame.collect_schema()[name], nw.col(name)
-    if isinstance(dtype, nw.Date):
-        first = datetime.date(1970, 1, 1)
-        days = [first + datetime.timedelta(days=math.floor(bound)) for bound in bounds.tolist()]
-        return [pick_bin(column, days, one) for one in values]
-    column = column.cast(nw.Float64) if dtype.is_numeric() else _days(column, dtype, frame.implementation.is_polars())
-    return [pick_bin(column, bounds.tolist(), one) for one in values]
+    if dtype.is_numeric():
+        column, own = column.cast(nw.Float64), [nw.lit(bound) for bound in bounds.tolist()]
+    else:
+        own = [_moment(bound, dtype, frame.implementation) for bound in bounds.tolist()]
+    return [pick_bin(column, own, one) for one in values]
 
 
 def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Expr:
@@ -56,23 +55,39 @@ def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Exp
     return by_bin(frame, name, bounds, [list(range(len(bounds) + 1))])[0]
 
 
-def _days(column: nw.Expr, dtype: Any, in_polars: bool) -> nw.Expr:
-    """Moments and durations in days, to the last bit as those of a collected column."""
-    fine = in_polars and dtype.time_unit == "ns"  # other engines have no finer than microseconds in narwhals
-    unit = "ns" if fine else "us"
-    if isinstance(dtype, nw.Datetime) and in_polars:
-        parts = column.dt.timestamp(unit)  # type: ignore[arg-type]
-    else:
-        zone = datetime.UTC if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None else None
-        if isinstance(dtype, nw.Datetime):
-            column = column - nw.lit(datetime.datetime(1970, 1, 1, tzinfo=zone))
-        parts = column.dt.total_nanoseconds() if fine else column.dt.total_microseconds()
-    per_day = PER_DAY[unit]
-    rest = (parts % per_day + per_day) % per_day  # whatever the engine makes of negative ones
-    return ((parts - rest) / per_day).cast(nw.Float64) + rest.cast(nw.Float64) / float(per_day)
+def _moment(days: float, dtype: Any, engine: nw.Implementation) -> nw.Expr:
+    """The last value of a column of dates, moments or durations that is at most so many days as `Column.values` has it.
+
+    A column is compared with it, as few engines tell how many microseconds a duration has.
+    """
+    first = datetime.date(1970, 1, 1)
+    if isinstance(dtype, nw.Date):
+        return nw.lit(first + datetime.timedelta(days=math.floor(days)))
+    unit = dtype.time_unit if engine.is_polars() else "us"  # other engines have no finer in narwhals
+    number = _last_at_most(days, PER_DAY[unit])
+    if engine.is_polars():
+        return nw.lit(number).cast(dtype)
+    since = datetime.timedelta(microseconds=number)
+    if not isinstance(dtype, nw.Datetime):  # durations of Spark have a type that narwhals does not know
+        return nw.lit(since)
+    zone = None if dtype.time_zone is None else datetime.UTC
+    moment = datetime.datetime(first.year, first.month, first.day, tzinfo=zone) + since
+    if zone is None and engine.is_spark_like():  # which takes it for one of this process's time zone
+        return nw.lit(moment.isoformat(" ")).cast(dtype)
+    return nw.lit(moment)
 
 
-def pick_bin(column: nw.Expr, bounds: list[Any], values: list[Any]) -> nw.Expr:
+def _last_at_most(days: float, per_day: int) -> int:
+    """The greatest number of parts of a day that is at most so many days, as doubles round both."""
+    number = math.floor(days) * per_day + math.floor(days % 1.0 * per_day)
+    while number // per_day + number % per_day / per_day > days:
+        number -= 1
+    while (number + 1) // per_day + (number + 1) % per_day / per_day <= days:
+        number += 1
+    return number
+
+
+def pick_bin(column: nw.Expr, bounds: list[nw.Expr], values: list[Any]) -> nw.Expr:
     """One of the values (I,) by the bin of a column, whose upper bounds (I - 1,) are of its type: by bisection."""
     if all(value == values[0] for value in values):
         return nw.lit(values[0])
@@ -81,7 +96,7 @@ def pick_bin(column: nw.Expr, bounds: list[Any], values: list[Any]) -> nw.Expr:
         pick_bin(column, bounds[:middle], values[: middle + 1]),
         pick_bin(column, bounds[middle + 1 :], values[middle + 1 :]),
     )
-    return nw.when(column <= nw.lit(bounds[middle])).then(low).otherwise(high)
+    return nw.when(column <= bounds[middle]).then(low).otherwise(high)
 
 
 MAX_VALUES = 10_000
