@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,8 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.stacking import out_of_fold
-from tabsym.stacking.layer import Rows, adapter_of
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, PairedGains
+from tabsym.stacking.layer import Plan, Rows, adapter_of
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, PairedGains, second
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 
@@ -215,6 +216,38 @@ def test_the_booster_alone_shares_the_answer(monkeypatch):
     apart = model.evidence_[model.evidence_["mode"] != "both"].groupby("mode")["loss"].min()
     assert [table[0.0], table[1.0]] == pytest.approx([apart["margin"], apart["alone"]])
     assert table.min() < apart.min()
+
+
+BOX = pd.DataFrame(np.random.default_rng(1).uniform(-2, 2, size=(3000, 3)), columns=list("abc"))
+WAVES = np.where(np.sin(4 * BOX["a"]) * np.sin(4 * BOX["b"]) > 0, "yes", "no")
+"""Of two numbers that act together only, in many steps."""
+
+
+@pytest.mark.parametrize(
+    ("table", "y", "booster", "tried"),
+    [
+        (BOX, WAVES, None, ("margin", "trees as large as alone")),
+        (X, TWO, LGBMClassifier(**SMALL), ("alone", "codes='ordinal'")),
+    ],
+    ids=["alone leads", "alone is behind"],
+)
+def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried):
+    model = WideBoostClassifier(WideClassifier(**ADDITIVE), booster, cv=FOLDS, n_jobs=1).fit(table, y)
+    rows = model.evidence_[model.evidence_["variant"] != ""]
+    assert set(zip(rows["mode"], rows["variant"], strict=True)) == {tried}
+    first = model.evidence_[model.evidence_["variant"] == ""].groupby("mode")["loss"].min()
+    assert (first["alone"] < min(first["margin"], first["wide"])) == (table is BOX)
+    assert f"{tried[0]} ({tried[1]}): " in model.summary()
+    both = model.evidence_[model.evidence_["mode"] == "both"].set_index("share")["loss"]
+    if table is BOX:
+        assert rows["loss"].min() < first["margin"]
+        assert both[0.0] == pytest.approx(rows["loss"].min())
+
+
+def test_boosters_of_the_same_trees_and_codes_are_tried_once():
+    start = Plan(LGBMClassifier(**SMALL), "margin", "ordinal", "binary")
+    assert second([start, replace(start, mode="alone", codes="native")], alone_leads=True) is None
+    assert second([start, replace(start, mode="alone")], alone_leads=False) is None
 
 
 def evidence_of(mode, y, **options):

@@ -187,7 +187,8 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         kind = "classifier" if is_class else "regressor"
         wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else clone(self.booster)
-        alone = default_booster(is_class, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
+        sized = self.booster is None and not isinstance(booster, HIST)
+        alone = default_booster(is_class, seed, self.n_jobs, small=False) if sized else booster
         if not isinstance(wide, WideClassifierBase if is_class else WideRegressorBase):
             raise TypeError(f"wide must be a Wide{kind.title()} or WideSGD{kind.title()}, not {wide!r}.")
         if not (is_classifier if is_class else is_regressor)(booster):
@@ -357,8 +358,9 @@ def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
     """A line per candidate, after its best number of rounds."""
     best: dict[str, dict[Any, Any]] = {}
     for row in evidence:
-        if row["mode"] not in best or row["loss"] < best[row["mode"]]["loss"]:
-            best[row["mode"]] = row
+        name = row["mode"] + (f" ({row['variant']})" if row.get("variant") else "")
+        if name not in best or row["loss"] < best[name]["loss"]:
+            best[name] = row
     return [
         f"  {mode}: {row['loss']:.6g}"
         + (f" after {row['rounds']:,} rounds" if row["rounds"] > 0 else "")

@@ -76,7 +76,8 @@ n_rounds_ : dict of str -> int
 evidence_ : pandas.DataFrame or None
     The validation scores of the candidates: `mode` ("both": the blend of two), `rounds`, `share` (weight) of the
     booster alone, `loss`, the mean over held-out rows, `gain` over the wide model ("both": over the other component
-    alone) with its standard `error` over rows, and the number of `folds`; None with ``early_stopping=False``.
+    alone) with its standard `error` over rows, the number of `folds`, and `variant`, what distinguishes a second
+    candidate of the same mode; None with ``early_stopping=False``.
 feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the scores.
 n_features_in_ : int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ class Plan:
     codes : how categories are coded (`coder_of`)
     task : "binary", "multiclass" or "regression"
     columns : those of the table that the booster sees, None for all
+    variant : what distinguishes it from a plan of the same mode that was tried before
     """
 
     booster: Any
@@ -47,6 +48,7 @@ class Plan:
     task: str
     columns: list[str] | None = None
     random_state: int | None = None
+    variant: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

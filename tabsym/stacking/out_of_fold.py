@@ -385,11 +385,13 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     """Every plan after every number of rounds on the rows held out; what loses least, and what it shares with whom.
 
     The best of what starts from the wide model (itself among it) and the best booster that stands alone share the
-    answer, as far as that loses less: both err, and hardly in the same rows.
+    answer, as far as that loses less: both err, and hardly in the same rows. The loser of the two is tried once more,
+    with what the other has (`second`).
 
     Parameters
     ----------
     plans : list of Plan
+        One that starts from the wide model, and one that stands alone or none.
     trials : list of Trial
         Those whose training rows lack a class, or hold one number only, are left out.
     loss : Loss
@@ -401,16 +403,39 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     usable = [trial for trial in trials if _tells(trial.y, n_classes) and _tells(trial.plain.y, n_classes)]
     court = _Court(usable or trials, loss, criterion)
     started = court.alone
+    other: _Standing | None = None
     for plan in plans if usable else []:
-        if plan.mode != "alone":
-            found = court.hear(plan)
-            if found.gains.is_certain and found.gains.loss < started.gains.loss:
-                started = found
-    members = [started.member]
-    for plan in plans if usable else []:
+        found = court.hear(plan)
         if plan.mode == "alone":
-            members = court.shared(started, court.hear(plan))
-    return Verdict(members, pd.DataFrame(court.records))
+            other = found
+        elif found.gains.is_certain and found.gains.loss < started.gains.loss:
+            started = found
+    if other is None:
+        return Verdict([started.member], pd.DataFrame(court.records))
+    again = second(plans, alone_leads=other.gains.loss < started.gains.loss)
+    if again is not None:
+        found = court.hear(again)
+        if again.mode == "alone":
+            other = found if court.is_better(found, other) else other
+        else:
+            started = found if court.is_better(found, started) else started
+    return Verdict(court.shared(started, other), pd.DataFrame(court.records))
+
+
+def second(plans: list[Plan], *, alone_leads: bool) -> Plan | None:
+    """One plan more: the loser of two, with what may have decided it; None where both have the same.
+
+    Where the booster alone leads, trees on top of margins may have been too small. Where it does not, categories may
+    be too many for splits by sets of them.
+    """
+    if len(plans) < 2:
+        return None
+    start, alone = plans
+    if alone_leads:
+        again = replace(start, booster=alone.booster, variant="trees as large as alone")
+    else:
+        again = replace(alone, codes=start.codes, variant=f"codes={start.codes!r}")
+    return None if again in plans else again
 
 
 class _Court:
@@ -422,7 +447,7 @@ class _Court:
         margins = [trial.held_out.margins for trial in trials]
         lost = self._lost(margins)
         self.alone = _Standing(Member(None, 0, 1.0), margins, lost, self._paired_gains(lost, lost))
-        self._record("wide", 0, 0.0, self.alone.gains)
+        self._record("wide", "", 0, 0.0, self.alone.gains)
 
     def hear(self, plan: Plan) -> _Standing:
         """A plan after its best number of rounds."""
@@ -431,16 +456,20 @@ class _Court:
         counts = sorted({count for curve in curves for count in curve.tallies})
         found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
         for count, gains in found.items():
-            self._record(plan.mode, count, float(plan.mode == "alone"), gains)
+            self._record(plan.mode, plan.variant, count, float(plan.mode == "alone"), gains)
         best = min(found, key=lambda count: (found[count].loss, count))
         scores = [curve.scores(best) for curve in curves]
         return _Standing(Member(plan, best, 1.0), scores, self._lost(scores), found[best])
+
+    def is_better(self, one: _Standing, other: _Standing) -> bool:
+        """Whether one is certain to gain over another."""
+        return self._paired_gains(one.lost, other.lost).is_certain
 
     def shared(self, one: _Standing, other: _Standing) -> list[Member]:
         """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
         found = self._shares(one, other.scores)
         for share, gains in found.items():
-            self._record("both", -1, share, gains)
+            self._record("both", "", -1, share, gains)
         share = min(found, key=lambda share: (found[share].loss, share))
         share = share if found[share].is_certain else 0.0
         members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
@@ -475,9 +504,10 @@ class _Court:
         parts = zip(lost, before, self.trials, strict=True)
         return PairedGains.total([PairedGains.of(own, other, trial.held_out) for own, other, trial in parts])
 
-    def _record(self, mode: str, rounds: int, share: float, gains: PairedGains) -> None:
-        row = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
-        self.records.append(row | {"gain": gains.gain, "error": gains.error, "folds": len(self.trials)})
+    def _record(self, mode: str, variant: str, rounds: int, share: float, gains: PairedGains) -> None:
+        row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
+        row |= {"gain": gains.gain, "error": gains.error, "folds": len(self.trials), "variant": variant}
+        self.records.append(row)
 
 
 def _tells(y: NDArray[Any], n_classes: int) -> bool:
