@@ -234,6 +234,13 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)")
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
     c.add_argument("--memory-limit", type=float, metavar="GB", help="for the process of one contender (Linux)")
+    c.add_argument(
+        "--max-rows",
+        type=int,
+        metavar="N",
+        help="of a larger table a sample of so many rows, stratified by the target; default: all, of Parquet and "
+        "folders of it as many as fit into memory",
+    )
     c.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")
     c.add_argument(
         "--jobs", type=int, default=1, help="contenders that run at a time; above 1, times are less comparable"

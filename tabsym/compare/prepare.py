@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.features import Features, far_dates, hints, learn_features
-from tabsym.compare.reading import ReadOptions, read
+from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, retype
+from tabsym.compare.sampling import read_some
 from tabsym.compare.text import listed, perhaps
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.validation import check_option
@@ -207,6 +208,8 @@ def prepare(
     drop: list[str] | None = None,
     reading: ReadOptions | None = None,
     roles: Columns | None = None,
+    max_rows: int | None = None,
+    seed: int = 0,
 ) -> Prepared:
     """Make a table ready for the comparison.
 
@@ -223,6 +226,8 @@ def prepare(
         What the user decided of reading the table.
     roles : Columns, optional
         Columns that weigh or split the rows; they are no features.
+    max_rows, seed : int
+        See `read_some`.
 
     Raises
     ------
@@ -233,7 +238,7 @@ def prepare(
     reading = reading or ReadOptions()
     drop = [str(name) for name in drop or []]
     notes: list[str] = []
-    source = read(table, reading)
+    source, sampled = read_some(table, reading, target, max_rows, seed)
     notes.extend(source.notes)
     _check_names(list(source.frame.columns), target, drop, reading, roles)
     frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target)
@@ -246,6 +251,8 @@ def prepare(
     text = source.frame[target][present].astype("str") if target in retyping.formats else None
     read_as = read_target(frame[target], target, task, text)
     notes.insert(0, read_as.reading)
+    if sampled:
+        notes.insert(0, sampled)
     frame = frame.reset_index(drop=True)
     _note_rare(read_as, notes)
     own = dict.fromkeys([target, *drop, *roles.named().values()])

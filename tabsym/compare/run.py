@@ -68,6 +68,7 @@ def compare(
     dayfirst: bool | None = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
+    max_rows: int | None = None,
     seed: int = 0,
     jobs: int = 1,
     threads: int | None = None,
@@ -81,8 +82,8 @@ def compare(
     Parameters
     ----------
     table : dataframe or path, optional
-        Any dataframe, or a file: CSV, TSV, Parquet, Arrow, JSON (lines) or Excel, also packed as .gz; without one,
-        the embedded table of retail sales.
+        Any dataframe, lazy frame or Arrow dataset, a file: CSV, TSV, Parquet, Arrow, JSON (lines) or Excel, also packed
+        as .gz, or a folder of Parquet; without one, the embedded table of retail sales.
     target : str
         The column to predict.
     task : {"binary", "multiclass", "regression", "count"}, optional
@@ -132,8 +133,12 @@ def compare(
         Seconds for one contender, all folds together; a contender that is stopped keeps its folds, but is not ranked.
     memory_limit : float, optional
         Gigabytes that the process of a contender may take (Linux); one that needs more fails, and the others go on.
+    max_rows : int, optional
+        Of a larger table a sample of so many rows, stratified by the target, is compared, and trains the winner.
+        Default: all; of Parquet, folders of it, Arrow datasets and lazy frames (polars, DuckDB) as many as fit into
+        memory, where the first line of the output says so.
     seed : int, default 0
-        Seed of the folds and of the contenders.
+        Seed of the folds, of the contenders, and of the rows of a sample.
     jobs : int, default 1
         Contenders that run at a time; with more than one, times are less comparable.
     threads : int, optional
@@ -169,7 +174,9 @@ def compare(
     """
     check_extra()
     compilation_notice.is_due = False  # the live table shows that something goes on
-    check_numbers(folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit)
+    check_numbers(
+        folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit, max_rows=max_rows
+    )
     check_memory_limit(memory_limit)
     check_lists(drop=drop)
     reading = reading_options(
@@ -181,7 +188,7 @@ def compare(
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
-    prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles)
+    prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles, max_rows=max_rows, seed=seed)
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
     ranked_by = choose_metric(prepared.task, metric)
     if isinstance(metric, Metric):

@@ -31,7 +31,14 @@ MAX_SEED = 2**32 - 1
 
 
 def check_numbers(
-    *, folds: int, repeats: int, jobs: int, threads: int | None = None, seed: int, time_limit: float | None
+    *,
+    folds: int,
+    repeats: int,
+    jobs: int,
+    threads: int | None = None,
+    seed: int,
+    time_limit: float | None,
+    max_rows: int | None = None,
 ) -> None:
     """Numbers that are possible."""
     check_option("folds", folds, [Number(at_least=2, whole=True)])
@@ -40,6 +47,7 @@ def check_numbers(
     check_option("threads", threads, [Number(at_least=1, whole=True), None])
     check_option("seed", seed, [Number(at_least=0, at_most=MAX_SEED, whole=True)])
     check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
+    check_option("max_rows", max_rows, [Number(at_least=2, whole=True), None])
 
 
 def check_memory_limit(memory_limit: float | None) -> None:

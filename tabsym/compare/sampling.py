@@ -1,0 +1,134 @@
+"""A sample of the rows of a table: as many as were asked for, or as fit into memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+from numpy.typing import NDArray
+
+from tabsym.compare.reading import ReadOptions, Source, read
+from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
+
+COPIES = 10
+"""Times a table as pandas that a comparison takes: features, encodings, and the processes' own."""
+_MAX_CLASSES = 20  # distinct values of a target by which rows are stratified
+_SPARE = 1.2  # rows that are held per row of the sample, so that each class has enough
+_MANY = 5.0  # standard deviations by which the rows held may be fewer than expected
+_MEASURED = 10_000  # rows by which the size of one is known
+
+
+def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Source, str]:
+    """As `read`, and what to say of it: of a table of more rows a sample, stratified by the classes of the target.
+
+    Parameters
+    ----------
+    table : dataframe, path, or what is read in batches (Parquet, folders of it, Arrow datasets, lazy frames)
+    options : ReadOptions
+    target : str
+    max_rows : int or None
+        None: as many as fit into memory where the table is read in batches, else all.
+    seed : int
+        Of the rows that are drawn.
+    """
+    batches = _batches_of(table)
+    if batches is not None:
+        n_rows, first = batches.count(), next(iter(batches), None)
+        most = max_rows or _rows_that_fit(first)
+        if n_rows > most:
+            frame = _sample(batches, target, n_rows, most, seed)
+            why = "" if max_rows else ", as more may not fit into memory"
+            return read(frame), _note(n_rows, len(frame), target, why)
+        if is_dataset(table) or not _is_lazy_or_file(table):
+            return read(batches.whole().to_pandas()), ""
+    source = read(table, options)
+    n_rows = len(source.frame)
+    if max_rows is None or n_rows <= max_rows:
+        return source, ""
+    values = source.frame[target] if target in source.frame.columns else pd.Series(dtype=object)
+    counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
+    places = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
+    some = source.frame.iloc[places].reset_index(drop=True)
+    return replace(source, frame=some), _note(n_rows, len(places), target, "")
+
+
+def _note(n_rows: int, n_drawn: int, target: str, why: str) -> str:
+    return (
+        f"The table has {n_rows:,} rows, of which a sample of {n_drawn:,}, stratified by {target!r}, is compared and "
+        f"trains the winner{why}; --max-rows sets another number."
+    )
+
+
+def _is_lazy_or_file(table: Any) -> bool:
+    return not isinstance(table, (str, Path)) or not Path(table).is_dir()
+
+
+def _batches_of(table: Any) -> Batches | None:
+    """What is read in batches: folders and files of Parquet, datasets, lazy frames of polars and DuckDB."""
+    if isinstance(table, (str, Path)):
+        path = Path(table)
+        if path.is_dir():
+            return Batches(path)
+        try:
+            return Batches(path) if path.suffix.lower() in (".parquet", ".pq") and path.is_file() else None
+        except (OSError, ValueError):  # damaged, of which `read` has words
+            return None
+    return Batches(table) if is_larger_than_memory(table) else None
+
+
+def _rows_that_fit(first: Any) -> int:
+    """How many rows such as the `first` ones a comparison has memory for."""
+    if first is None:
+        return 1
+    some = first.slice(0, _MEASURED).to_pandas()
+    size = max(float(some.memory_usage(deep=True, index=False).sum()) / len(some), 1.0)
+    return max(int(psutil.virtual_memory().available / COPIES / size), 1)
+
+
+def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) -> pd.DataFrame:
+    """In one pass: each row gets a random key, and rows of small keys are held."""
+    import pyarrow as pa
+
+    expected = _SPARE * most + _MANY * np.sqrt(_SPARE * most)
+    rng, limit = _generator(seed), expected / n_rows
+    tables, keys, counts = [], [], dict[Any, int]()
+    for batch in batches:
+        drawn = rng.random(batch.num_rows)
+        if target in batch.column_names and len(counts) <= _MAX_CLASSES:
+            for found in batch[target].combine_chunks().value_counts().to_pylist():
+                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        held = np.flatnonzero(drawn < limit)
+        tables.append(batch.take(held))
+        keys.append(drawn[held])
+    frame = pa.concat_tables(tables).to_pandas().reset_index(drop=True)
+    values = frame[target] if target in frame.columns else pd.Series(dtype=object)
+    return frame.iloc[_chosen(values, np.concatenate(keys), counts, most)].reset_index(drop=True)
+
+
+def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int], most: int) -> NDArray[np.intp]:
+    """Places of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
+    order = np.argsort(keys, kind="stable")
+    if not 0 < len(counts) <= _MAX_CLASSES:
+        return np.sort(order[:most])
+    codes, classes = pd.factorize(values, use_na_sentinel=False)
+    whole = {_key(value): times for value, times in counts.items()}
+    exact = np.array([whole.get(_key(value), 0) for value in classes.tolist()], dtype=np.float64)
+    exact *= most / max(sum(counts.values()), 1)
+    quotas = np.maximum(np.floor(exact), exact > 0)
+    for place in np.argsort(quotas - exact, kind="stable")[: max(int(most - quotas.sum()), 0)]:
+        quotas[place] += 1
+    ranks = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
+    return np.sort(order[ranks < quotas[codes[order]]])
+
+
+def _generator(seed: int) -> np.random.Generator:
+    """Random numbers that are not those by which the table may have been made, with a seed such as 0."""
+    return np.random.default_rng([seed, 20_261])
+
+
+def _key(value: Any) -> Any:
+    return None if pd.isna(value) else value
