@@ -130,8 +130,8 @@ class CompilationNotice(Listener):
         if self.is_due and self._seconds > self.PATIENCE and _is_kernel(event):
             self.is_due = False
             warn_user(
-                "tabsym is compiling its kernels, once per machine: a first fit takes about a minute longer, later "
-                "ones read them from disk."
+                "tabsym is compiling its kernels, once per machine and kind of model: such a fit takes up to a minute "
+                "longer, later ones read them from disk."
             )
 
     def on_end(self, event: Any) -> None:

@@ -388,7 +388,7 @@ def test_an_offset_that_is_a_column_goes_with_the_table(name, kind, options):
         model.predict(X)
     with pytest.raises(ValueError, match="a missing value in row 1"):
         model.predict(table.head(3).assign(e=[0.5, np.nan, 0.5]))
-    with pytest.raises(ValueError, match="leave one out"):
+    with pytest.raises(ValueError, match=r"leave .* out and add"):
         kind(**options, **{name: "e"}).fit(table, y, offset=np.log(years))
 
 
@@ -794,3 +794,16 @@ def test_the_share_of_unknown_categories_is_read_off_the_coefficients():
     unknown = pd.DataFrame({name: ~new[name].isin(index) for name, index in known.items()})
     assert unknown.mean().to_dict() == {"a": 0.2, "b": 0.0, "c": 0.1}
     assert unknown.any(axis=1).tolist() == [True, True, *[False] * 7, True]
+
+
+def test_a_base_category_may_be_missing_or_an_interval_as_it_is_printed():
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame({"b": ["u", "v", None, "w"] * 50, "age": pd.cut(np.arange(200) % 40, [-1, 10, 20, 40])})
+    y = draw.normal(size=200) + (X["b"] == "u")
+    model = WideRegressor("f[b] + g[age] + c[1]", alpha=0.0).fit(X, y)
+    for base, alike in (({"f": None}, {"f": np.nan}), ({"g": "(10, 20]"}, {"g": pd.Interval(10, 20)})):
+        table = model.coef_table(base=base)
+        pd.testing.assert_frame_equal(table, model.coef_table(base=alike))
+        (name,) = base
+        assert (table.loc[table["term"] == name, "value"] == 0.0).sum() == 1
+        assert not np.allclose(table["value"], model.coef_table()["value"])

@@ -298,3 +298,17 @@ def test_flags_may_be_missing_in_later_rows(name, task):
     got = winner(all_contenders()[name], table, task).predict(new)
     rest = [row for row in range(30) if row not in (3, 7)]
     np.testing.assert_array_equal(got[rest], winner(all_contenders()[name], table, task).predict(table.head(30))[rest])
+
+
+def test_blanks_around_names_are_those_of_the_file_and_missing_columns_are_named_together(tmp_path):
+    """Headers of text files are read without blanks; those of frames and of Excel are, too."""
+    model = winner(all_contenders()["onehot-linear"])
+    same = model.predict(SALES)
+    padded = SALES.rename(columns={"store": "store ", "day": " day"})
+    padded.to_excel(tmp_path / "t.xlsx", index=False)
+    padded.to_csv(tmp_path / "t.csv", index=False)
+    for table in (padded, tmp_path / "t.xlsx", tmp_path / "t.csv"):
+        np.testing.assert_allclose(model.predict(table), same)
+    np.testing.assert_allclose(winner(all_contenders()["onehot-linear"], padded).predict(SALES), same)
+    with pytest.raises(ValueError, match="There are no columns 'store', 'day', with which the model was trained"):
+        model.predict(SALES.drop(columns=["store", "day"]))

@@ -1,5 +1,8 @@
 """What is pointed out in a table: ids, codes as numbers, spellings that differ in case, far values."""
 
+import re
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,3 +176,16 @@ def test_rare_classes_are_cut_after_five():
     notes = prepare(pd.DataFrame({"x": range(409), "y": target}), "y", task="multiclass").notes
     (line,) = (note for note in notes if "fewer than 5 rows" in note)
     assert line.endswith("k4 (1) and 4 more.")
+
+
+def test_options_that_are_named_can_be_pasted_into_a_shell(tmp_path):
+    draw = np.random.default_rng(0)
+    n = 300
+    table = pd.DataFrame({"Listing ID": np.arange(n), "Price (EUR)": [f"€ {k}" for k in draw.integers(1, 99, n)]})
+    table["far one"] = np.where(draw.random(n) < 0.1, -999, draw.integers(1, 50, n))
+    notes = prepare(table.assign(y=draw.choice(["a", "b"], n)), "y").notes
+    commands = [part.rstrip(".;") for note in notes for part in re.findall(r"--[a-z-]+ .+?(?= to | for |$)", note)]
+    words = [shlex.split(command) for command in commands]
+    assert {"--drop", "--categorical", "--na-values"} <= {one[0] for one in words}
+    assert all(len(one) == 2 for one in words)
+    assert {"Listing ID", "Price (EUR)", "far one=-999"} <= {one[1] for one in words}

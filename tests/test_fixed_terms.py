@@ -176,6 +176,10 @@ REFUSED = [
     ({"fixed": {"region": REGION}, "loss": "auto"}, "name the loss"),
     ({"fixed": {"price": pd.DataFrame({"value": [1.0, 2.0], "low": [-np.inf, 2.0], "high": [1.0, np.inf]})}}, "gaps"),
     ({"fixed": {"u": REGION}, "formula": "w[region] + b[1]"}, "no term of the formula; it has w, b"),
+    (
+        {"fixed": {"region": REGION}, "formula": "w[region] + b[1]"},
+        "it has w, b; the coefficients of column 'region' are in the term 'w'",
+    ),
     ({"fixed": {"w": REGION}, "formula": "w[region]*v[shop] + b[1]"}, "have a term of their own"),
     ({"fixed": {"b": 1.0}, "formula": "w[region] + b[1]"}, "have a term of their own"),
     ({"fixed": {"s": REGION}, "formula": "s[1]*price + b[1]"}, "for a slope; give one number"),

@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -736,3 +737,19 @@ def test_verbose_is_a_number_or_a_flag(verbose):
     X, y = pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10
     with pytest.raises(ValueError, match=f"verbose={verbose!r} is not possible; use True, False or a whole number"):
         WideBoostClassifier(verbose=verbose).fit(X, y)
+
+
+def test_codes_among_numbers_are_pointed_out_once_and_not_where_the_user_has_decided():
+    draw = np.random.default_rng(0)
+    codes = draw.integers(1, 60, 1500)
+    table = pd.DataFrame({"g": draw.choice(list("abc"), 1500), "code": codes * 37})
+    y = 2 * draw.normal(size=60)[codes] + draw.logistic(size=1500) > 0
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        WideBoostClassifier(booster=LGBMClassifier(**SMALL), cv=3, n_jobs=1).fit(table, y)
+    found = [str(one.message) for one in said if "look like codes" in str(one.message)]
+    assert len(found) == 1
+    assert "numeric={'code': 'smooth'}" in found[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        WideClassifier(numeric={"code": "smooth"}).fit(table, y)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,11 @@ class Features:
             A column is missing, or most of its cells have another type.
         """
         columns: dict[str, Any] = {}
+        absent = [name for name in self.kinds if name not in frame.columns]
+        if absent:
+            several = f"are no columns {listed(absent)}" if len(absent) > 1 else f"is no column {absent[0]!r}"
+            raise ValueError(f"There {several}, with which the model was trained; add what is missing to the table.")
         for name, kind in self.kinds.items():
-            if name not in frame.columns:
-                raise ValueError(f"There is no column {name!r}, with which the model was trained.")
             if name in self.parts:
                 moments = moments_of(name, frame[name], kind, later=later)
                 columns |= date_columns(name, moments, self.parts[name], self.kinds)
@@ -242,12 +245,12 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
         them, they = ("it", "it is") if len(ids) == 1 else ("them", "they are")
         said.append(
             f"{_columns(ids)} a different value in nearly every row, as ids have; if {they} not predictive, "
-            f"leave {them} out: --drop {','.join(ids[:5])}."
+            f"leave {them} out: --drop {quote(','.join(ids[:5]))}."
         )
     if codes:
         said.append(
             f"{_columns(codes)} whole numbers that look like codes, and {'is' if len(codes) == 1 else 'are'} read as "
-            f"numbers; if they are codes: --categorical {','.join(codes[:5])}."
+            f"numbers; if they are codes: --categorical {quote(','.join(codes[:5]))}."
         )
     return said
 
@@ -346,7 +349,7 @@ def _note_of_far(name: str, value: str, share: float, others: str, written: str)
     option = f"{name}={written}"
     return (
         f"Column {name!r} has the value {value} in {share:.0%} of its rows, far from its other values ({others}); if "
-        f"it means missing: --na-values {repr(option) if ' ' in option else option}."
+        f"it means missing: --na-values {quote(option)}."
     )
 
 

@@ -145,8 +145,9 @@ def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOption
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns by text: files and settings know no other names."""
-    named = frame if all(isinstance(name, str) for name in frame.columns) else frame.rename(columns=str)
+    """Columns by text without blanks around, as headers of files are read: settings know no other names."""
+    names = [str(name).strip() for name in frame.columns]
+    named = frame if names == frame.columns.tolist() else frame.set_axis(names, axis=1)
     _check_names(named.columns.tolist())
     return named
 
@@ -304,7 +305,7 @@ def _header(names: Sequence[str], notes: list[str], is_empty: Callable[[int], bo
         if not name.strip() and is_empty(place):
             blank += 1
             continue
-        out.append(name)
+        out.append(name.strip())
         kept.append(place)
         if not name.strip():
             number = place + 1

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def retype(
     if whole:
         notes.append(
             f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} read as text; "
-            f"use --numeric {','.join(whole[:5])} to read numbers."
+            f"use --numeric {quote(','.join(whole[:5]))} to read numbers."
         )
     frame = frame.assign(**out) if out else frame
     number_columns = [name for name in frame.columns if name not in formats and _is_number(frame[name])]
@@ -329,12 +330,12 @@ class _Reader:
         if self.is_target:
             classes = f"; as classes (--task {'binary' if len(good) == 2 else 'multiclass'}) they keep their text"
             return f"Target {self.name!r} is read as numbers{said}{classes if len(good) <= _MAX_CLASSES else ''}."
-        return f"Column {self.name!r} is read as numbers{said}; use --categorical {self.name} to keep the text."
+        return f"Column {self.name!r} is read as numbers{said}; use --categorical {quote(self.name)} to keep the text."
 
     def _left(self, why: str) -> str:
         return (
             f"Column {self.name!r} looks like numbers but is read as text, as {why}; "
-            f"use --numeric {self.name} to read numbers."
+            f"use --numeric {quote(self.name)} to read numbers."
         )
 
     def _refuse(self, words: Mapping[str, int]) -> str:

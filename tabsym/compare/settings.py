@@ -132,7 +132,7 @@ def source_of(table: Any, target: str | None) -> tuple[str, Any, str]:
     name = name_of_file(table) if isinstance(table, (str, Path)) else "table"
     if target is None:
         raise ValueError("The column to predict is missing: add target='NAME' (--target NAME).")
-    return name, table, str(target)
+    return name, table, str(target).strip()
 
 
 def check_extra() -> None:

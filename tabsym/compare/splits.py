@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 import pandas as pd
@@ -154,7 +155,7 @@ def make_plan(
     if how == "unseen" and pd.api.types.is_float_dtype(column):
         raise ValueError(
             f"Column {name!r} is read as a number; to hold its categories out, read it as categories: "
-            f"categorical=[{name!r}] (--categorical {name})."
+            f"categorical=[{name!r}] (--categorical {quote(name)})."
         )
     codes, categories = pd.factorize(column, sort=how == "column", use_na_sentinel=False)
     if how == "column":

@@ -18,6 +18,12 @@ FUNCTIONS = {
     "exp": np.exp,
     "abs": np.abs,
 }
+_ELSEWHERE = {
+    "offset": "give the offset as offset_column='NAME', or exposure_column='NAME' for the logarithm of an exposure",
+    "C": "a category has coefficients where they are named: write b[NAME] for C(NAME)",
+    "I": "write the product or the power itself, without I()",
+}
+"""What functions of other formulas are here."""
 """Functions that a formula can apply to numeric columns."""
 
 
@@ -272,9 +278,8 @@ class _Parser:
         if token.text == "te":
             return self.surface(token)
         if token.text not in FUNCTIONS:
-            self.fail(
-                f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)}, s, te and dot.", token.at
-            )
+            known = f"there are {', '.join(FUNCTIONS)}, s, te and dot"
+            self.fail(f"There is no function {token.text!r}; {_ELSEWHERE.get(token.text, known)}.", token.at)
         self.take()
         argument = self.sum()
         self.expect(")", f"to close {token.text}(")

@@ -204,7 +204,8 @@ class Builder:
                 instance.__dict__.update(state)
         if node["__module__"] == "tabsym" and issubclass(cls, BaseEstimator):
             for option, value in signature(cls).parameters.items():  # of a later version, which the file has not
-                instance.__dict__.setdefault(option, value.default)
+                if value.default is not value.empty:
+                    instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
             needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
             missing = [one for one in needed if not hasattr(instance, one)]

@@ -36,6 +36,8 @@ MISSING_WORDS = frozenset(
 }
 """In lower case; they mean missing only where the other cells of a column are numbers or dates."""
 _SHOWN = 5  # values that a sentence lists
+CODES = "look like codes"
+"""Of a warning, by which it is known."""
 MIN_ROWS = 50
 _MIN_CODES, _MIN_RANGE = 20, 1000
 _MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order

@@ -27,7 +27,7 @@ from tabsym.frame import (
     symbolic_columns,
     take_of,
 )
-from tabsym.frame.meaning import code_columns
+from tabsym.frame.meaning import CODES, code_columns
 from tabsym.frame.read import FromRows, as_rows
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import check_offset
@@ -95,15 +95,16 @@ class WideBase(Pictured, BaseEstimator):
         """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
         if config.cols is not None or config.formula is not None or y is None:
             return
-        found = code_columns(table, y)
+        found = [name for name in code_columns(table, y) if name not in config.numeric_of]
         if found:
             columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
             what = (
                 f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
             )
             warn_user(
-                f"{what} whole numbers that look like codes, and {config.caller} takes numbers as quantities; if they "
-                f"name things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
+                f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
+                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
+                f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
             )
 
     def _warn_of_fixed_terms(self, config: Config) -> None:

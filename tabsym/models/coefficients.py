@@ -191,7 +191,7 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         source = None if index is None else model.spec.blocks[index].source
         if source is None or isinstance(model.spec.sources[source], Flag):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
-    return dict(base)
+    return {name: np.nan if category is None else category for name, category in base.items()}
 
 
 def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str]) -> Any:
@@ -250,7 +250,7 @@ def _is_same(own: Any, key: Any) -> bool:
         return False
     if pd.isna(own) or pd.isna(key):
         return bool(pd.isna(own)) and bool(pd.isna(key))
-    return bool(own == key)
+    return str(own) == key if isinstance(own, pd.Interval) and isinstance(key, str) else bool(own == key)
 
 
 def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, Any]) -> WideModel:

@@ -74,7 +74,11 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
         raise ValueError("offset_column and exposure_column both say what is added to the linear predictor; give one.")
     (option,) = named
     if offset is not None:
-        raise ValueError(f"offset= and {option}={given[option]!r} are given; leave one out.")
+        column = f"the logarithm of {given[option]!r}" if option == "exposure_column" else repr(given[option])
+        raise ValueError(
+            f"offset= and {option}={given[option]!r} are given; leave {option} out and add {column} to offset=, in fit "
+            "and in predict."
+        )
     value: Any = given[option]
     is_place = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
     if is_place and 0 <= int(value) < len(table.names):

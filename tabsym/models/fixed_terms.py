@@ -144,7 +144,9 @@ def _of_formula(terms: list[Monomial], name: str) -> Monomial:
     found = [term for term in terms if any(ref.block == name for ref in term.blocks)]
     if not found:
         names = list(dict.fromkeys(ref.block for term in terms for ref in term.blocks))
-        raise ValueError(f"fixed names {name!r}, which is no term of the formula; it has {', '.join(names)}.")
+        of_column = next((ref.block for term in terms for ref in term.blocks if [name] == list(ref.columns)), None)
+        hint = "" if of_column is None else f"; the coefficients of column {name!r} are in the term {of_column!r}"
+        raise ValueError(f"fixed names {name!r}, which is no term of the formula; it has {', '.join(names)}{hint}.")
     (ref, *others), numerics = found[0].blocks, found[0].numerics
     alone = len(found) == 1 and not others and ref.rank == 1
     if not alone or len(ref.columns) + bool(numerics) != 1:

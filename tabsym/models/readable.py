@@ -174,7 +174,10 @@ class Readable:
     def _certainty(self, name: str) -> Certainty:
         check_is_fitted(self, "model_")
         if self.model_.certainty is None:
-            raise AttributeError(f"{name} is there for WideClassifier and WideRegressor only.")
+            raise AttributeError(
+                f"{name} is there after a fit of WideClassifier or WideRegressor; models that were trained online, and "
+                "those whose coefficients were edited (with_coefs), have none."
+            )
         return self.model_.certainty
 
     @property

@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
+from tabsym.frame.meaning import CODES
 from tabsym.losses.loss import Loss
 from tabsym.models.refitting import fit_for_margins
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
@@ -70,11 +71,12 @@ class Learner:
     def fit(self, train: Places) -> Any:
         """A clone fitted on some rows, for its margins only.
 
-        Where one ends short is not told: the model of all rows, fitted alike, says so for all.
+        Where one ends short, or reads codes as numbers, is not told: the model of all rows, fitted alike, says so.
         """
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", f".*{CODES}")
             return fit_for_margins(self.wide, take_rows(self.X, train), self.y[train], weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:
