@@ -722,7 +722,7 @@ def test_what_is_for_solved_models_alone_is_refused_online():
     for options in ({"alpha": "auto"}, {"numeric": "smooth"}, {"loss": "auto"}, {"optimizer": "newton"}):
         with pytest.raises(ValueError, match="use "):
             WideSGDRegressor(**options).fit(table, y)
-    with pytest.raises(AttributeError, match="is there for WideClassifier and WideRegressor only"):
+    with pytest.raises(AttributeError, match="is there after a fit of WideClassifier or WideRegressor"):
         _ = WideSGDRegressor().fit(table, y).variances_
 
 

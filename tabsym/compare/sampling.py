@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import psutil
 from numpy.typing import NDArray
 
 from tabsym.compare.reading import ReadOptions, Source, read
@@ -82,6 +81,8 @@ def _batches_of(table: Any) -> Batches | None:
 
 def _rows_that_fit(first: Any) -> int:
     """How many rows such as the `first` ones a comparison has memory for."""
+    import psutil  # which a base install lacks
+
     if first is None:
         return 1
     some = first.slice(0, _MEASURED).to_pandas()
