@@ -1,6 +1,5 @@
 """Frequency weights: a table compressed by GROUP BY is fitted as its rows are, in any order of the rows."""
 
-import time
 import warnings
 from copy import deepcopy
 
@@ -310,10 +309,9 @@ def test_against_statsmodels(target):
         np.testing.assert_allclose(model.aic_, theirs.aic, rtol=1e-8)
 
 
-def test_in_the_time_of_the_compressed_table():
+def test_a_table_is_not_expanded():
+    """Whose rows would take more memory than there is."""
     table = grouped(TABLE, "two")
     many = table.assign(freq=table["freq"] * 1_000_000)
-    start = time.process_time()
     model = fitted(WideClassifier(), many, "two", compressed=True)
-    assert time.process_time() - start < 20.0
     assert model._n_rows() == 1_000_000 * len(TABLE)
