@@ -42,7 +42,7 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
             frame = _sample(batches, target, n_rows, most, seed)
             why = "" if max_rows else ", as more may not fit into memory"
             return read(frame), _note(n_rows, len(frame), target, why)
-        if is_dataset(table) or not _is_lazy_or_file(table):
+        if is_dataset(table) or _is_folder(table):  # which `read` does not know
             return read(batches.whole().to_pandas()), ""
     source = read(table, options)
     n_rows = len(source.frame)
@@ -62,21 +62,21 @@ def _note(n_rows: int, n_drawn: int, target: str, why: str) -> str:
     )
 
 
-def _is_lazy_or_file(table: Any) -> bool:
-    return not isinstance(table, (str, Path)) or not Path(table).is_dir()
+def _is_folder(table: Any) -> bool:
+    return isinstance(table, (str, Path)) and Path(table).is_dir()
 
 
 def _batches_of(table: Any) -> Batches | None:
     """What is read in batches: folders and files of Parquet, datasets, lazy frames of polars and DuckDB."""
-    if isinstance(table, (str, Path)):
-        path = Path(table)
-        if path.is_dir():
-            return Batches(path)
-        try:
-            return Batches(path) if path.suffix.lower() in (".parquet", ".pq") and path.is_file() else None
-        except (OSError, ValueError):  # damaged, of which `read` has words
-            return None
-    return Batches(table) if is_larger_than_memory(table) else None
+    if not isinstance(table, (str, Path)):
+        return Batches(table) if is_larger_than_memory(table) else None
+    path = Path(table)
+    if _is_folder(path):
+        return Batches(path)
+    try:
+        return Batches(path) if path.suffix.lower() in (".parquet", ".pq") and path.is_file() else None
+    except (OSError, ValueError):  # damaged, of which `read` has words
+        return None
 
 
 def _rows_that_fit(first: Any) -> int:
