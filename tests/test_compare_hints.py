@@ -189,3 +189,25 @@ def test_options_that_are_named_can_be_pasted_into_a_shell(tmp_path):
     assert {"--drop", "--categorical", "--na-values"} <= {one[0] for one in words}
     assert all(len(one) == 2 for one in words)
     assert {"Listing ID", "Price (EUR)", "far one=-999"} <= {one[1] for one in words}
+
+
+@pytest.mark.parametrize(
+    ("write", "is_said"),
+    [
+        ("#{}", True),
+        ("No. {}", True),
+        ("approx {} miles", True),
+        ("{}-20", True),
+        ("{}h 30m", True),
+        ("5'{}\"", True),
+        ("A{}", False),
+        ("{}-{}-{}", False),
+        ("street {}, Ulm, and more text of {} kinds: {}", False),
+        ("town", False),
+    ],
+)
+def test_numbers_among_other_signs_are_pointed_out(write, is_said):
+    numbers = np.random.default_rng(0).integers(1, 99, 300)
+    table = pd.DataFrame({"c": [write.format(k, k, k) for k in numbers], "y": numbers % 2})
+    notes = [note for note in prepare(table, "y").notes if "'c'" in note]
+    assert any("numbers among other signs" in note and repr(table["c"][0]) in note for note in notes) == is_said

@@ -96,17 +96,31 @@ def learn_features(
 
 
 def _note_of_text(name: str, text: pd.Series) -> list[str]:
-    """That text looks like dates or times, which have an order, and is read as categories."""
+    """That text looks like dates, times or numbers among other signs, whose order is not used."""
     if looks_like_times(text):
         return [f"Column {name!r} contains times such as {text.dropna().iloc[0]!r} and is read as text; write hours or "
                 "minutes as numbers to use their order."]  # fmt: skip
     if not looks_like_dates(text):
-        return []
+        return _note_of_numbers(name, text)
     cells = text.dropna().unique().tolist()
     by_shape = {re.sub(r"\d", "0", cell): cell for cell in reversed(cells)}
     shown = " and ".join(map(repr, list(dict.fromkeys([*reversed(by_shape.values()), *cells]))[:2]))
     return [f"Column {name!r} looks like dates but is read as text, as no known format fits all cells ({shown}); write "
             "them like 2024-02-29 to use them as dates."]  # fmt: skip
+
+
+def _note_of_numbers(name: str, text: pd.Series) -> list[str]:
+    """That nearly all cells are one number or two among the same few signs, as "#12", "No. 12", "10-20" or "2h 30m"."""
+    cells = text.dropna()
+    if cells.nunique() < _MIN_NUMBERS:
+        return []
+    shapes = cells.str.replace(_NUMBER, "0", regex=True).str.strip()
+    usual = shapes.value_counts(normalize=True).head(_MAX_SHAPES)
+    if usual.sum() < _MIN_SHAPED or not usual.index.str.contains("0").all() or usual.index.str.contains(_CODE).any():
+        return []
+    shown = cells[(shapes == usual.index[0]).to_numpy()].iloc[0]
+    return [f"Column {name!r} has numbers among other signs, such as {shown!r}, and is read as text; write the numbers "
+            "alone, in columns of their own, to use their order."]  # fmt: skip
 
 
 def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
@@ -191,6 +205,10 @@ def _word(value: Any) -> str:
     return str(value)
 
 
+_NUMBER = r"\d+(?:[.,]\d+)*"
+_CODE = r"[^\W\d_]0|^0+$|0.*0.*0"
+"""Of cells without numbers in them: letters before digits, as in codes, digits alone, and three numbers or more."""
+_MIN_NUMBERS, _MAX_SHAPES, _MIN_SHAPED = 10, 3, 0.95
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
 _MIN_DATES = 10  # different numbers that may all be dates
 _DATES_IN_NUMBERS = (
