@@ -56,7 +56,7 @@ def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Exp
 
 
 def _moment(days: float, dtype: Any, engine: nw.Implementation) -> nw.Expr:
-    """The last value of a column of dates, moments or durations that is at most so many days as `Column.values` has it.
+    """The last value of a column of dates, moments or durations that is at most `days`, as `Column.values` has it.
 
     A column is compared with it, as few engines tell how many microseconds a duration has.
     """
@@ -78,7 +78,7 @@ def _moment(days: float, dtype: Any, engine: nw.Implementation) -> nw.Expr:
 
 
 def _last_at_most(days: float, per_day: int) -> int:
-    """The greatest number of parts of a day that is at most so many days, as doubles round both."""
+    """The greatest number of parts of a day that is at most `days`, as doubles round both."""
     number = math.floor(days) * per_day + math.floor(days % 1.0 * per_day)
     while number // per_day + number % per_day / per_day > days:
         number -= 1

@@ -71,7 +71,8 @@ class Learner:
     def fit(self, train: Places) -> Any:
         """A clone fitted on some rows, for its margins only.
 
-        Where one ends short, or reads codes as numbers, is not told: the model of all rows, fitted alike, says so.
+        Of clones that did not converge, or read codes as numbers, there is no warning: the model of all rows, which has
+        the same options, gives it.
         """
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
