@@ -94,6 +94,8 @@ def test_missing_classes_and_targets_that_are_not_there(rows, tmp_path):
         assert abs(source.frame["y"].isna().sum() - 100) <= 1
         with pytest.raises(ValueError, match="There is no column 'z'"):
             prepare(table, "z", max_rows=400)
+    with pytest.raises(ValueError, match=r"sep \(--sep\) is for text files such as CSV; leave it out for t.parquet"):
+        prepare(tmp_path / "t.parquet", "y", max_rows=400, reading=ReadOptions(sep=";"))
 
 
 def test_a_comparison_of_a_sample(rows, tmp_path):

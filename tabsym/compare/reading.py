@@ -123,9 +123,7 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
 
 def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOptions) -> Source:
     """A file whose cells have types, by a library."""
-    for name in ("sep", "encoding"):
-        if getattr(options, name) is not None:
-            raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {path.name}.")
+    refuse_text_options(path, options)
     for endings, parse in _PARSERS.items():
         if ending in endings:
             try:
@@ -142,6 +140,13 @@ def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOption
                     f"{path.name} cannot be read as {ending} ({what}); write it again, or give it the right ending."
                 ) from None
     raise ValueError(f"{path.name} has an unknown ending; use {_ENDINGS}.")
+
+
+def refuse_text_options(path: Path, options: ReadOptions) -> None:
+    """A `ValueError` where an option for text files is given for one that is none."""
+    for name in ("sep", "encoding"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {path.name}.")
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
