@@ -88,6 +88,25 @@ def test_as_scikit_learns_own_target_encoder(target):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+@pytest.mark.parametrize("smooth", ["auto", 3.0])
+@pytest.mark.parametrize("target", ["binary", "multiclass", "continuous"])
+def test_target_encoders_of_the_other_folds(target, smooth):
+    """As the definition where groups, a few missing values and categories of one row are held out."""
+    y = {"binary": Y, "multiclass": np.digitize(SCORE, [-1, 1]), "continuous": SCORE.to_numpy()}[target]
+    groups = np.random.default_rng(2).integers(0, 9, N)
+    frame = X[["a", "b"]].assign(key=np.where(groups < 2, groups, np.arange(N)).astype(str))
+    frame.loc[frame.index[::7], "a"] = None
+    found = CrossFit(TargetEncoder(smooth=smooth), cv=GroupKFold(4)).set_output(transform="pandas")
+    with pytest.warns(UserWarning, match="categories"):
+        out = found.fit_transform(frame, y, groups=groups)
+    folds = list(GroupKFold(4).split(frame, y, groups))
+    np.testing.assert_allclose(out, by_hand(TargetEncoder(smooth=smooth), frame, y, folds), rtol=1e-12)
+    assert list(out.index) == list(frame.index)
+    plain = TargetEncoder(smooth=smooth).fit(frame, y)
+    np.testing.assert_allclose(found.transform(frame), plain.transform(frame), rtol=1e-12)
+    np.testing.assert_array_equal(out.columns, plain.get_feature_names_out())
+
+
 @pytest.mark.parametrize("encoder", SUPERVISED, ids=lambda e: e.__name__)
 @pytest.mark.parametrize("options", [{}, {"cols": ["a"]}, {"return_df": False}], ids=str)
 def test_every_supervised_encoder_of_category_encoders(encoder, options):

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.preprocessing import TargetEncoder
 from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -70,7 +73,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     ----------
     encoder : transformer
         Unfitted; tabsym's, scikit-learn's, category_encoders' or your own. Its own
-        ``fit_transform`` is not used, so one that cross-fits itself does so once only.
+        ``fit_transform`` is not used, so one that cross-fits itself does so once only; but scikit-learn's
+        TargetEncoder (from 1.9 on) is given the folds of `cv`, which is the same and codes the categories once.
     cv : int, splitter, iterable of splits or None, default 5
         int: shuffled folds, stratified where the target holds classes (and not
         where the encoder has ``target_type="continuous"``). Splitters get `groups`.
@@ -190,6 +194,11 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
+        if _takes_folds(self.encoder) and not len(never_held(splits, len(target))):
+            if not isinstance(self.cv, Integral):
+                warn_of_lost_categories(self._categories(table), splits)
+            out = self._typed().set_params(cv=splits).fit_transform(data, target)
+            return self._finish(out, table, data)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
@@ -350,6 +359,11 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
     of_classes = getattr(encoder, "output", None) == "logodds"
     classes = holds_classes(target, "auto", type(encoder).__name__, name, few_are_classes=of_classes)
     return "classes" if classes else "continuous"
+
+
+def _takes_folds(encoder: Any) -> bool:
+    """Whether it cross-fits itself by whatever folds it is given: scikit-learn's TargetEncoder, from 1.9 on."""
+    return type(encoder) is TargetEncoder and parse_version(sklearn.__version__) >= parse_version("1.9")
 
 
 def _fullest(data: Any) -> int:
