@@ -36,9 +36,10 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.stacking import out_of_fold
+from tabsym.stacking import selection
 from tabsym.stacking.layer import Plan, Rows, adapter_of
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, PairedGains, second
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
+from tabsym.stacking.selection import PairedGains, second_plan
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 
@@ -159,7 +160,7 @@ def test_margins_as_a_column_by_hand(booster):
 
 
 def test_evidence_by_hand(monkeypatch):
-    monkeypatch.setattr(out_of_fold, "ENOUGH", N)
+    monkeypatch.setattr(selection, "ENOUGH", N)
     wide, booster = WideClassifier(**RIDGE), LGBMClassifier(**SMALL | {"n_estimators": 40})
     model = WideBoostClassifier(wide, booster, mode="margin", cv=FOLDS).fit(X, TWO)
     splits, truth = list(FOLDS.split(X)), (TWO == "yes").astype(int)
@@ -197,7 +198,7 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
 
 
 def test_the_booster_alone_shares_the_answer(monkeypatch):
-    monkeypatch.setattr(out_of_fold, "ENOUGH", N)
+    monkeypatch.setattr(selection, "ENOUGH", N)
     wide, booster = WideClassifier(categorical_features="all", **ADDITIVE | {"alpha": 1.0}), LGBMClassifier(**SMALL)
     model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
     one, other = (model.shares_[mode] for mode in ("margin", "alone"))
@@ -247,8 +248,8 @@ def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried):
 
 def test_boosters_of_the_same_trees_and_codes_are_tried_once():
     start = Plan(LGBMClassifier(**SMALL), "margin", "ordinal", "binary")
-    assert second([start, replace(start, mode="alone", codes="native")], alone_leads=True) is None
-    assert second([start, replace(start, mode="alone")], alone_leads=False) is None
+    assert second_plan([start, replace(start, mode="alone", codes="native")], alone_leads=True) is None
+    assert second_plan([start, replace(start, mode="alone")], alone_leads=False) is None
 
 
 def evidence_of(mode, y, **options):
@@ -260,13 +261,13 @@ def evidence_of(mode, y, **options):
 
 def test_no_more_folds_than_tell_enough(monkeypatch):
     assert set(evidence_of("margin", TWO)["folds"]) == {1}
-    monkeypatch.setattr(out_of_fold, "ENOUGH", N // 3 + 1)
+    monkeypatch.setattr(selection, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
 
 
 @pytest.mark.parametrize(("n_folds", "sizes"), [(4, [300, 300, 300, 450, 600]), (3, [200, 200, 400, 400, 400, 600])])
-def test_the_booster_of_all_rows_starts_from_margins_of_models_that_judged(n_folds, sizes):
-    """Of the fold judged by the clone without it, of the others by the model without both; of three folds by clones."""
+def test_the_booster_of_all_rows_starts_from_margins_of_models_that_were_evaluated(n_folds, sizes):
+    """Of the evaluated fold by the clone without it, of others by the model without both; of three folds by clones."""
     fits, folds = [], KFold(n_folds, shuffle=True, random_state=1)
 
     class Counted(WideClassifier):
@@ -343,8 +344,8 @@ def test_margins_to_train_on_are_of_models_of_the_other_folds():
     wide, labels = WideClassifier(**ADDITIVE), np.array(["no", "yes"])
     splits = list(FOLDS.split(X))
     crossed = Crossed(Learner(wide, X, TWO, None, labels), splits)
-    judged, found = crossed.margins_of(1), crossed.margins()
-    np.testing.assert_array_equal(found[splits[1][1]], judged)
+    evaluated, found = crossed.margins_of(1), crossed.margins()
+    np.testing.assert_array_equal(found[splits[1][1]], evaluated)
     for train, test in splits:
         own = clone(wide).fit(X.iloc[train], TWO[train])
         np.testing.assert_array_equal(found[test, 0], own.decision_function(X.iloc[test]))

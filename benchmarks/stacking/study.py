@@ -3,9 +3,9 @@
 Parts: the wide model at its best, LightGBM at its defaults over native categories, and a gentle LightGBM likewise.
 Stacks: the gentle one on top of margins ("margin") or beside them ("feature"), over symbols as ranks by frequency, as
 native categories or as MODL's groups. For each fold of 5 (seed 0): the wide model is fitted, and cross-fitted for
-margins; every stack is judged on the rows out of fold after 40 numbers of rounds, and measured on the test rows after
+margins; every stack is evaluated on the rows out of fold after 40 numbers of rounds, and on the test rows after
 the best of them ("rounds"; the wide model alone is not among them here). HeldOutGains is "nested" where the booster
-of a trial is trained on margins that know nothing of the rows it is judged by, "simple" where they are those out of
+of a trial is trained on margins that know nothing of the rows it is evaluated on, "simple" where they are those out of
 fold. Policies (which of these may be chosen, the
 wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MAX_ROWS`
 are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
@@ -44,17 +44,8 @@ from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.out_of_fold import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
-from tabsym.stacking.out_of_fold import (  # noqa: E402  # noqa: E402
-    Crossed,
-    Learner,
-    Nested,
-    Trial,
-    fitted_wide,
-    judge,
-    margins_of,
-    taken,
-    trials_of_folds,
-)
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of  # noqa: E402
+from tabsym.stacking.selection import Trial, select, taken, trials_of_folds  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip
@@ -177,7 +168,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
                 if evidence == "nested"
                 else simple_trials(rows, splits)
             )
-            table = judge([plan], trials, loss, criterion, n_classes).table
+            table = select([plan], trials, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed
             at = max((count for count in staged if count <= best["rounds"]), default=min(staged))

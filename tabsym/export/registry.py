@@ -25,7 +25,7 @@ CLASSES: dict[str, str] = {
     "PlainTargetEncoder": "tabsym.compare.target_encoded:PlainTargetEncoder",
     "Retyping": "tabsym.compare.retyping:Retyping",
     "CrossFit": "tabsym.encoders.crossfit:CrossFit",
-    "StoredEncoder": "tabsym.encoders.crossfit:StoredEncoder",
+    "StoredEncoder": "tabsym.encoders.stored:StoredEncoder",
     "DateParts": "tabsym.encoders.dates:DateParts",
     "MODLColumn": "tabsym.encoders.modl_column:MODLColumn",
     "MODLEncoder": "tabsym.encoders.modl:MODLEncoder",

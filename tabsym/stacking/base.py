@@ -45,22 +45,18 @@ from tabsym.stacking.layer import (
     reads_categories,
     rounds_of,
 )
-from tabsym.stacking.out_of_fold import (
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of
+from tabsym.stacking.readable import ReadableStack, importances_of
+from tabsym.stacking.selection import (
     Criterion,
-    Crossed,
-    Learner,
     Member,
-    Nested,
+    Selection,
     Trial,
-    Verdict,
-    fitted_wide,
-    judge,
-    judged_folds,
-    margins_of,
+    folds_to_evaluate,
+    select,
     taken,
     trials_of_folds,
 )
-from tabsym.stacking.readable import ReadableStack, importances_of
 from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
 
@@ -113,7 +109,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         raise NotImplementedError
 
     def _criterion(self, wide: Any, loss: Loss) -> Criterion:
-        """What rows out of fold are judged by."""
+        """(scores, target) -> the loss of each row."""
         return loss.values
 
     # -- fitting ------------------------------------------------------------------------
@@ -161,23 +157,23 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
-            judged = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
-            trials = [Trial(judged, rows, started.y, learned)]
-            verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
+            evaluated = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
+            trials = [Trial(evaluated, rows, started.y, learned)]
+            selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
-            verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
+            selection = Selection([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
             nested = Nested(crossed)
-            folds = judged_folds(nested)
+            folds = folds_to_evaluate(nested)
             learned = cache(lambda: replace(started, margins=nested.of_all(folds)))
             trials = trials_of_folds(rows, nested, folds)
-            verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
-        layers = [(one.share, _layer(one, loss, rows, learned)) for one in verdict.members]
+            selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
+        layers = [(one.share, _layer(one, loss, rows, learned)) for one in selection.members]
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
         importances = importances_of(fitted, layers, table.names, data, weight, labels, seed)
-        self._keep(table, fitted, loss, layers, verdict, importances)
+        self._keep(table, fitted, loss, layers, selection, importances)
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
@@ -232,15 +228,15 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         fitted: Any,
         loss: Loss,
         layers: list[tuple[float, Layer | None]],
-        verdict: Verdict,
+        selection: Selection,
         importances: Floats | str,
     ) -> None:
         remember_features(self, table)
         self.wide_ = fitted
-        self.shares_ = {one.mode: one.share for one in verdict.members}
-        self.n_rounds_ = {one.mode: one.n_rounds for one in verdict.members}
+        self.shares_ = {one.mode: one.share for one in selection.members}
+        self.n_rounds_ = {one.mode: one.n_rounds for one in selection.members}
         self.boosters_ = {layer.mode: layer.booster for _, layer in layers if layer is not None}
-        self._evidence = None if verdict.table is None else verdict.table.to_dict("records")
+        self._evidence = None if selection.table is None else selection.table.to_dict("records")
         self._layers = layers
         self._loss = loss
         self._importances = importances
@@ -305,7 +301,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         labels: NDArray[Any] | None,
         seed: int,
     ) -> tuple[NDArray[Any], Any]:
-        """The rows to train on, and the table, target and weights that the booster is judged by (None: the folds)."""
+        """The rows to train on; table, target and weights of those to evaluate the booster on (None: the folds)."""
         everything = np.arange(len(y))
         if eval_set is not None:
             return everything, self._read_eval_set(eval_set, labels)

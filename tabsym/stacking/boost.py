@@ -14,7 +14,7 @@ from tabsym.models.docs import fill_in
 from tabsym.models.refitting import with_loss_of
 from tabsym.models.targets import LabelClassifier, weights_of_classes
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
-from tabsym.stacking.out_of_fold import Criterion
+from tabsym.stacking.selection import Criterion
 
 STACK_PARAMETERS = """\
 wide : WideClassifier or WideRegressor (or online), default None

@@ -1,24 +1,17 @@
-"""Judged by rows that a model has not seen: margins out of fold, and whether a booster on top of these helps.
+"""Margins out of fold: each row's by a wide model that has not seen it, also within the training rows of a fold.
 
 A booster that starts from margins of rows which the wide model was trained on believes them too much, and learns
-little of what is left: so each training row gets the margin of a model that has not seen it.
-
-In-sample a booster always helps. On rows held out some do not: over margins that already hold what thousands of
-categories explain, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster
-which hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
-wide model must gain more than half a standard error over the rows.
+little of what is left.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -27,9 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
 from tabsym.frame.meaning import CODES
-from tabsym.losses.loss import Loss
 from tabsym.models.refitting import fit_for_margins
-from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
@@ -123,7 +114,7 @@ FOLDS = 4
 class Nested:
     """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
-    A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
+    A booster that is to be evaluated on a fold must not be trained on margins that know its targets: what they hold of
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
     are k - 1 models for each fold that is asked for; two folds share a model. They find everything anew, as clones do,
     so that their margins serve the booster of all rows, too, and no further clones are fitted for it.
@@ -152,21 +143,21 @@ class Nested:
         places = np.concatenate([self._rows_of(other, fold) for other in others])
         return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
 
-    def of_all(self, judged: list[int]) -> Floats:
-        """Margins (m, K) of all rows that folds hold out, from models that have been fitted for the folds judged.
+    def of_all(self, evaluated: list[int]) -> Floats:
+        """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.
 
-        Each row's by a model that has not seen it: of the rows of a fold that is judged by its own clone, of the others
-        by the model that has not seen the first of the folds judged either. A fold's clone is fitted for this alone
-        where that one says nothing of some of its rows, or has seen a third of the table only, of three folds.
+        Each row's by a model that has not seen it: of the rows of an evaluated fold by its own clone, of the others by
+        the model that has not seen the first evaluated fold either. Another fold's clone is fitted where that model
+        has no margins for some of its rows, or, of three folds, has seen a third of the table only.
         """
-        first, enough = judged[0], len(self._splits) >= FOLDS
+        first, enough = evaluated[0], len(self._splits) >= FOLDS
         known = [
             fold
             for fold in (self._others(first) if enough else [])
             if len(self._rows_of(fold, first)) == len(self._splits[fold][1])
         ]
         parts = [
-            self._of(fold, first) if fold in known and fold not in judged else self.crossed.margins_of(fold)
+            self._of(fold, first) if fold in known and fold not in evaluated else self.crossed.margins_of(fold)
             for fold in range(len(self._splits))
         ]
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self._splits]))]
@@ -202,318 +193,3 @@ class Nested:
             if np.array_equal(train, self._rows_without(beside, wanted)):
                 self._known[beside, wanted] = self._learner.margins(model, self._rows_of(beside, wanted))
         return self._known[wanted, beside]
-
-
-# -- judging boosters by rows held out --------------------------------------------------------------
-
-ENOUGH = 100
-"""Rows held out, with which no more folds are judged by: each costs as many fits of the wide model again. Judged by
-7,000 rows or five folds, the stack was no better beyond noise on nine tables (benchmarks/stacking)."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Rows to judge a booster by, and rows to train it on, whose margins are made when they are asked for.
-
-    `plain`: those to train on, without margins; `y`: the target of those that get them.
-    """
-
-    held_out: Rows
-    plain: Rows
-    y: NDArray[Any]
-    make: Callable[[], Rows]
-
-    @cached_property
-    def seen(self) -> Rows:
-        """The rows to train on, with margins."""
-        return self.make()
-
-    def rows_for(self, plan: Plan) -> Rows:
-        """What a booster is trained on; one that stands alone reads no margins."""
-        return self.plain if plan.mode == "alone" else self.seen
-
-
-def judged_folds(nested: Nested) -> list[int]:
-    """The folds to judge by, as many as hold enough rows.
-
-    Of a splitter over time the latest folds, which have most rows to train on.
-    """
-    crossed = nested.crossed
-    folds = list(range(len(crossed.splits)))
-    if len(crossed.rows) < len(crossed.learner.y):
-        folds.sort(key=lambda fold: -len(nested.rows(fold)))
-    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
-    return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
-
-
-def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial]:
-    """Trials of folds: trained on margins that know nothing of the fold; `plain`: the rows, without margins."""
-    crossed = nested.crossed
-
-    def trial(fold: int) -> Trial:
-        train, test = crossed.splits[fold]
-        known = nested.rows(fold)
-        return Trial(
-            replace(taken(plain, test), margins=crossed.margins_of(fold)),
-            taken(plain, train),
-            plain.y[known],
-            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
-        )
-
-    return [trial(fold) for fold in folds]
-
-
-def taken(rows: Rows, places: NDArray[Any]) -> Rows:
-    """Some of the rows."""
-    weight = None if rows.weight is None else rows.weight[places]
-    return Rows(take_rows(rows.X, places), rows.y[places], rows.margins[places], weight)
-
-
-ERRORS = 0.5
-"""What is more than the wide model must gain so many standard errors: judged by a quarter of the rows, 1 leaves out
-boosters that help on compas and amazon; judged by three times as many rows, 1 was best (benchmarks/stacking)."""
-
-
-@dataclass(frozen=True)
-class PairedGains:
-    """What rows lose, and gain over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
-
-    sums: Floats
-
-    @classmethod
-    def of(cls, lost: Floats, before: Floats, rows: Rows) -> PairedGains:
-        """Losses (n,), and those (n,) of what is simpler."""
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        gain, square = before - lost, weight**2
-        parts = [weight, weight * lost, weight * gain, square, square * gain, square * gain**2]
-        return cls(np.array([part.sum() for part in parts]))
-
-    @classmethod
-    def total(cls, parts: Sequence[PairedGains]) -> PairedGains:
-        """Of all rows of the parts."""
-        return cls(np.sum([part.sums for part in parts], axis=0))
-
-    @property
-    def loss(self) -> float:
-        """The mean loss."""
-        return float(self.sums[1] / self.sums[0])
-
-    @property
-    def gain(self) -> float:
-        """The mean gain."""
-        return float(self.sums[2] / self.sums[0])
-
-    @property
-    def error(self) -> float:
-        """The standard error of the gain; of one row there is none."""
-        gain = self.gain
-        if self.sums[0] ** 2 < 1.5 * self.sums[3]:
-            return np.inf
-        square = self.sums[5] - 2 * gain * self.sums[4] + gain**2 * self.sums[3]
-        return float(np.sqrt(max(square, 0.0)) / self.sums[0])
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the gain is worth what it takes."""
-        return self.gain > ERRORS * self.error
-
-
-Criterion = Callable[[Floats, NDArray[Any]], Floats]
-"""(scores (n, K), target (n,)) -> what each row loses (n,)."""
-
-SHARES = [place / 10 for place in range(11)]
-"""Of the booster alone, in the answer."""
-STAGES = 40
-"""So many numbers of rounds are compared."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """What takes part in the answer: a plan after some rounds (None: the wide model alone), and its share."""
-
-    plan: Plan | None
-    n_rounds: int
-    share: float
-
-    @property
-    def mode(self) -> str:
-        """How it starts from the wide model; "wide" for that alone."""
-        return "wide" if self.plan is None else self.plan.mode
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One member, or two that share the answer, the larger share first; and what was compared."""
-
-    members: list[Member]
-    table: pd.DataFrame | None
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A member, with its scores of the rows held out of each trial, what these lose, and in all."""
-
-    member: Member
-    scores: list[Floats]
-    lost: list[Floats]
-    gains: PairedGains
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """A booster of a trial, what its rows held out lose by rounds, and their scores where that is least."""
-
-    layer: Layer
-    trial: Trial
-    every: int
-    tallies: dict[int, PairedGains]
-    best: tuple[int, Floats]
-
-    def at(self, rounds: int) -> PairedGains:
-        """After the last round, where a booster found nothing more to split before."""
-        return self.tallies[self._place(rounds)]
-
-    def scores(self, rounds: int) -> Floats:
-        """Scores (n, K) of the rows held out."""
-        rows, wanted = self.trial.held_out, self._place(rounds)
-        if wanted == self.best[0]:  # of one trial always
-            return self.best[1]
-        return next(found for done, found in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
-
-    def _place(self, rounds: int) -> int:
-        return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
-
-
-def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Verdict:
-    """Every plan after every number of rounds on the rows held out; what loses least, and what it shares with whom.
-
-    The best of what starts from the wide model (itself among it) and the best booster that stands alone share the
-    answer, as far as that loses less: both err, and hardly in the same rows. The loser of the two is tried once more,
-    with what the other has (`second`).
-
-    Parameters
-    ----------
-    plans : list of Plan
-        One that starts from the wide model, and one that stands alone or none.
-    trials : list of Trial
-        Those whose training rows lack a class, or hold one number only, are left out.
-    loss : Loss
-        Of the wide model.
-    criterion : callable
-    n_classes : int
-        0 for numbers.
-    """
-    usable = [trial for trial in trials if _tells(trial.y, n_classes) and _tells(trial.plain.y, n_classes)]
-    court = _Court(usable or trials, loss, criterion)
-    started = court.alone
-    other: _Standing | None = None
-    for plan in plans if usable else []:
-        found = court.hear(plan)
-        if plan.mode == "alone":
-            other = found
-        elif found.gains.is_certain and found.gains.loss < started.gains.loss:
-            started = found
-    if other is None:
-        return Verdict([started.member], pd.DataFrame(court.records))
-    again = second(plans, alone_leads=other.gains.loss < started.gains.loss)
-    if again is not None:
-        found = court.hear(again)
-        if again.mode == "alone":
-            other = found if court.is_better(found, other) else other
-        else:
-            started = found if court.is_better(found, started) else started
-    return Verdict(court.shared(started, other), pd.DataFrame(court.records))
-
-
-def second(plans: list[Plan], *, alone_leads: bool) -> Plan | None:
-    """One plan more: the loser of two, with what may have decided it; None where both have the same.
-
-    Where the booster alone leads, trees on top of margins may have been too small. Where it does not, categories may
-    be too many for splits by sets of them.
-    """
-    if len(plans) < 2:
-        return None
-    start, alone = plans
-    if alone_leads:
-        again = replace(start, booster=alone.booster, variant="trees as large as alone")
-    else:
-        again = replace(alone, codes=start.codes, variant=f"codes={start.codes!r}")
-    return None if again in plans else again
-
-
-class _Court:
-    """The trials, the wide model alone in them, and a record of what was compared."""
-
-    def __init__(self, trials: list[Trial], loss: Loss, criterion: Criterion) -> None:
-        self.trials, self._loss, self._criterion = trials, loss, criterion
-        self.records: list[dict[str, Any]] = []
-        margins = [trial.held_out.margins for trial in trials]
-        lost = self._lost(margins)
-        self.alone = _Standing(Member(None, 0, 1.0), margins, lost, self._paired_gains(lost, lost))
-        self._record("wide", "", 0, 0.0, self.alone.gains)
-
-    def hear(self, plan: Plan) -> _Standing:
-        """A plan after its best number of rounds."""
-        every = max(1, rounds_of(plan.booster) // STAGES)
-        curves = [self._curve(plan, place, every) for place in range(len(self.trials))]
-        counts = sorted({count for curve in curves for count in curve.tallies})
-        found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
-        for count, gains in found.items():
-            self._record(plan.mode, plan.variant, count, float(plan.mode == "alone"), gains)
-        best = min(found, key=lambda count: (found[count].loss, count))
-        scores = [curve.scores(best) for curve in curves]
-        return _Standing(Member(plan, best, 1.0), scores, self._lost(scores), found[best])
-
-    def is_better(self, one: _Standing, other: _Standing) -> bool:
-        """Whether one is certain to gain over another."""
-        return self._paired_gains(one.lost, other.lost).is_certain
-
-    def shared(self, one: _Standing, other: _Standing) -> list[Member]:
-        """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
-        found = self._shares(one, other.scores)
-        for share, gains in found.items():
-            self._record("both", "", -1, share, gains)
-        share = min(found, key=lambda share: (found[share].loss, share))
-        share = share if found[share].is_certain else 0.0
-        members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
-        return sorted((member for member in members if member.share > 0), key=lambda member: -member.share)
-
-    def _shares(self, one: _Standing, scores: list[Floats]) -> dict[float, PairedGains]:
-        found = {}
-        for share in SHARES:
-            mixed = [(1 - share) * first + share * second for first, second in zip(one.scores, scores, strict=True)]
-            found[share] = self._paired_gains(self._lost(mixed), one.lost)
-        return found
-
-    def _curve(self, plan: Plan, place: int, every: int) -> _Curve:
-        """Of a trial, after every few rounds of all that the booster asks for."""
-        trial, before = self.trials[place], self.alone.lost[place]
-        rows = trial.held_out
-        layer = Layer(plan, self._loss, trial.rows_for(plan))
-        found: dict[int, PairedGains] = {}
-        best, least = (0, rows.margins), np.inf
-        for count, scores in layer.path(rows.X, rows.margins, every):
-            found[count] = PairedGains.of(self._criterion(scores, rows.y), before, rows)
-            if found[count].loss < least:
-                best, least = (count, scores), found[count].loss
-        return _Curve(layer, trial, every, found, best)
-
-    def _lost(self, scores: list[Floats]) -> list[Floats]:
-        """What scores of the trials lose."""
-        return [self._criterion(own, trial.held_out.y) for own, trial in zip(scores, self.trials, strict=True)]
-
-    def _paired_gains(self, lost: list[Floats], before: list[Floats]) -> PairedGains:
-        """Of losses in the trials."""
-        parts = zip(lost, before, self.trials, strict=True)
-        return PairedGains.total([PairedGains.of(own, other, trial.held_out) for own, other, trial in parts])
-
-    def _record(self, mode: str, variant: str, rounds: int, share: float, gains: PairedGains) -> None:
-        row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
-        row |= {"gain": gains.gain, "error": gains.error, "folds": len(self.trials), "variant": variant}
-        self.records.append(row)
-
-
-def _tells(y: NDArray[Any], n_classes: int) -> bool:
-    """Whether a booster can learn from a target: libraries refuse those of one number, and of zeros."""
-    found = len(np.unique(y))
-    return found == n_classes if n_classes else found > 1

@@ -1,0 +1,339 @@
+"""Which booster goes on top of the wide model, or beside it: a choice on rows held out.
+
+In-sample a booster always helps. On rows held out some do not: over margins that already hold what thousands of
+categories explain, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster
+which hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
+wide model must gain more than half a standard error over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.frame.frames import take_rows
+from tabsym.losses.loss import Loss
+from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
+from tabsym.stacking.out_of_fold import Nested
+
+Floats = NDArray[np.float64]
+
+ENOUGH = 100
+"""So many held-out rows are enough, and no more folds are evaluated: each costs as many fits of the wide model again.
+On 7,000 rows or five folds the stack was no better beyond noise on nine tables (benchmarks/stacking)."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows to evaluate a booster on, and rows to train it on, whose margins are made when they are asked for.
+
+    `plain`: those to train on, without margins; `y`: the target of those that get them.
+    """
+
+    held_out: Rows
+    plain: Rows
+    y: NDArray[Any]
+    make: Callable[[], Rows]
+
+    @cached_property
+    def seen(self) -> Rows:
+        """The rows to train on, with margins."""
+        return self.make()
+
+    def rows_for(self, plan: Plan) -> Rows:
+        """What a booster is trained on; one that stands alone reads no margins."""
+        return self.plain if plan.mode == "alone" else self.seen
+
+
+def folds_to_evaluate(nested: Nested) -> list[int]:
+    """The folds to evaluate on, as many as hold enough rows.
+
+    Of a splitter over time the latest folds, which have most rows to train on.
+    """
+    crossed = nested.crossed
+    folds = list(range(len(crossed.splits)))
+    if len(crossed.rows) < len(crossed.learner.y):
+        folds.sort(key=lambda fold: -len(nested.rows(fold)))
+    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
+    return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
+
+
+def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial]:
+    """Trials of folds: trained on margins that know nothing of the fold; `plain`: the rows, without margins."""
+    crossed = nested.crossed
+
+    def trial(fold: int) -> Trial:
+        train, test = crossed.splits[fold]
+        known = nested.rows(fold)
+        return Trial(
+            replace(taken(plain, test), margins=crossed.margins_of(fold)),
+            taken(plain, train),
+            plain.y[known],
+            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
+        )
+
+    return [trial(fold) for fold in folds]
+
+
+def taken(rows: Rows, places: NDArray[Any]) -> Rows:
+    """Some of the rows."""
+    weight = None if rows.weight is None else rows.weight[places]
+    return Rows(take_rows(rows.X, places), rows.y[places], rows.margins[places], weight)
+
+
+STANDARD_ERRORS = 0.5
+"""What is more than the wide model must gain so many standard errors: on a quarter of the rows, 1 leaves out
+boosters that help on compas and amazon; on three times as many rows, 1 was best (benchmarks/stacking)."""
+
+
+@dataclass(frozen=True)
+class PairedGains:
+    """Losses of rows, and gains over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
+
+    sums: Floats
+
+    @classmethod
+    def of(cls, lost: Floats, before: Floats, rows: Rows) -> PairedGains:
+        """Losses (n,), and those (n,) of what is simpler."""
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        gain, square = before - lost, weight**2
+        parts = [weight, weight * lost, weight * gain, square, square * gain, square * gain**2]
+        return cls(np.array([part.sum() for part in parts]))
+
+    @classmethod
+    def total(cls, parts: Sequence[PairedGains]) -> PairedGains:
+        """Of all rows of the parts."""
+        return cls(np.sum([part.sums for part in parts], axis=0))
+
+    @property
+    def loss(self) -> float:
+        """The mean loss."""
+        return float(self.sums[1] / self.sums[0])
+
+    @property
+    def gain(self) -> float:
+        """The mean gain."""
+        return float(self.sums[2] / self.sums[0])
+
+    @property
+    def error(self) -> float:
+        """The standard error of the gain; of one row there is none."""
+        gain = self.gain
+        if self.sums[0] ** 2 < 1.5 * self.sums[3]:
+            return np.inf
+        square = self.sums[5] - 2 * gain * self.sums[4] + gain**2 * self.sums[3]
+        return float(np.sqrt(max(square, 0.0)) / self.sums[0])
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the gain is worth what it takes."""
+        return self.gain > STANDARD_ERRORS * self.error
+
+
+Criterion = Callable[[Floats, NDArray[Any]], Floats]
+"""(scores (n, K), target (n,)) -> the loss of each row (n,)."""
+
+SHARES = [place / 10 for place in range(11)]
+"""Of the booster alone, in the answer."""
+STAGES = 40
+"""So many numbers of rounds are compared."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """What takes part in the answer: a plan after some rounds (None: the wide model alone), and its share."""
+
+    plan: Plan | None
+    n_rounds: int
+    share: float
+
+    @property
+    def mode(self) -> str:
+        """How it starts from the wide model; "wide" for that alone."""
+        return "wide" if self.plan is None else self.plan.mode
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One member, or two that share the answer, the larger share first; and what was compared."""
+
+    members: list[Member]
+    table: pd.DataFrame | None
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A member, its scores for the held-out rows of each trial, their losses, and the gains of all trials."""
+
+    member: Member
+    scores: list[Floats]
+    lost: list[Floats]
+    gains: PairedGains
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A booster of a trial: the losses of the held-out rows by rounds, and their scores where the loss is least."""
+
+    layer: Layer
+    trial: Trial
+    every: int
+    tallies: dict[int, PairedGains]
+    best: tuple[int, Floats]
+
+    def at(self, rounds: int) -> PairedGains:
+        """After the last round, where a booster found nothing more to split before."""
+        return self.tallies[self._place(rounds)]
+
+    def scores(self, rounds: int) -> Floats:
+        """Scores (n, K) of the rows held out."""
+        rows, wanted = self.trial.held_out, self._place(rounds)
+        if wanted == self.best[0]:  # of one trial always
+            return self.best[1]
+        return next(found for done, found in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
+
+    def _place(self, rounds: int) -> int:
+        return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
+
+
+def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Selection:
+    """The plan and number of rounds of the lowest loss on held-out rows, and how much a second one adds.
+
+    The best booster on top of the wide model (or that model alone) and the best booster that stands alone are averaged,
+    if that has a lower loss: their errors differ. The worse of the two is fitted once more, with what the other has
+    (`second_plan`).
+
+    Parameters
+    ----------
+    plans : list of Plan
+        One that starts from the wide model, and one that stands alone or none.
+    trials : list of Trial
+        Those whose training rows lack a class, or hold one number only, are left out.
+    loss : Loss
+        Of the wide model.
+    criterion : callable
+    n_classes : int
+        0 for numbers.
+    """
+    usable = [
+        trial for trial in trials if _can_be_learned(trial.y, n_classes) and _can_be_learned(trial.plain.y, n_classes)
+    ]
+    evaluator = _Evaluator(usable or trials, loss, criterion)
+    started = evaluator.alone
+    other: _Evaluated | None = None
+    for plan in plans if usable else []:
+        found = evaluator.evaluate(plan)
+        if plan.mode == "alone":
+            other = found
+        elif found.gains.is_certain and found.gains.loss < started.gains.loss:
+            started = found
+    if other is None:
+        return Selection([started.member], pd.DataFrame(evaluator.records))
+    again = second_plan(plans, alone_leads=other.gains.loss < started.gains.loss)
+    if again is not None:
+        found = evaluator.evaluate(again)
+        if again.mode == "alone":
+            other = found if evaluator.is_better(found, other) else other
+        else:
+            started = found if evaluator.is_better(found, started) else started
+    return Selection(evaluator.shared(started, other), pd.DataFrame(evaluator.records))
+
+
+def second_plan(plans: list[Plan], *, alone_leads: bool) -> Plan | None:
+    """One plan more: the worse of two, with what may have decided it; None where both have the same.
+
+    Where the booster alone leads, trees on top of margins may have been too small. Where it does not, categories may
+    be too many for splits by sets of them.
+    """
+    if len(plans) < 2:
+        return None
+    start, alone = plans
+    if alone_leads:
+        again = replace(start, booster=alone.booster, variant="trees as large as alone")
+    else:
+        again = replace(alone, codes=start.codes, variant=f"codes={start.codes!r}")
+    return None if again in plans else again
+
+
+class _Evaluator:
+    """The trials, the wide model alone in them, and a record of what was compared."""
+
+    def __init__(self, trials: list[Trial], loss: Loss, criterion: Criterion) -> None:
+        self.trials, self._loss, self._criterion = trials, loss, criterion
+        self.records: list[dict[str, Any]] = []
+        margins = [trial.held_out.margins for trial in trials]
+        lost = self._lost(margins)
+        self.alone = _Evaluated(Member(None, 0, 1.0), margins, lost, self._paired_gains(lost, lost))
+        self._record("wide", "", 0, 0.0, self.alone.gains)
+
+    def evaluate(self, plan: Plan) -> _Evaluated:
+        """A plan after its best number of rounds."""
+        every = max(1, rounds_of(plan.booster) // STAGES)
+        curves = [self._curve(plan, place, every) for place in range(len(self.trials))]
+        counts = sorted({count for curve in curves for count in curve.tallies})
+        found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
+        for count, gains in found.items():
+            self._record(plan.mode, plan.variant, count, float(plan.mode == "alone"), gains)
+        best = min(found, key=lambda count: (found[count].loss, count))
+        scores = [curve.scores(best) for curve in curves]
+        return _Evaluated(Member(plan, best, 1.0), scores, self._lost(scores), found[best])
+
+    def is_better(self, one: _Evaluated, other: _Evaluated) -> bool:
+        """Whether one is certain to gain over another."""
+        return self._paired_gains(one.lost, other.lost).is_certain
+
+    def shared(self, one: _Evaluated, other: _Evaluated) -> list[Member]:
+        """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
+        found = self._shares(one, other.scores)
+        for share, gains in found.items():
+            self._record("both", "", -1, share, gains)
+        share = min(found, key=lambda share: (found[share].loss, share))
+        share = share if found[share].is_certain else 0.0
+        members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
+        return sorted((member for member in members if member.share > 0), key=lambda member: -member.share)
+
+    def _shares(self, one: _Evaluated, scores: list[Floats]) -> dict[float, PairedGains]:
+        found = {}
+        for share in SHARES:
+            mixed = [(1 - share) * first + share * second for first, second in zip(one.scores, scores, strict=True)]
+            found[share] = self._paired_gains(self._lost(mixed), one.lost)
+        return found
+
+    def _curve(self, plan: Plan, place: int, every: int) -> _Curve:
+        """Of a trial, after every few rounds of all that the booster asks for."""
+        trial, before = self.trials[place], self.alone.lost[place]
+        rows = trial.held_out
+        layer = Layer(plan, self._loss, trial.rows_for(plan))
+        found: dict[int, PairedGains] = {}
+        best, least = (0, rows.margins), np.inf
+        for count, scores in layer.path(rows.X, rows.margins, every):
+            found[count] = PairedGains.of(self._criterion(scores, rows.y), before, rows)
+            if found[count].loss < least:
+                best, least = (count, scores), found[count].loss
+        return _Curve(layer, trial, every, found, best)
+
+    def _lost(self, scores: list[Floats]) -> list[Floats]:
+        """The losses of the scores of each trial."""
+        return [self._criterion(own, trial.held_out.y) for own, trial in zip(scores, self.trials, strict=True)]
+
+    def _paired_gains(self, lost: list[Floats], before: list[Floats]) -> PairedGains:
+        """Of losses in the trials."""
+        parts = zip(lost, before, self.trials, strict=True)
+        return PairedGains.total([PairedGains.of(own, other, trial.held_out) for own, other, trial in parts])
+
+    def _record(self, mode: str, variant: str, rounds: int, share: float, gains: PairedGains) -> None:
+        row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
+        row |= {"gain": gains.gain, "error": gains.error, "folds": len(self.trials), "variant": variant}
+        self.records.append(row)
+
+
+def _can_be_learned(y: NDArray[Any], n_classes: int) -> bool:
+    """Whether a booster can learn from a target: libraries refuse those of one number, and of zeros."""
+    found = len(np.unique(y))
+    return found == n_classes if n_classes else found > 1
