@@ -202,6 +202,13 @@ def test_a_separator_at_the_end_of_rows_only_is_left_out_and_said(tmp_path, text
     assert notes == [f"Rows end in {separator!r} and the header does not; what follows it is empty and was left out."]
 
 
+@pytest.mark.parametrize("text", ['a,b\n1,"",\n4,,\n5,y,\n', 'a,b\n1,""\n4,\n5,y\n', 'a,"b\n c"\n1,"",\n4,,\n5,y,\n'])
+def test_quoted_empty_fields_are_text(tmp_path, text):
+    found = read(write(tmp_path / "t.csv", text)).iloc[:, 1]
+    assert found.isna().tolist() == [False, True, False]
+    assert found.dropna().tolist() == ["", "y"]
+
+
 @pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_first_line_that_names_the_separator(tmp_path, first, end):

@@ -1,0 +1,175 @@
+"""Text files (CSV and the like): encoding, separator, header and cells, all as text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+_SNIFFED = 20_000  # characters by which the separator of a text file is guessed
+_SEPARATORS = ",;\t|"
+_NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
+
+
+def read_text(
+    path: Path, ending: str, data: bytes, *, sep: str | None, encoding: str | None
+) -> tuple[pd.DataFrame, str, tuple[str, ...]]:
+    """The columns, empty fields as missing and quoted empty ones as empty text; the separator; what was decided."""
+    text = _decoded(path, data, encoding)
+    if not text.strip():
+        raise ValueError(f"{path.name} is empty; pass a file with a header and rows.")
+    notes: list[str] = []
+    asked = sep
+    named = _NAMED_SEPARATOR.match(text)
+    if named:  # as spreadsheets write it, and read it without showing it
+        text, asked = text[named.end() :], asked or named["separator"]
+        notes.append(f"The first line names the separator {named['separator']!r} and is no row.")
+    separator = _separator(text, ending, asked)
+    blanks = _blanks_follow(text, separator)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=blanks)
+    header = [name.strip() for name in next(row for row in rows if row)]
+    width = _check_rows(path, rows, separator, len(header))
+    try:
+        with warnings.catch_warnings():  # of empty fields at the end of lines
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text, newline=""), sep=separator, dtype="str", skipinitialspace=blanks, index_col=False,
+                keep_default_na=False, na_values=[""], header=None, skiprows=0,
+                names=range(width),
+            )  # fmt: skip
+    except pd.errors.ParserError as error:
+        what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise ValueError(
+            f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
+            "correct that line, or quote the field."
+        ) from None
+    frame = frame.iloc[1:].reset_index(drop=True)
+    if re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE):
+        frame = _with_empty_text(frame, text, separator)
+    frame = frame.iloc[:, : len(header)]
+    if width > len(header):
+        notes.append(f"Rows end in {separator!r} and the header does not; what follows it is empty and was left out.")
+    names, kept = name_columns(header, notes, lambda place: bool(frame[place].isna().all()))
+    return frame[kept].set_axis(names, axis=1), separator, tuple(notes)
+
+
+def name_columns(
+    names: Sequence[str], notes: list[str], is_empty: Callable[[int], bool]
+) -> tuple[list[str], list[int]]:
+    """Names of columns and their places; blank columns without a name are left out, other ones are named."""
+    out, kept, blank = [], [], 0
+    for place, name in enumerate(names):
+        if not name.strip() and is_empty(place):
+            blank += 1
+            continue
+        out.append(name.strip())
+        kept.append(place)
+        if not name.strip():
+            number = place + 1
+            while f"column {number}" in names:
+                number += 1
+            out[-1] = f"column {number}"
+            notes.append(f"Column {place + 1} has no name in the header and is called 'column {number}'.")
+    if blank:
+        words = "1 blank column without a name was" if blank == 1 else f"{blank} blank columns without a name were"
+        notes.append(f"{words} left out.")
+    return out, kept
+
+
+def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
+    """The text of a file; spreadsheets write UTF-16 as well, with a mark that says so."""
+    if encoding is not None:
+        try:
+            return data.decode(encoding)
+        except LookupError:
+            raise ValueError(f"encoding={encoding!r} is not known; use one such as utf-8 or cp1252.") from None
+        except UnicodeError as error:
+            raise ValueError(f"{path.name} is not encoded as {encoding} ({error}); pass another encoding.") from None
+    utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    try:
+        return data.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def _separator(text: str, ending: str, asked: str | None) -> str:
+    if asked is not None:
+        separator = {"tab": "\t", "\\t": "\t"}.get(asked, asked)
+        if len(separator) != 1 or separator in '\r\n"':
+            raise ValueError(f"sep={asked!r} is not possible; use one character, such as ';', or 'tab'.")
+        return separator
+    if ending == ".tsv":
+        return "\t"
+    line = next(line for line in text.splitlines() if line.strip())
+    try:
+        return csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_SEPARATORS).delimiter
+    except csv.Error:
+        bare = re.sub(r'"[^"]*"', "", line)
+        return max(_SEPARATORS, key=bare.count) if any(sign in bare for sign in _SEPARATORS) else ","
+
+
+def _blanks_follow(text: str, separator: str) -> bool:
+    """Whether a blank after each separator belongs to the file's style and not to the cells."""
+    line = re.sub(r'"[^"]*"', "", next(line for line in text.splitlines() if line.strip()))
+    return separator + " " in line
+
+
+def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> int:
+    """The number of fields of the longest row; those beyond the header are empty, else columns may have shifted."""
+    width = n_columns
+    try:
+        for row in rows:
+            width = max(width, len(row))
+            if any(row[n_columns:]):
+                raise ValueError(
+                    f"{path.name} is not a table of equal rows, read with {separator!r} between fields (line "
+                    f"{rows.line_num} has {len(row)} fields, the header {n_columns}); correct that line, quote "
+                    "the field, or pass the separator (--sep)."
+                )
+    except csv.Error as error:
+        raise ValueError(
+            f"{path.name} is not a text table (line {rows.line_num}: {error}); give it the right ending."
+        ) from None
+    return width
+
+
+def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataFrame:
+    """Put back the empty text of quoted fields, which pandas does not distinguish from missing."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    width = frame.shape[1]
+    other: list[Any] = []  # rows with another number of fields: the header, where rows end in a separator
+
+    def leave_out(row: Any) -> str:
+        other.append(row)
+        return "skip"
+
+    try:
+        table = arrow.read_csv(
+            io.BytesIO(text.encode()),
+            arrow.ReadOptions(column_names=[str(place) for place in range(width)], skip_rows=0, block_size=1 << 30),
+            arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=leave_out),
+            arrow.ConvertOptions(
+                column_types={str(place): pa.string() for place in range(width)}, strings_can_be_null=True,
+                quoted_strings_can_be_null=False, null_values=[""],
+            ),
+        )  # fmt: skip
+    except (pa.ArrowInvalid, pa.ArrowCapacityError):
+        return frame
+    table = table if other else table.slice(1)
+    if len(table) != len(frame):  # of rows that are shorter: then all empty fields are missing
+        return frame
+    out = {}
+    for place in range(width):
+        known = table.column(place).is_valid().to_pandas().to_numpy(dtype=bool)
+        empty = frame[place].isna().to_numpy() & known
+        out[place] = frame[place].mask(pd.Series(empty, index=frame.index), "") if empty.any() else frame[place]
+    return pd.DataFrame(out)
