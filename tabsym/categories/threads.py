@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 from joblib import effective_n_jobs
@@ -22,6 +24,46 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item], n_jobs: in
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))
+
+
+MANY_ROWS = 1_000_000
+"""From so many rows on, sums over them are made by parts. With fewer, threads save less than they cost."""
+
+PARTS = 8
+"""Always as many, whatever the number of threads: sums of parts have the same bits then."""
+
+_THREADS: ContextVar[ThreadPoolExecutor | None] = ContextVar("threads for parts of rows", default=None)
+
+
+@contextmanager
+def threads_for_rows(n_jobs: int | None) -> Iterator[None]:
+    """Up to `n_jobs` threads, in which `by_parts` works meanwhile."""
+    threads = min(effective_n_jobs(n_jobs), PARTS)
+    if threads < 2:
+        yield
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        token = _THREADS.set(pool)
+        try:
+            yield
+        finally:
+            _THREADS.reset(token)
+
+
+def parts_of(n_rows: int) -> list[slice]:
+    """The parts that rows are divided into; of fewer than `MANY_ROWS` the whole."""
+    if n_rows < MANY_ROWS:
+        return [slice(0, n_rows)]
+    ends = [n_rows * part // PARTS for part in range(PARTS + 1)]
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def by_parts(work: Callable[[int, slice], Result], n_rows: int) -> list[Result]:
+    """The results of `work`, given the number and the rows of a part, for each of `parts_of`, in their order."""
+    parts, pool = parts_of(n_rows), _THREADS.get()
+    if pool is None or len(parts) == 1:
+        return [work(number, own) for number, own in enumerate(parts)]
+    return list(pool.map(work, range(len(parts)), parts))
 
 
 @contextmanager

@@ -98,7 +98,7 @@ tol : float, default 1e-3
 random_state : int, RandomState or None, default 0
     Of the halves and folds of rows that are held out.
 n_jobs : int or None, default None
-    Threads for coding columns; the result is the same for any number.
+    Threads for coding columns, and from a million rows on for the solver; the result is the same for any number.
 verbose : int, default 0
     1 writes progress to standard error: the loss chosen, the interactions found, terms and coefficients, variances,
     sweeps. Ctrl-C ends a fit with the coefficients that were reached.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.categories import count_column
+from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
@@ -69,6 +70,20 @@ def solve(
         raise ValueError(
             "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
         )
+    with threads_for_rows(config.n_jobs):
+        return _solved(config, newton, model, coded, rng, sampler, by_turns=by_turns)
+
+
+def _solved(
+    config: Config,
+    newton: Newton,
+    model: WideModel,
+    coded: Coded,
+    rng: Rng,
+    sampler: Sampler | None,
+    *,
+    by_turns: bool,
+) -> tuple[WideModel, Outcome]:
     model, rows, units, ridge = _begun(config, model, coded)
     model = counted(model, count_rows(model.spec, coded))
     if by_turns:

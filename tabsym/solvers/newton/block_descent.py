@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories.threads import by_parts, parts_of
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
 from tabsym.jit import address_of_kernel
@@ -276,7 +277,7 @@ class BlockDescent:
         """The small terms: the first of those that are updated one by one, which are ordered by size."""
         alone = [index for index in range(len(self.terms)) if index not in self.together and not self.is_held(index)]
         indices = list(takewhile(lambda index: SmallTerms.is_one(self.terms[index]), alone))
-        if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows):
+        if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows) or len(parts_of(len(self.y))) > 1:
             return None
         return SmallTerms(indices, self.terms, self.rows, self.theta, self.curvature)
 
@@ -437,7 +438,13 @@ class BlockDescent:
 
     def mean_loss_at(self, scores: Floats) -> float:
         """Mean loss of the rows at other linear predictors (n, K)."""
-        return self.mean_of(self.loss.values(scores, self.y))
+        losses = np.empty(len(scores))
+
+        def fill_part(number: int, own: slice) -> None:
+            losses[own] = self.loss.values(scores[own], self.y[own])
+
+        by_parts(fill_part, len(scores))
+        return self.mean_of(losses)
 
     def mean_of(self, losses: Floats) -> float:
         """Weighted mean of the rows' losses (n,)."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
+from tabsym.categories.threads import by_parts
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, address_of
 from tabsym.solvers.newton.kernels_joint import mirror, sum_beside, sum_pairs
@@ -22,6 +24,9 @@ MAX_COEFS = 1_200
 
 MAX_SHARED = 20_000_000
 """The most numbers that a term shares with others for which the rank of all is found."""
+
+MAX_SHARED_OF_PARTS = 2_000_000
+"""The most numbers that a term shares with others for which parts of the rows have sums of their own, in threads."""
 
 SINGULAR = 1e-9
 """Eigenvalues below this, of an information matrix scaled to diagonal 1, count as 0."""
@@ -49,10 +54,19 @@ class Columns:
 
     def sum_pairs(self, values: Floats) -> Floats:
         """The sums (p, p) of the rows' values (n,) by pairs of coefficients."""
-        sums = np.zeros((self.size, self.size))
-        products = np.empty(len(values) if self.arrays[1].any() else 0)
-        sum_pairs(*self.arrays, values, products, sums)
-        return sums
+
+        def sum_part(number: int, own: slice) -> Floats:
+            sums, shares = np.zeros((self.size, self.size)), values[own]
+            sum_pairs(*self.of(own), shares, np.empty(len(shares) if self.arrays[1].any() else 0), sums)
+            return sums
+
+        return np.asarray(sum(by_parts(sum_part, len(values))))
+
+    def of(self, own: slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The arrays that kernels take, of some of the rows."""
+        codes_at, x_at, starts, codes_like, x_like = self.arrays
+        codes_at = codes_at + own.start * codes_like.itemsize
+        return codes_at, np.where(x_at, x_at + own.start * x_like.itemsize, 0), starts, codes_like, x_like
 
 
 class Information:
@@ -99,9 +113,19 @@ class Information:
     ) -> tuple[Floats, Floats]:
         """The sums over rows in `beside`, added to those of other rows."""
         term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
-        own, sums = found or (np.zeros(term.size), np.zeros((term.size, columns.size)))
-        sum_beside(term.codes, term.x, *columns.arrays, self._curvature(0, 0), own, sums)
-        return own, sums
+        values = self._curvature(0, 0)
+        if term.size * columns.size > MAX_SHARED_OF_PARTS or found is not None:
+            own, sums = found or (np.zeros(term.size), np.zeros((term.size, columns.size)))
+            sum_beside(term.codes, term.x, *columns.arrays, values, own, sums)
+            return own, sums
+
+        def sum_part(number: int, rows: slice) -> tuple[Floats, Floats]:
+            own, sums = np.zeros(term.size), np.zeros((term.size, columns.size))
+            sum_beside(term.codes[rows], term.x[rows], *columns.of(rows), values[rows], own, sums)
+            return own, sums
+
+        owns, parts = zip(*by_parts(sum_part, len(values)), strict=True)
+        return np.asarray(sum(owns)), np.asarray(sum(parts))
 
     def penalty(self, index: int) -> Floats:
         """The penalty matrix (q, q) of a term."""

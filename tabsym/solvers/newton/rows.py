@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from tabsym.categories.threads import by_parts, parts_of
 from tabsym.losses.kernels import SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
 from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_classes, take_classes_turn
@@ -41,6 +42,13 @@ terms."""
 def lanes_of(size: int) -> int:
     """The number of accumulators per coefficient for a term of `size` coefficients."""
     return LANES if size <= FEW_ENTRIES else 1
+
+
+def _added(sums: list[Floats]) -> Floats:
+    """The sum of those of parts, in the first one's memory."""
+    for more in sums[1:]:
+        sums[0] += more
+    return sums[0]
 
 
 class SingleOutputRows:
@@ -80,12 +88,17 @@ class SingleOutputRows:
         if term.block in self._curvatures:
             before, steps = self.hand_over(term)
             length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
-            slopes = np.empty(n_lanes * length)
-            take_squared_turn(
-                self.codes(before), before.x, steps, self.codes(term), term.x, self.weight, self._values, n_lanes,
-                slopes,
-            )  # fmt: skip
-            return self.by_entry(slopes[:length]), self._curvatures[term.block]
+            earlier, codes, values = self.codes(before), self.codes(term), self._values
+
+            def take_part(number: int, own: slice) -> Floats:
+                slopes = np.empty(n_lanes * length)
+                take_squared_turn(
+                    earlier[own], before.x[own], steps, codes[own], term.x[own], self.weight[own], values[own], n_lanes,
+                    slopes,
+                )  # fmt: skip
+                return slopes[:length]
+
+            return self.by_entry(_added(by_parts(take_part, len(codes)))), self._curvatures[term.block]
         grads = self._collect(term)
         gradient, curvature = self.by_entry(grads[:, 0]), self.by_entry(grads[:, 1].copy())
         if self.code == SQUARED:
@@ -96,15 +109,21 @@ class SingleOutputRows:
         """Gradients and Hessians by coefficient ((1 + q) W, 2), in the spec of kernels; work space."""
         before, steps = self.hand_over(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
-        if len(self._sums) < n_lanes * length:
-            self._sums = np.empty((n_lanes * length, 2))
-        grads = self._sums[: n_lanes * length]
-        is_plain = len(before.x) + len(term.x) + len(self.weight) == 0
-        take_turn(self.code, is_plain)(
-            self.codes(before), before.x, steps, self.codes(term), term.x, self.y, self.weight, self._values,
-            self._parameter, n_lanes, grads,
-        )  # fmt: skip
-        return grads[:length]
+        space = n_lanes * length
+        if len(self._sums) < len(parts_of(len(self.y))) * space:
+            self._sums = np.empty((len(parts_of(len(self.y))) * space, 2))
+        turn = take_turn(self.code, len(before.x) + len(term.x) + len(self.weight) == 0)
+        earlier, codes, values = self.codes(before), self.codes(term), self._values
+
+        def take_part(number: int, own: slice) -> Floats:
+            grads = self._sums[number * space : (number + 1) * space]
+            turn(
+                earlier[own], before.x[own], steps, codes[own], term.x[own], self.y[own], self.weight[own], values[own],
+                self._parameter, n_lanes, grads,
+            )  # fmt: skip
+            return grads[:length]
+
+        return _added(by_parts(take_part, len(self.y)))
 
     def take_ridge_turn(
         self, term: SolverTerm, theta: Floats, curvature: Floats, precision: float, most: float
@@ -205,7 +224,16 @@ class SingleOutputRows:
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        return scores_of_kept(self._caught_up(), self.y, self.code)[:, None]
+        values = self._caught_up()
+        if self.code not in RATES and self.code != SQUARED:
+            return values[:, None]
+        scores = np.empty(len(values))
+
+        def read_part(number: int, own: slice) -> None:
+            scores[own] = scores_of_kept(values[own], self.y[own], self.code)
+
+        by_parts(read_part, len(values))
+        return scores[:, None]
 
     def stand_at(self, scores: Floats) -> None:
         """Set the linear predictors (n, 1)."""
@@ -217,7 +245,13 @@ class SingleOutputRows:
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        return sum_gradients(self.code)(self._caught_up(), self.y, self.weight, self._parameter, MIN_HESSIAN)
+        values, summed = self._caught_up(), sum_gradients(self.code)
+
+        def sum_part(number: int, own: slice) -> tuple[float, float]:
+            return summed(values[own], self.y[own], self.weight[own], self._parameter, MIN_HESSIAN)
+
+        squares, hessians = zip(*by_parts(sum_part, len(values)), strict=True)
+        return sum(squares), sum(hessians)
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
@@ -227,7 +261,11 @@ class SingleOutputRows:
         """Linear predictors (n, 1) summed from the terms; of two models, those of the other one where `flip` is set."""
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
-            add_entries(self.codes(term), term.x, values.ravel(), self.width, int(flip), scores)
+            codes, x, flat = self.codes(term), term.x, values.ravel()
+            by_parts(
+                lambda _, own: add_entries(codes[own], x[own], flat, self.width, int(flip), scores[own]),  # noqa: B023
+                len(scores),
+            )
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
@@ -257,16 +295,29 @@ class SingleOutputRows:
     def _catch_up(self) -> None:
         if self._waiting is not None:
             term, steps = self._waiting
-            move(self.code)(self.codes(term), term.x, steps, self._values)
+            codes, values, moved = self.codes(term), self._values, move(self.code)
+            by_parts(lambda _, own: moved(codes[own], term.x[own], steps, values[own]), len(values))
             self._waiting = None
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))
-        row_gradients(self.code)(values, self.y, self.weight, self._parameter, slopes, hessians)
+        fill = row_gradients(self.code)
+        by_parts(
+            lambda _, own: fill(
+                values[own], self.y[own], self.weight[own], self._parameter, slopes[own], hessians[own]
+            ),
+            len(values),
+        )
         return slopes, hessians
 
     def _stand(self, scores: Floats) -> Floats:
-        return keep(scores, self.y, self.code, FAR + 1.0)
+        values = np.empty(len(scores))
+
+        def keep_part(number: int, own: slice) -> None:
+            values[own] = keep(scores[own], self.y[own], self.code, FAR + 1.0)
+
+        by_parts(keep_part, len(scores))
+        return values
 
 
 class MulticlassRows:
@@ -301,10 +352,18 @@ class MulticlassRows:
         if self._waiting is None or len(term.x) or len(self._waiting[0].x):
             return self._collect(term, diagonal=False)
         (before, steps), self._waiting = self._waiting, None
-        sums = np.empty((1 + term.size, self.width))
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
-        take_classes_turn(before.codes, factors, term.codes, self.weight, self._values, self._scales, sums)
+        values, scales = self._values, self._scales
+
+        def take_part(number: int, own: slice) -> Floats:
+            sums = np.empty((1 + term.size, self.width))
+            take_classes_turn(
+                before.codes[own], factors, term.codes[own], self.weight[own], values[own], scales[own], sums
+            )
+            return sums
+
+        sums = _added(by_parts(take_part, len(values)))
         return sums[1:] - self._classes_of(term), np.maximum(sums[1:], MIN_PROBABILITY)
 
     def slopes_together(self, columns: Floats) -> Floats:
@@ -353,14 +412,23 @@ class MulticlassRows:
         self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
 
     def _collect(self, term: SolverTerm, *, diagonal: bool) -> tuple[Floats, Floats]:
-        gradient, curvature = np.empty((2, term.size, self.width))
-        collect_classes(term.codes, term.x, self.y, self.weight, self.probabilities, diagonal, gradient, curvature)
+        probabilities = self.probabilities
+
+        def collect_part(number: int, own: slice) -> Floats:
+            sums = np.empty((2, term.size, self.width))
+            collect_classes(
+                term.codes[own], term.x[own], self.y[own], self.weight[own], probabilities[own], diagonal, *sums
+            )
+            return sums
+
+        gradient, curvature = _added(by_parts(collect_part, len(probabilities)))
         return gradient, curvature
 
     def _catch_up(self) -> None:
         if self._waiting is not None:
             term, steps = self._waiting
-            move_classes(term.codes, term.x, steps, self._values)
+            values = self._values
+            by_parts(lambda _, own: move_classes(term.codes[own], term.x[own], steps.copy(), values[own]), len(values))
             self._waiting = None
 
     def _classes_of(self, term: SolverTerm) -> Floats:
