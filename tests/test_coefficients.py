@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from scipy.stats import chi2, f, norm
+from scipy.stats import chi2, f, f_oneway, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -103,6 +103,102 @@ def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
     assert [found["lower"], found["upper"]] == pytest.approx(norm.interval(0.95, found["value"], found["sd"]))
     with pytest.raises(ValueError, match="base names 'x', which has one coefficient and no categories"):
         model.coef_table(base={"x": None})
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_tests_of_terms_are_those_of_a_glm(loss):
+    X, y, offset, _ = made(loss)
+    found = estimator(loss, **GLM).fit(X, y, offset=offset).term_table()
+    glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss], offset=offset)
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12, use_t=loss != "logistic")
+    wanted = fit.wald_test_terms(scalar=True).table.loc[["a", "b", "x"]]
+    assert set(found.index) == {"a", "b", "x"}  # without the intercept
+    found, df = found.loc[wanted.index], wanted["df_constraint"].to_numpy(dtype=float)
+    statistic = found["statistic"] * (df if loss == "logistic" else 1.0)
+    np.testing.assert_allclose(statistic, wanted["statistic"].astype(float), rtol=1e-3)
+    np.testing.assert_allclose(found[["edf", "df"]], np.column_stack([df, df]), rtol=1e-6)
+    np.testing.assert_allclose(found["p"], wanted["pvalue"].astype(float), rtol=5e-3)
+    assert found["df_residual"].isna().all() if loss == "logistic" else (found["df_residual"] == N - 7).all()
+
+
+def test_the_test_of_groups_of_equal_size_is_the_analysis_of_variance():
+    """However strong the penalty is."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": np.repeat([f"g{i:02}" for i in range(12)], 20)})
+    y = 0.3 * rng.normal(size=12).repeat(20) + rng.normal(size=240)
+    wanted = f_oneway(*y.reshape(12, 20))
+    for alpha in (0.0, "auto", 0.5):
+        found = WideRegressor(**SUM | {"alpha": alpha}, tol=1e-6).fit(X, y)
+        row, scale = found.term_table().loc["g"], found.dispersion_ / (y.reshape(12, 20).var(axis=1, ddof=1).mean())
+        assert row["df"] == pytest.approx(11.0)
+        assert row["statistic"] * scale == pytest.approx(wanted.statistic, rel=1e-4)
+    row = WideRegressor(**SUM | {"alpha": 0.0}).fit(X, y).term_table().loc["g"]
+    assert row["p"] == pytest.approx(wanted.pvalue, rel=1e-4)
+
+
+@pytest.mark.parametrize("one_matrix", [True, False])
+def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
+    """The covariance of the coefficients of a term without an effect, by the marginal one of the target."""
+    if not one_matrix:
+        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    n, q = 900, 130
+    codes, small = np.r_[np.arange(q), rng.integers(0, q, n - q)], rng.choice(list("pqr"), n)
+    X = pd.DataFrame({"big": [f"{one:04}" for one in codes], "c": small, "x": rng.normal(size=n)})
+    y = 0.6 * rng.normal(size=q)[codes] + 0.5 * (small == "p") + rng.normal(size=n)
+    model = WideRegressor(**SUM, tol=1e-6, max_iter=2000).fit(X, y)
+    phi, variance = model.dispersion_, model.variances_["variance"]
+    blocks = {"x": X[["x"]].to_numpy(), "c": dummies(X["c"], list("pqr"))}
+    blocks["big"] = dummies(X["big"], sorted(set(X["big"])))
+    design, prior, marginal, at = [np.ones((n, 1))], [0.0], {}, {}
+    for name, own in blocks.items():
+        at[name] = slice(len(prior), len(prior) + own.shape[1])
+        prior += [phi / variance[name] if name in variance.index else 0.0] * own.shape[1]
+        design.append(own)
+        marginal[name] = variance[name] * own @ own.T if name in variance.index else np.zeros((n, n))
+    design = np.column_stack(design)
+    hat = np.linalg.solve(design.T @ design + np.diag(prior), design.T)
+    covariance = phi * np.linalg.inv(design.T @ design + np.diag(prior))
+    table = model.term_table()
+    for name, own in at.items():
+        others = phi * np.eye(n) + sum(marginal[one] for one in blocks if one != name)
+        width = own.stop - own.start
+        mean = np.eye(width) - (1.0 / width if width > 1 else 0.0)
+        inverse = np.linalg.pinv(mean @ covariance[own, own] @ mean, hermitian=True, rcond=1e-10)
+        weights = np.linalg.eigvals(inverse @ mean @ hat[own] @ others @ hat[own].T @ mean).real
+        theta = mean @ hat[own] @ y
+        edf, df = weights.sum(), weights.sum() ** 2 / np.square(weights).sum()
+        assert table.loc[name, "statistic"] == pytest.approx(theta @ inverse @ theta / edf, rel=2e-3)
+        assert table.loc[name, "df"] == pytest.approx(df, rel=2e-3)
+
+
+def test_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
+    """Of a categorical column and a smooth; a term that is dropped has no p."""
+    found = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        g, h = rng.choice(12, 300, p=rng.dirichlet(np.ones(12))), rng.integers(0, 6, 300)
+        X = pd.DataFrame({"g": np.char.add("g", g.astype(str)), "h": np.char.add("h", h.astype(str))})
+        X["z"] = rng.normal(size=300)
+        y = 0.5 * rng.normal(size=6)[h] + rng.normal(size=300)
+        found.append(WideRegressor(**SUM | {"numeric": "smooth"}).fit(X, y).term_table()["p"])
+    p = pd.DataFrame(found)
+    assert p["h"].lt(0.01).mean() > 0.9
+    for name in "gz":
+        assert p[name].isna().mean() > 0.3
+        for level in (0.05, 0.2):
+            assert abs(p[name].lt(level).mean() - level) < 4 * np.sqrt(level * (1 - level) / 150)
+
+
+def test_terms_that_have_no_test_say_nan():
+    X, y, truth = product()
+    assert WideRegressor("g[s]*h[c]", **SQUARED).fit(X, y).term_table()["p"].isna().all()
+    three = WideClassifier(**ADDITIVE).fit(X, pd.cut(y, 3, labels=list("lmh")).astype(str))
+    assert three.term_table()["p"].isna().all()
+    fixed = WideRegressor(**SUM, fixed={"s": truth}).fit(X, y).term_table()
+    assert np.isnan(fixed.loc["s", "p"]) and fixed.loc["c", "p"] < 1e-6
+    with pytest.raises(AttributeError, match="term_table is there after a fit of WideClassifier or WideRegressor"):
+        WideSGDRegressor(random_state=0).fit(X, y).term_table()
 
 
 @pytest.mark.parametrize("base", ["largest", {"a": "q"}, {"a": "q", "b": "v"}])

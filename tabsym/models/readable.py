@@ -24,6 +24,7 @@ from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
 from tabsym.models.nested import compare_nested
 from tabsym.models.tables import CoefficientFrames
+from tabsym.models.term_tests import tests_of_terms
 from tabsym.solvers.newton.certainty import Certainty
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,45 @@ class Readable:
         )
         is_free = np.array([not block.fixed for block in spec.blocks])
         return frame[np.isfinite(certainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
+
+    def term_table(self) -> pd.DataFrame:
+        """Which terms matter: a test of each term, given the others, as mgcv's summary has it (R's `drop1` by refits).
+
+        The hypothesis is that all coefficients of the term are equal, of a slope that it is 0. The statistic is Wald's,
+        divided by the effective degrees of freedom: F, and for classes, whose dispersion is 1, chi2 over its degrees of
+        freedom. With ``alpha=0.0`` that is statsmodels' `wald_test_terms`.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_terms, 8), indexed by `term`, the largest `share` first
+            `coefficients`, their number; `edf`, effective degrees of freedom; `sd` of the coefficients about their mean
+            (REML), infinite where they are unpenalized; `share` of the linear predictor's variance, as if terms were
+            uncorrelated (NaN in products); `statistic`; `df`, of which the statistic has the distribution (no fewer
+            than `edf`, and equal to it without a penalty); `df_residual`, NaN for chi2; and `p`.
+            A term that was dropped has neither statistic nor p, as its variance is estimated as 0; nor have fixed
+            terms, factors of products, more than two classes, and terms whose covariances are unknown.
+
+        Notes
+        -----
+        Over generated tables, terms without an effect have a p below .05 in 5 to 7 % without penalties (2 % of classes,
+        for categories with few rows), in 5 to 9 % with them, and a p below .01 in 1 to 4 % (`benchmarks/certainty`);
+        dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
+        mean (12 %), and for interactions that ``interactions="auto"`` has chosen by the same rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "day": ["Mo", "Tu", "We", "Th", "Fr"] * 40})
+        >>> model = WideRegressor(loss="squared_error", alpha=0.0).fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
+        >>> model.term_table()[["edf", "df", "p"]].round(3)
+              edf   df    p
+        term
+        size  2.0  2.0  0.0
+        day   4.0  4.0  1.0
+        """
+        self._certainty("term_table")
+        return tests_of_terms(self.model_, self._n_rows())
 
     @property
     def dispersion_(self) -> float:
