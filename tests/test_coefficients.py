@@ -91,6 +91,67 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_several_contrasts_are_those_of_a_glm(loss):
+    X, y, _, _ = made(loss)
+    model = estimator(loss, **GLM).fit(X, y)
+    glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss])
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12, use_t=False)
+    to_base = model.contrast("a", ["q", "r", "s"], "p", level=0.9)
+    pairs = model.contrast("a", ["q", "r"], ["s", "q"], level=0.9)
+    assert to_base.index.tolist() == ["q - p", "r - p", "s - p"]
+    assert pairs.index.tolist() == ["q - s", "r - q"]
+    for found, test in (
+        (to_base, fit.t_test("a[T.q] = 0, a[T.r] = 0, a[T.s] = 0")),
+        (pairs, fit.t_test("a[T.q] - a[T.s] = 0, a[T.r] - a[T.q] = 0")),
+    ):
+        wanted = np.column_stack([test.effect, test.sd, test.conf_int(alpha=0.1), test.pvalue])
+        np.testing.assert_allclose(found[["value", "sd", "lower", "upper", "p"]], wanted, atol=1e-3)
+    pd.testing.assert_series_equal(model.contrast("a", "r", "p", level=0.9), to_base.loc["r - p"], check_names=False)
+
+
+def test_contrasts_of_classes_and_what_is_refused():
+    X, y, _ = product()
+    model = WideClassifier(**ADDITIVE).fit(X, pd.cut(y, 3, labels=list("lmh")).astype(str))
+    found = model.contrast("s", ["b", "c"], "a")
+    assert found.index.tolist() == [(f"{one} - a", label) for one in "bc" for label in "hlm"]
+    pd.testing.assert_frame_equal(found.loc["c - a"], model.contrast("s", "c", "a"), check_names=False)
+    for a, b, words in (
+        (["b"], ["a", "c"], "a holds 1 categories and b 2"),
+        ("b", ["a"], "give a list for a"),
+        ([], "a", "no cat"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.contrast("s", a, b)
+    with pytest.raises(ValueError, match="level=95 is not possible"):
+        model.contrast("s", "a", "b", level=95)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("one_matrix", [True, False])
+def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, monkeypatch):
+    if not one_matrix:
+        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    X, y, _, _ = made(loss)
+    y = np.where(X["a"] == "q", 0, y)
+    with pytest.warns(ConvergenceWarning, match="'a' separates the target .* with infinite standard deviations"):
+        model = estimator(loss, **GLM).fit(X, y)
+    kept = (X["a"] != "q").to_numpy()  # rows that the limit is decided by
+    rest = estimator(loss, **GLM).fit(X[kept], y[kept])
+    table = model.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
+    wanted = rest.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
+    q = table.loc[("a", "q")]
+    assert (q["sd"], q["lower"], q["upper"]) == (np.inf, -np.inf, np.inf) and np.isnan(q["p"])
+    rows = wanted.index if one_matrix else wanted.index[:-1]  # the intercept, without its covariance with the term
+    scale = np.sqrt(rest.dispersion_ / model.dispersion_)
+    np.testing.assert_allclose(table.loc[rows, "value"], wanted.loc[rows, "value"], atol=2e-3)
+    np.testing.assert_allclose(scale * table.loc[rows, "sd"], wanted.loc[rows, "sd"], rtol=1e-2)
+    assert np.isinf(model.coefs_["a"]["sd"]).all() and np.isfinite(model.coefs_["b"]["sd"]).all()
+    assert np.isinf(model.contrast("a", "q", "r")["sd"]) and model.contrast("a", "s", "r")["sd"] < 1.0
+    assert "separation: without a penalty the estimates of a are infinite" in model.summary()
+    assert np.isnan(model.term_table().loc["a", "p"]) and model.term_table().loc["b", "p"] < 1.0
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
 def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
     """A treatment contrast's intercept; it stayed at the means of the terms."""
     X, y, _, _ = made(loss)
@@ -413,7 +474,7 @@ def test_coefficients_of_ones_own_predict():
     for wrong in (np.nan, "high", None):
         with pytest.raises(ValueError, match=r"coefs\['k'\] holds no finite number for 'van'; give one"):
             model.with_coefs({"k": {"van": wrong}})
-    for key in (["van"], np.array([1, 2]), "bus"):
+    for key in ({"van": 1}, np.array([1, 2]), ["bus"], "bus"):
         with pytest.raises(ValueError, match="Term 'k' has no category"):
             model.contrast("k", key, "car")
 

@@ -220,6 +220,11 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
     if directions := describe_directions(model.spec):
         lines.append(directions)
+    if certain is not None and certain.separated:
+        lines.append(
+            f"separation: without a penalty the estimates of {', '.join(certain.separated)} are infinite, and "
+            "so are deviations from the mean of the term; contrast() and coef_table(base=...) compare the others"
+        )
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import Table
 from tabsym.frame.read import as_rows
-from tabsym.models.coefficients import difference, model_by, table_of
+from tabsym.models.coefficients import differences, model_by, table_of
 from tabsym.models.explain import (
     contributions,
     describe_crosses,
@@ -272,23 +272,28 @@ class Readable:
         check_is_fitted(self, "model_")
         return table_of(self.model_, self.coefs_, self._output_names(), scale=scale, base=base, level=level)
 
-    def contrast(self, term: str, a: Any, b: Any) -> pd.Series | pd.DataFrame:
-        """The difference of two categories of a term, with its posterior standard deviation.
+    def contrast(self, term: str, a: Any, b: Any, *, level: float = 0.95) -> pd.Series | pd.DataFrame:
+        """The difference of two categories of a term, with its posterior standard deviation, limits and p.
 
         Parameters
         ----------
         term : str
             A key of `coefs_`.
-        a, b : category
-            For an interaction a tuple; for bins a number within one, or its label.
+        a, b : category, or list of categories
+            ``a - b``; for an interaction tuples; for bins a number within one, or its label. A list for `a` compares
+            each of its categories with `b`, or with that at its place in a list for `b`.
+        level : float, default 0.95
+            Level of the intervals from `lower` to `upper`.
 
         Returns
         -------
-        pandas.Series with `value` and `sd`; a DataFrame with a row for each class for several linear predictors.
-            `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
+        pandas.Series with `value`, `sd`, `lower`, `upper` and `p` (two-sided normal test of no difference)
+            A DataFrame of these, with a row for each class for several linear predictors, and for each difference of
+            lists. `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
             coefficients given the other penalized terms); infinite where the rows do not determine the difference, as
-            of stores in two regions beside unpenalized regions; NaN after a fit without deviations, for dropped terms,
-            and for bins of more than 1,200 coefficients of all classes.
+            of stores in two regions beside unpenalized regions, or of a separated category; NaN after a fit without
+            deviations, for dropped terms, and for bins of more than 1,200 coefficients of all classes.
+            The p of several differences are not adjusted for their number.
 
         Examples
         --------
@@ -298,9 +303,14 @@ class Readable:
         >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 21.0] * 50)
         >>> float(model.contrast("size", "L", "S")["value"].round(1))
         20.0
+        >>> model.contrast("size", ["M", "L"], "S").round(1)
+               value   sd  lower  upper    p
+        size
+        M - S   10.5  0.0   10.4   10.6  0.0
+        L - S   20.0  0.1   19.9   20.1  0.0
         """
         check_is_fitted(self, "model_")
-        return difference(self.model_, self.coefs_, term, a, b, self._output_names())
+        return differences(self.model_, self.coefs_, term, a, b, self._output_names(), level)
 
     def with_coefs(self, coefs: Mapping[str, Any]) -> Any:
         """A copy of the fitted model with user-defined coefficients.

@@ -87,6 +87,8 @@ def wald_of(model: WideModel, index: int) -> Wald:
     multiplied = any(len(term.factors) > 1 for term in spec.learned if index in [one.block for one in term.factors])
     if model.n_outputs > 1 or covariance is None or block.fixed or multiplied or block.rank > 1:
         return UNKNOWN
+    if block.name in certainty.separated:  # where Wald's statistic falls as the evidence grows (Hauck and Donner 1977)
+        return UNKNOWN
     is_sampled = certainty.samples is not None and not certainty.joint.size and not certainty.total_sd.size
     if is_sampled or certainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
