@@ -22,7 +22,8 @@ formula : str, default None
     Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
-    positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
+    positions, or of a mask; none. All others are numbers; dates are days since 1970 (their weekdays, months and so on
+    are columns that `DateParts` before the model makes). Refused beside a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
     (64 to 1,024; for classes 64 and MODL's), whose neighbours are held together by a random walk, so that fine bins
@@ -216,7 +217,8 @@ coefs_ : mapping of str -> pandas.DataFrame
     of the target (behind a link of the linear predictor). The mean of every term is in the intercept.
 feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the variance of the linear predictor over the training rows, as if terms were
-    uncorrelated; interactions are shared equally by their columns. For sums of terms.
+    uncorrelated; interactions are shared equally by their columns. For sums of terms. With the names of the columns:
+    ``pd.Series(model.feature_importances_, model.feature_names_in_)``; of terms: {shares}.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the interactions chosen, in the order they were taken, with
     `interaction` (the term's name), `order`, `gain` (a row held out, in units of the training loss,
@@ -245,6 +247,7 @@ variances_ : pandas.DataFrame
 dispersion_, deviance_, aic_, bic_ : float
     Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
+    shares="the column `share` of `term_table`",
     curve="Mean training loss at the end, for every sweep.",
     iterations="Sweeps made.",
 )
@@ -252,6 +255,7 @@ dispersion_, deviance_, aic_, bic_ : float
 ONLINE_ATTRIBUTES = _ATTRIBUTES.format(
     deviations="",
     more="",
+    shares="the last line of `summary`",
     curve="""\
 Mean training loss of each epoch in units of training (see `standardize`), each row's before its own update.
 validation_curve_ : list of float

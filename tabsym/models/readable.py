@@ -344,7 +344,8 @@ class Readable:
     def feature_importances_(self) -> Floats:
         """The fraction of the linear predictor's variance over the training rows by column (n_columns,).
 
-        As if terms were uncorrelated; interactions are divided equally among their columns. For sums of terms.
+        As if terms were uncorrelated; interactions are divided equally among their columns. For sums of terms. With
+        names: ``pd.Series(model.feature_importances_, model.feature_names_in_)``.
         """
         check_is_fitted(self, "model_")
         names = getattr(self, "feature_names_in_", None)
