@@ -459,6 +459,28 @@ def test_bins_have_exact_bounds_and_are_found_by_a_number():
     assert value == pytest.approx(np.subtract(*model.predict(pd.DataFrame({"x": [1.0, -1.0]}))))
 
 
+def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"g": rng.choice(list("ab"), 900), "x": np.where(np.arange(900) % 9, rng.uniform(0, 9, 900), np.nan)}
+    )
+    X["h"] = rng.choice(list("uv"), 900)
+    y = np.where((X["g"] == "a") & (X["x"] > 4), 2.0, 0.0) + rng.normal(size=900)
+    options = {"interactions": [("g", "x"), ("h", "g", "x")], "numeric": {"x": [4.0]}, "count_effect": False}
+    model = WideRegressor(**SQUARED, **options, alpha=0.1).fit(X, y)
+    for term, key in (("g:x", ("a",)), ("h:g:x", ("u", "a"))):
+        for number, label in ((4.0, "]-inf; 4]"), (np.nextafter(4.0, 5.0), "]4; +inf["), (np.nan, "Missing")):
+            frame = model.coefs_[term]
+            wanted = frame.loc[(*key, label), "value"] - frame.loc[(*key[:-1], "b", label), "value"]
+            assert model.contrast(term, (*key, number), (*key[:-1], "b", number))["value"] == pytest.approx(wanted)
+    table = model.coef_table(base={"g:x": ("a", 7)}).set_index(["term", "category"])
+    assert table.loc[("g:x", ("a", "]4; +inf[")), "value"] == 0.0
+    changed = model.with_coefs({"g:x": {("a", 7): 5.0}})
+    assert changed.coefs_["g:x"].loc[("a", "]4; +inf["), "value"] == pytest.approx(5.0)
+    with pytest.raises(ValueError, match=r"Term 'g:x' has no category \('c', '\]4; \+inf\['\)"):
+        model.contrast("g:x", ("c", 7), ("a", 7))
+
+
 def test_coefficients_of_ones_own_predict():
     X, y = sparse_effect(0.9)
     model = WideRegressor(**SQUARED, **GLM).fit(X, y)

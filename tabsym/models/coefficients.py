@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from tabsym.design.sources import Flag
+from tabsym.design.sources import Bins, Crossing, Flag, Source
 from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
@@ -48,7 +48,7 @@ def table_of_term(
     _check_scale_and_level(scale, level)
     frame = frame_of(frames, term)
     if base is not None:
-        bases_of({term: base}, model, frames, len(outputs))
+        base = bases_of({term: base}, model, frames, len(outputs))[term]
     return _part(model, term, frame, outputs, base, level, {})
 
 
@@ -188,7 +188,7 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         source = None if index is None else model.spec.blocks[index].source
         if source is None or isinstance(model.spec.sources[source], Flag):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
-    return {name: np.nan if category is None else category for name, category in base.items()}
+    return {name: key_of(model, name, np.nan if category is None else category) for name, category in base.items()}
 
 
 def interval_and_p(value: Floats, sd: Floats, level: float, none: float = 0.0) -> tuple[Floats, Floats, Floats]:
@@ -208,7 +208,7 @@ def differences(
     split = split_frame(frame, len(outputs))
     values = split.values.to_numpy(dtype=np.float64)
     is_one = not isinstance(a, COLLECTIONS)
-    firsts, seconds = _pairs(a, b)
+    firsts, seconds = ([key_of(model, term, one) for one in keys] for keys in _pairs(a, b))
     parts = []
     for one, other in zip(firsts, seconds, strict=True):
         first, second = position_of(frame, one, term, split), position_of(frame, other, term, split)
@@ -281,6 +281,30 @@ def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     return int(indices[0])
 
 
+def key_of(model: WideModel, term: str, key: Any) -> Any:
+    """A category of a term, with the labels of bins for the numbers in a combination of an interaction."""
+    index = _index(model, term)
+    source = None if index is None else model.spec.blocks[index].source
+    if source is None or not isinstance(key, tuple):
+        return key
+    parts: list[Source] = []
+    while isinstance(crossing := model.spec.sources[source], Crossing):
+        parts.insert(0, model.spec.sources[crossing.right])
+        source = crossing.left
+    parts.insert(0, crossing)
+    if len(parts) != len(key):
+        return key
+    return tuple(_label_of(part, one) for part, one in zip(parts, key, strict=True))
+
+
+def _label_of(source: Source, key: Any) -> Any:
+    """The label of the bin that holds a number; what is no number, or of no bins, as it is."""
+    is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
+    if not isinstance(source, Bins) or not is_number or (np.isnan(key) and not source.missing):
+        return key
+    return source.labels[0 if np.isnan(key) else int(np.searchsorted(source.bounds, key)) + source.missing]
+
+
 def _is_same(own: Any, key: Any) -> bool:
     if isinstance(own, tuple) or isinstance(key, tuple):
         together = isinstance(own, tuple) and isinstance(key, tuple) and len(own) == len(key)
@@ -332,8 +356,9 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = indices.get(_hashable(key))
-        place_of_key = position_of(frame, key, name, split_frame(frame, width)) if at is None else at
-        numbers[place_of_key] = _finite(number, name, key)
+        if at is None:
+            at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
+        numbers[at] = _finite(number, name, key)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 
 

@@ -126,7 +126,8 @@ class Readable:
         Over generated tables, terms without an effect have a p below .05 in 5 to 7 % without penalties (2 % of classes,
         for categories with few rows), in 5 to 9 % with them, and a p below .01 in 1 to 4 % (`benchmarks/certainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
-        mean (12 %), and for interactions that ``interactions="auto"`` has chosen by the same rows.
+        mean (12 %), and for interactions that ``interactions="auto"`` has chosen by the same rows; it does not count on
+        `monotonic_cst`.
 
         Examples
         --------
@@ -280,8 +281,8 @@ class Readable:
         term : str
             A key of `coefs_`.
         a, b : category, or list of categories
-            ``a - b``; for an interaction tuples; for bins a number within one, or its label. A list for `a` compares
-            each of its categories with `b`, or with that at its place in a list for `b`.
+            ``a - b``; for an interaction tuples; for bins a number within one, or its label, in tuples too. A list for
+            `a` compares each of its categories with `b`, or with that at its place in a list for `b`.
         level : float, default 0.95
             Level of the intervals from `lower` to `upper`.
 
