@@ -222,6 +222,8 @@ def test_cut_points_that_are_none_are_refused(kind, cuts, sentence):
 
 def test_cut_points_beside_all_values_are_told_of():
     X, y = ages()
+    decades = WideRegressor(loss="poisson", numeric={"age": range(20, 90, 10)}).fit(X, y)
+    assert decades.coefs_["age"]["high"].tolist() == [*range(20, 90, 10), np.inf]
     with pytest.warns(UserWarning, match=r"numeric\['age'\] has cut points from 0.25 to 0.65, and all values"):
         WideRegressor(loss="poisson", numeric={"age": [0.25, 0.65]}).fit(X, y)
     with pytest.raises(ValueError, match="numeric names 'g', which is a categorical column"):

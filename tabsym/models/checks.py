@@ -73,7 +73,7 @@ def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[s
 
 def _check_treatment(name: str, how: Any, allowed: tuple[str, ...]) -> Treatment:
     """The treatment of one column: a word, or cut points in ascending order."""
-    if not isinstance(how, (list, tuple, np.ndarray, pd.Index, pd.Series)):
+    if not isinstance(how, (list, tuple, range, np.ndarray, pd.Index, pd.Series)):
         return check_option(name, how, allowed, "a list of cut points")
     cuts = list(how)
     for one in cuts:
