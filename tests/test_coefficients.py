@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from scipy.stats import chi2, f, norm
+from scipy.stats import chi2, f, f_oneway, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -91,6 +91,67 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_several_contrasts_are_those_of_a_glm(loss):
+    X, y, _, _ = made(loss)
+    model = estimator(loss, **GLM).fit(X, y)
+    glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss])
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12, use_t=False)
+    to_base = model.contrast("a", ["q", "r", "s"], "p", level=0.9)
+    pairs = model.contrast("a", ["q", "r"], ["s", "q"], level=0.9)
+    assert to_base.index.tolist() == ["q - p", "r - p", "s - p"]
+    assert pairs.index.tolist() == ["q - s", "r - q"]
+    for found, test in (
+        (to_base, fit.t_test("a[T.q] = 0, a[T.r] = 0, a[T.s] = 0")),
+        (pairs, fit.t_test("a[T.q] - a[T.s] = 0, a[T.r] - a[T.q] = 0")),
+    ):
+        wanted = np.column_stack([test.effect, test.sd, test.conf_int(alpha=0.1), test.pvalue])
+        np.testing.assert_allclose(found[["value", "sd", "lower", "upper", "p"]], wanted, atol=1e-3)
+    pd.testing.assert_series_equal(model.contrast("a", "r", "p", level=0.9), to_base.loc["r - p"], check_names=False)
+
+
+def test_contrasts_of_classes_and_what_is_refused():
+    X, y, _ = product()
+    model = WideClassifier(**ADDITIVE).fit(X, pd.cut(y, 3, labels=list("lmh")).astype(str))
+    found = model.contrast("s", ["b", "c"], "a")
+    assert found.index.tolist() == [(f"{one} - a", label) for one in "bc" for label in "hlm"]
+    pd.testing.assert_frame_equal(found.loc["c - a"], model.contrast("s", "c", "a"), check_names=False)
+    for a, b, words in (
+        (["b"], ["a", "c"], "a holds 1 categories and b 2"),
+        ("b", ["a"], "give a list for a"),
+        ([], "a", "no cat"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.contrast("s", a, b)
+    with pytest.raises(ValueError, match="level=95 is not possible"):
+        model.contrast("s", "a", "b", level=95)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("one_matrix", [True, False])
+def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, monkeypatch):
+    if not one_matrix:
+        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    X, y, _, _ = made(loss)
+    y = np.where(X["a"] == "q", 0, y)
+    with pytest.warns(ConvergenceWarning, match="'a' separates the target .* with infinite standard deviations"):
+        model = estimator(loss, **GLM).fit(X, y)
+    kept = (X["a"] != "q").to_numpy()  # rows that the limit is decided by
+    rest = estimator(loss, **GLM).fit(X[kept], y[kept])
+    table = model.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
+    wanted = rest.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
+    q = table.loc[("a", "q")]
+    assert (q["sd"], q["lower"], q["upper"]) == (np.inf, -np.inf, np.inf) and np.isnan(q["p"])
+    rows = wanted.index if one_matrix else wanted.index[:-1]  # the intercept, without its covariance with the term
+    scale = np.sqrt(rest.dispersion_ / model.dispersion_)
+    np.testing.assert_allclose(table.loc[rows, "value"], wanted.loc[rows, "value"], atol=2e-3)
+    np.testing.assert_allclose(scale * table.loc[rows, "sd"], wanted.loc[rows, "sd"], rtol=1e-2)
+    assert np.isinf(model.coefs_["a"]["sd"]).all() and np.isfinite(model.coefs_["b"]["sd"]).all()
+    assert np.isinf(model.contrast("a", "q", "r")["sd"]) and model.contrast("a", "s", "r")["sd"] < 1.0
+    assert "separation: without a penalty the estimates of a are infinite" in model.summary()
+    assert np.isnan(model.term_table().loc["a", "p"]) and model.term_table().loc["b", "p"] < 1.0
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
 def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
     """A treatment contrast's intercept; it stayed at the means of the terms."""
     X, y, _, _ = made(loss)
@@ -103,6 +164,102 @@ def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
     assert [found["lower"], found["upper"]] == pytest.approx(norm.interval(0.95, found["value"], found["sd"]))
     with pytest.raises(ValueError, match="base names 'x', which has one coefficient and no categories"):
         model.coef_table(base={"x": None})
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_tests_of_terms_are_those_of_a_glm(loss):
+    X, y, offset, _ = made(loss)
+    found = estimator(loss, **GLM).fit(X, y, offset=offset).term_table()
+    glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss], offset=offset)
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12, use_t=loss != "logistic")
+    wanted = fit.wald_test_terms(scalar=True).table.loc[["a", "b", "x"]]
+    assert set(found.index) == {"a", "b", "x"}  # without the intercept
+    found, df = found.loc[wanted.index], wanted["df_constraint"].to_numpy(dtype=float)
+    statistic = found["statistic"] * (df if loss == "logistic" else 1.0)
+    np.testing.assert_allclose(statistic, wanted["statistic"].astype(float), rtol=1e-3)
+    np.testing.assert_allclose(found[["edf", "df"]], np.column_stack([df, df]), rtol=1e-6)
+    np.testing.assert_allclose(found["p"], wanted["pvalue"].astype(float), rtol=5e-3)
+    assert found["df_residual"].isna().all() if loss == "logistic" else (found["df_residual"] == N - 7).all()
+
+
+def test_the_test_of_groups_of_equal_size_is_the_analysis_of_variance():
+    """However strong the penalty is."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": np.repeat([f"g{i:02}" for i in range(12)], 20)})
+    y = 0.3 * rng.normal(size=12).repeat(20) + rng.normal(size=240)
+    wanted = f_oneway(*y.reshape(12, 20))
+    for alpha in (0.0, "auto", 0.5):
+        found = WideRegressor(**SUM | {"alpha": alpha}, tol=1e-6).fit(X, y)
+        row, scale = found.term_table().loc["g"], found.dispersion_ / (y.reshape(12, 20).var(axis=1, ddof=1).mean())
+        assert row["df"] == pytest.approx(11.0)
+        assert row["statistic"] * scale == pytest.approx(wanted.statistic, rel=1e-4)
+    row = WideRegressor(**SUM | {"alpha": 0.0}).fit(X, y).term_table().loc["g"]
+    assert row["p"] == pytest.approx(wanted.pvalue, rel=1e-4)
+
+
+@pytest.mark.parametrize("one_matrix", [True, False])
+def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
+    """The covariance of the coefficients of a term without an effect, by the marginal one of the target."""
+    if not one_matrix:
+        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    n, q = 900, 130
+    codes, small = np.r_[np.arange(q), rng.integers(0, q, n - q)], rng.choice(list("pqr"), n)
+    X = pd.DataFrame({"big": [f"{one:04}" for one in codes], "c": small, "x": rng.normal(size=n)})
+    y = 0.6 * rng.normal(size=q)[codes] + 0.5 * (small == "p") + rng.normal(size=n)
+    model = WideRegressor(**SUM, tol=1e-6, max_iter=2000).fit(X, y)
+    phi, variance = model.dispersion_, model.variances_["variance"]
+    blocks = {"x": X[["x"]].to_numpy(), "c": dummies(X["c"], list("pqr"))}
+    blocks["big"] = dummies(X["big"], sorted(set(X["big"])))
+    design, prior, marginal, at = [np.ones((n, 1))], [0.0], {}, {}
+    for name, own in blocks.items():
+        at[name] = slice(len(prior), len(prior) + own.shape[1])
+        prior += [phi / variance[name] if name in variance.index else 0.0] * own.shape[1]
+        design.append(own)
+        marginal[name] = variance[name] * own @ own.T if name in variance.index else np.zeros((n, n))
+    design = np.column_stack(design)
+    hat = np.linalg.solve(design.T @ design + np.diag(prior), design.T)
+    covariance = phi * np.linalg.inv(design.T @ design + np.diag(prior))
+    table = model.term_table()
+    for name, own in at.items():
+        others = phi * np.eye(n) + sum(marginal[one] for one in blocks if one != name)
+        width = own.stop - own.start
+        mean = np.eye(width) - (1.0 / width if width > 1 else 0.0)
+        inverse = np.linalg.pinv(mean @ covariance[own, own] @ mean, hermitian=True, rcond=1e-10)
+        weights = np.linalg.eigvals(inverse @ mean @ hat[own] @ others @ hat[own].T @ mean).real
+        theta = mean @ hat[own] @ y
+        edf, df = weights.sum(), weights.sum() ** 2 / np.square(weights).sum()
+        assert table.loc[name, "statistic"] == pytest.approx(theta @ inverse @ theta / edf, rel=2e-3)
+        assert table.loc[name, "df"] == pytest.approx(df, rel=2e-3)
+
+
+def test_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
+    """Of a categorical column and a smooth; a term that is dropped has no p."""
+    found = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        g, h = rng.choice(12, 300, p=rng.dirichlet(np.ones(12))), rng.integers(0, 6, 300)
+        X = pd.DataFrame({"g": np.char.add("g", g.astype(str)), "h": np.char.add("h", h.astype(str))})
+        X["z"] = rng.normal(size=300)
+        y = 0.5 * rng.normal(size=6)[h] + rng.normal(size=300)
+        found.append(WideRegressor(**SUM | {"numeric": "smooth"}).fit(X, y).term_table()["p"])
+    p = pd.DataFrame(found)
+    assert p["h"].lt(0.01).mean() > 0.9
+    for name in "gz":
+        assert p[name].isna().mean() > 0.3
+        for level in (0.05, 0.2):
+            assert abs(p[name].lt(level).mean() - level) < 4 * np.sqrt(level * (1 - level) / 150)
+
+
+def test_terms_that_have_no_test_say_nan():
+    X, y, truth = product()
+    assert WideRegressor("g[s]*h[c]", **SQUARED).fit(X, y).term_table()["p"].isna().all()
+    three = WideClassifier(**ADDITIVE).fit(X, pd.cut(y, 3, labels=list("lmh")).astype(str))
+    assert three.term_table()["p"].isna().all()
+    fixed = WideRegressor(**SUM, fixed={"s": truth}).fit(X, y).term_table()
+    assert np.isnan(fixed.loc["s", "p"]) and fixed.loc["c", "p"] < 1e-6
+    with pytest.raises(AttributeError, match="term_table is there after a fit of WideClassifier or WideRegressor"):
+        WideSGDRegressor(random_state=0).fit(X, y).term_table()
 
 
 @pytest.mark.parametrize("base", ["largest", {"a": "q"}, {"a": "q", "b": "v"}])
@@ -302,6 +459,28 @@ def test_bins_have_exact_bounds_and_are_found_by_a_number():
     assert value == pytest.approx(np.subtract(*model.predict(pd.DataFrame({"x": [1.0, -1.0]}))))
 
 
+def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"g": rng.choice(list("ab"), 900), "x": np.where(np.arange(900) % 9, rng.uniform(0, 9, 900), np.nan)}
+    )
+    X["h"] = rng.choice(list("uv"), 900)
+    y = np.where((X["g"] == "a") & (X["x"] > 4), 2.0, 0.0) + rng.normal(size=900)
+    options = {"interactions": [("g", "x"), ("h", "g", "x")], "numeric": {"x": [4.0]}, "count_effect": False}
+    model = WideRegressor(**SQUARED, **options, alpha=0.1).fit(X, y)
+    for term, key in (("g:x", ("a",)), ("h:g:x", ("u", "a"))):
+        for number, label in ((4.0, "]-inf; 4]"), (np.nextafter(4.0, 5.0), "]4; +inf["), (np.nan, "Missing")):
+            frame = model.coefs_[term]
+            wanted = frame.loc[(*key, label), "value"] - frame.loc[(*key[:-1], "b", label), "value"]
+            assert model.contrast(term, (*key, number), (*key[:-1], "b", number))["value"] == pytest.approx(wanted)
+    table = model.coef_table(base={"g:x": ("a", 7)}).set_index(["term", "category"])
+    assert table.loc[("g:x", ("a", "]4; +inf[")), "value"] == 0.0
+    changed = model.with_coefs({"g:x": {("a", 7): 5.0}})
+    assert changed.coefs_["g:x"].loc[("a", "]4; +inf["), "value"] == pytest.approx(5.0)
+    with pytest.raises(ValueError, match=r"Term 'g:x' has no category \('c', '\]4; \+inf\['\)"):
+        model.contrast("g:x", ("c", 7), ("a", 7))
+
+
 def test_coefficients_of_ones_own_predict():
     X, y = sparse_effect(0.9)
     model = WideRegressor(**SQUARED, **GLM).fit(X, y)
@@ -317,7 +496,7 @@ def test_coefficients_of_ones_own_predict():
     for wrong in (np.nan, "high", None):
         with pytest.raises(ValueError, match=r"coefs\['k'\] holds no finite number for 'van'; give one"):
             model.with_coefs({"k": {"van": wrong}})
-    for key in (["van"], np.array([1, 2]), "bus"):
+    for key in ({"van": 1}, np.array([1, 2]), ["bus"], "bus"):
         with pytest.raises(ValueError, match="Term 'k' has no category"):
             model.contrast("k", key, "car")
 

@@ -25,6 +25,7 @@ from tabsym import (
     load,
     save,
 )
+from tabsym.export import to_excel, to_onnx, to_spec, to_sql
 from tabsym.frame.dtypes import read_type, written_type
 
 Y = np.arange(60.0) % 4
@@ -158,6 +159,17 @@ def test_what_cannot_be_written_is_a_sentence_and_no_file(tmp_path):
     with pytest.raises(ValueError, match="holds the results of a search, which files without code do not"):
         save(search, path)
     assert load(save(search.best_estimator_, path)).loss == "squared_error"
+
+
+@pytest.mark.parametrize("write", [to_spec, to_sql, to_onnx, to_excel])
+def test_intervals_of_pandas_cut_are_refused_with_what_to_do(write, tmp_path):
+    X = pd.DataFrame({"age": pd.cut(np.arange(60.0), [-1, 20, 40, 60])})
+    model = WideRegressor(loss="squared_error").fit(X, Y + (np.arange(60) > 40))
+    words = r"Interval\(-1, 20.*astype\(str\)\), or .* numeric={column: \[18, 25, 40\]}"
+    with pytest.raises(ValueError, match=words):
+        write(model, tmp_path / "a.xlsx") if write is to_excel else write(model)
+    as_text = WideRegressor(loss="squared_error").fit(X.astype(str), Y + (np.arange(60) > 40))
+    assert "(20, 40]" in to_sql(as_text)
 
 
 def test_views_wide_integers_and_dates_in_what_a_booster_gets():

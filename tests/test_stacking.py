@@ -754,3 +754,35 @@ def test_codes_among_numbers_are_pointed_out_once_and_not_where_the_user_has_dec
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         WideClassifier(numeric={"code": "smooth"}).fit(table, y)
+
+
+@pytest.mark.parametrize("options", [{"metric": "auc"}, {"metric": "binary_error"}])
+def test_rounds_are_chosen_by_the_loss_of_the_wide_model_and_not_by_the_metric_of_the_booster(options):
+    wide = WideClassifier(**ADDITIVE)
+    valid = X[400:], TWO[400:]
+    found = []
+    for own in ({}, options):
+        booster = LGBMClassifier(n_estimators=60, random_state=0, n_jobs=1, verbosity=-1, **own)
+        stack = WideBoostClassifier(wide, booster, mode="margin", random_state=0, n_jobs=1)
+        found.append(stack.fit(X[:400], TWO[:400], eval_set=valid))
+    one, other = (stack.evidence_ for stack in found)
+    pd.testing.assert_frame_equal(one, other)
+    assert found[0].n_rounds_ == found[1].n_rounds_ == {"margin": one.loc[one["loss"].idxmin(), "rounds"]}
+    alone = clone(wide).fit(X[:400], TWO[:400]).predict_proba(valid[0])
+    assert one.loc[one["mode"] == "wide", "loss"].item() == pytest.approx(log_loss(valid[1], alone))
+
+
+@pytest.mark.parametrize(
+    ("options", "loss"),
+    [
+        ({"loss": "squared_error"}, lambda errors: np.square(errors) / 2),
+        ({"scoring": "neg_root_mean_squared_error"}, np.square),
+        ({"scoring": "neg_mean_absolute_error"}, np.abs),
+    ],
+)
+def test_the_loss_of_the_rounds_is_that_of_the_wide_regressor(options, loss):
+    booster = LGBMRegressor(n_estimators=60, random_state=0, n_jobs=1, verbosity=-1)
+    stack = WideBoostRegressor(WideRegressor(**ADDITIVE, **options), booster, mode="margin", random_state=0)
+    table = stack.fit(X[:400], VALUES[:400], eval_set=(X[400:], VALUES[400:])).evidence_
+    alone = loss(VALUES[400:] - stack.wide_.predict(X[400:])).mean()
+    assert table.loc[table["mode"] == "wide", "loss"].item() == pytest.approx(alone)

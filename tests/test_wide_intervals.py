@@ -4,9 +4,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
 from sklearn.base import clone
 
-from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
+import tabsym
+from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.export import from_spec, to_spec
 from tabsym.frame import read_table
 from tabsym.models.planning import cut_finely, cut_numbers, cut_twice
 
@@ -146,3 +150,81 @@ def test_what_is_refused():
     before = fitted.coefs_["x"]["value"].to_numpy().copy()
     fitted.partial_fit(X, y)  # the intervals are there: rows only move the numbers
     assert not np.array_equal(fitted.coefs_["x"]["value"].to_numpy(), before)
+
+
+def ages(n=1500):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(17, 90, n), "g": rng.choice(list("abc"), n)})
+    return X, rng.poisson(np.exp(0.8 * (X["age"] < 25) + 0.3 * (X["g"] == "a"))).astype(float)
+
+
+CUTS = [18, 25, 40, 65]
+
+
+@pytest.mark.parametrize(
+    "cuts", [CUTS, tuple(CUTS), np.array(CUTS), pd.Series(CUTS)], ids=["list", "tuple", "array", "series"]
+)
+def test_cut_points_of_ones_own_are_those_of_a_glm_of_pandas_cut(cuts):
+    X, y = ages()
+    model = WideRegressor(loss="poisson", numeric={"age": cuts}, alpha=0.0, interactions=None, count_effect=False).fit(
+        X, y
+    )
+    bands = pd.cut(X["age"], [-np.inf, *CUTS, np.inf])
+    frame = model.coefs_["age"]
+    assert list(zip(frame["low"], frame["high"])) == [(one.left, one.right) for one in bands.cat.categories]
+    assert frame["rows"].tolist() == bands.value_counts(sort=False).tolist()
+    glm = smf.glm("y ~ C(band) + g", X.assign(y=y, band=bands.cat.codes), family=sm.families.Poisson()).fit(scale="X2")
+    table = model.coef_table(base={"age": 17}).set_index(["term", "high"])
+    for band, high in enumerate(CUTS[1:], 1):
+        found = table.loc[("age", high)]
+        assert found["value"] == pytest.approx(glm.params[f"C(band)[T.{band}]"], abs=1e-3)
+        assert found["sd"] == pytest.approx(glm.bse[f"C(band)[T.{band}]"], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "formula", "term"),
+    [(WideRegressor, None, "age"), (WideSGDRegressor, None, "age"), (WideRegressor, "w[age] + v[g] + c[1]", "w")],
+)
+def test_cut_points_of_ones_own_stay_in_files(tmp_path, kind, formula, term):
+    X, y = ages()
+    model = clone(kind(formula, loss="poisson", numeric={"age": CUTS}, random_state=0)).fit(X, y)
+    tabsym.save(model, tmp_path / "m.skops")
+    again = tabsym.load(tmp_path / "m.skops")
+    assert again.coefs_[term]["high"].tolist() == [*CUTS, np.inf]
+    at_the_edges = pd.DataFrame({"age": [18, 18.5, 25, 25.001, 65, 66, np.nan], "g": "a"})
+    wanted = model.predict(at_the_edges)
+    assert len(set(wanted.round(12))) == 6
+    np.testing.assert_array_equal(again.predict(at_the_edges), wanted)
+    np.testing.assert_allclose(from_spec(to_spec(model)).predict(at_the_edges.to_dict("list")), wanted)
+    assert wanted[1] == wanted[2]  # (18, 25]
+
+
+@pytest.mark.parametrize(
+    ("cuts", "sentence"),
+    [
+        ([25, 18], "has 25 before 18; give each cut point once, in ascending order"),
+        ([18, 18], "has 18 twice"),
+        ([18, np.inf], "holds inf, and cut points are finite numbers"),
+        ([np.nan], "holds nan, and"),
+        (["18"], "holds '18', and"),
+        ([True], "holds True, and"),
+        ([], "is an empty list; give at least one cut point"),
+        ("bands", "or a list of cut points"),
+    ],
+)
+@pytest.mark.parametrize("kind", [WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor])
+def test_cut_points_that_are_none_are_refused(kind, cuts, sentence):
+    X, y = ages(60)
+    with pytest.raises(ValueError, match=r"numeric\['age'\]") as raised:
+        kind(numeric={"age": cuts}).fit(X, y > 1)
+    assert sentence in str(raised.value)
+
+
+def test_cut_points_beside_all_values_are_told_of():
+    X, y = ages()
+    decades = WideRegressor(loss="poisson", numeric={"age": range(20, 90, 10)}).fit(X, y)
+    assert decades.coefs_["age"]["high"].tolist() == [*range(20, 90, 10), np.inf]
+    with pytest.warns(UserWarning, match=r"numeric\['age'\] has cut points from 0.25 to 0.65, and all values"):
+        WideRegressor(loss="poisson", numeric={"age": [0.25, 0.65]}).fit(X, y)
+    with pytest.raises(ValueError, match="numeric names 'g', which is a categorical column"):
+        WideRegressor(loss="poisson", numeric={"g": [1, 2]}).fit(X, y)

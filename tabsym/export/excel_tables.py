@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tabsym.export.spec import terms_of
+from tabsym.export.spec import as_text, terms_of
 from tabsym.models.records import LookupFactor, ModelTerms
 
 MAX_TEXT, MAX_TITLE, MAX_WHOLE = 32_767, 31, 10**15
@@ -63,7 +63,7 @@ def cell_of(value: Any) -> Any:
     fits = isinstance(value, (bool, float, dt.date)) or (isinstance(value, int) and abs(value) < MAX_WHOLE)
     if fits and getattr(value, "tzinfo", None) is None:
         return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
-    raise ValueError(f"The category {value!r} is no text, number or date of a sheet; make the column text before fit.")
+    raise ValueError(f"The category {value!r} is no text, number or date of a sheet; {as_text(value)}.")
 
 
 def number(value: float) -> str:

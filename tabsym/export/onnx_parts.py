@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
-from tabsym.export.spec import number_of_part, terms_of
+from tabsym.export.spec import as_text, number_of_part, terms_of
 from tabsym.frame.storage import object_array
 from tabsym.models.records import Coding, ModelTerms
 
@@ -299,8 +299,7 @@ def _type_of(name: str, value: Any) -> int:
     if isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT):
         return DOUBLE
     raise ValueError(
-        f"Column {name!r} holds {value!r}, which is neither text nor a double, as inputs of ONNX are; make its values "
-        "text before fit."
+        f"Column {name!r} holds {value!r}, which is neither text nor a double, as inputs of ONNX are; {as_text(value)}."
     )
 
 

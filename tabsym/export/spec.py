@@ -336,6 +336,13 @@ def written(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"type": "decimal", "value": str(value)}
     raise ValueError(
-        f"The category {value!r} is a {type(value).__name__}, which JSON does not hold; make the column's values text "
-        "before fit."
+        f"The category {value!r} has the type {type(value).__name__}, which JSON does not hold; {as_text(value)}."
     )
+
+
+def as_text(value: Any) -> str:
+    """What to do with the column of a category that a file has no way to write, as the end of a sentence."""
+    words = "make the column's values text before fit (astype(str))"
+    if isinstance(value, pd.Interval):
+        words += ", or fit the number itself with these cut points, numeric={column: [18, 25, 40]}"
+    return words

@@ -15,9 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.export.spec import number_of_part
+from tabsym.export.spec import as_text, number_of_part
 from tabsym.models.records import Coding, ModelTerms, NumberFactor
 from tabsym.validation import check_option
 
@@ -163,7 +164,8 @@ def kind_of_values(values: list[Any], what: str) -> str:
         held = (
             f"{odd!r}, for which SQL has no literal" if odd is not None else f"{' and '.join(sorted(map(str, kinds)))}"
         )
-        raise ValueError(f"{what} holds {held}; make its values text, or use to_spec.")
+        remedy = as_text(odd) if isinstance(odd, pd.Interval) else "make its values text, or use to_spec"
+        raise ValueError(f"{what} holds {held}; {remedy}.")
     return kinds.pop() or "text" if kinds else "text"
 
 

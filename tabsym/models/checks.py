@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -20,6 +22,9 @@ from tabsym.validation import check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
 """Named interactions, each as a tuple of columns."""
+
+Treatment: TypeAlias = str | tuple[float, ...]
+"""What becomes of a numeric column: a word, or the cut points of its bins."""
 
 WIDEST_LOGARITHMS = 600.0
 """Maximum range of a log-link offset: exp overflows near 710."""
@@ -59,13 +64,31 @@ def name_of(column: Any, names: Sequence[str]) -> Any:
     return names[int(column)] if is_place and 0 <= int(column) < len(names) else column
 
 
-def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[str, str]]:
+def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[Any, Treatment]]:
     """The treatment of numeric columns: the default, and by column for a mapping."""
     if isinstance(value, Mapping):
-        for name, how in value.items():
-            check_option(f"numeric[{name!r}]", how, allowed)
-        return default, dict(value)
-    return check_option("numeric", value, allowed, "a mapping from column to one of these"), {}
+        return default, {name: _check_treatment(f"numeric[{name!r}]", how, allowed) for name, how in value.items()}
+    return check_option("numeric", value, allowed, "a mapping from column to one of these or to cut points"), {}
+
+
+def _check_treatment(name: str, how: Any, allowed: tuple[str, ...]) -> Treatment:
+    """The treatment of one column: a word, or cut points in ascending order."""
+    if not isinstance(how, (list, tuple, range, np.ndarray, pd.Index, pd.Series)):
+        return check_option(name, how, allowed, "a list of cut points")
+    cuts = list(how)
+    for one in cuts:
+        if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or not isfinite(one):
+            raise ValueError(
+                f"{name} holds {one!r}, and cut points are finite numbers (of dates, days since 1970-01-01); the outer "
+                "intervals are open by themselves."
+            )
+    for one, after in pairwise(cuts):
+        if after <= one:
+            what = "twice" if after == one else f"before {after!r}"
+            raise ValueError(f"{name} has {one!r} {what}; give each cut point once, in ascending order.")
+    if not cuts:
+        raise ValueError(f"{name} is an empty list; give at least one cut point, or leave the column out.")
+    return tuple(float(one) for one in cuts)
 
 
 def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:

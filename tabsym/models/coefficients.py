@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from tabsym.design.sources import Flag
+from tabsym.design.sources import Bins, Crossing, Flag, Source
 from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
@@ -48,7 +48,7 @@ def table_of_term(
     _check_scale_and_level(scale, level)
     frame = frame_of(frames, term)
     if base is not None:
-        bases_of({term: base}, model, frames, len(outputs))
+        base = bases_of({term: base}, model, frames, len(outputs))[term]
     return _part(model, term, frame, outputs, base, level, {})
 
 
@@ -147,10 +147,7 @@ def _part(
             value = value - value[at]
         elif name in shifts:
             value, sd = value + shifts[name].value[number], shifts[name].sd[[number]]
-        reach = norm.ppf(0.5 + level / 2) * sd
-        none = 1.0 if is_factor and base is None else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = np.where(sd > 0.0, 2.0 * norm.sf(np.abs((value - none) / sd)), np.nan)
+        lower, upper, p = interval_and_p(value, sd, level, none=1.0 if is_factor and base is None else 0.0)
         found.append(
             pd.DataFrame(
                 {
@@ -161,8 +158,8 @@ def _part(
                     "high": np.nan if split.high is None else split.high.to_numpy(),
                     "value": value,
                     "sd": sd,
-                    "lower": value - reach,
-                    "upper": value + reach,
+                    "lower": lower,
+                    "upper": upper,
                     "p": p,
                     "relativity": np.exp(value) if has_ratios(model) else np.nan,
                     "rows": np.nan if split.rows is None else split.rows.to_numpy(),
@@ -191,18 +188,60 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         source = None if index is None else model.spec.blocks[index].source
         if source is None or isinstance(model.spec.sources[source], Flag):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
-    return {name: np.nan if category is None else category for name, category in base.items()}
+    return {name: key_of(model, name, np.nan if category is None else category) for name, category in base.items()}
 
 
-def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str]) -> Any:
-    """The contrast of two categories of a term, with its posterior standard deviation."""
+def interval_and_p(value: Floats, sd: Floats, level: float, none: float = 0.0) -> tuple[Floats, Floats, Floats]:
+    """Normal limits, and the two-sided p of a test of the value `none`; NaN where nothing is known, or all."""
+    reach = norm.ppf(0.5 + level / 2) * sd
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where((sd > 0.0) & (sd < np.inf), 2.0 * norm.sf(np.abs((value - none) / sd)), np.nan)
+    return value - reach, value + reach, p
+
+
+def differences(
+    model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str], level: float
+) -> Any:
+    """The contrasts of categories of a term: see `WideRegressor.contrast`."""
+    _check_scale_and_level("link", level)
     frame = frame_of(frames, term)
     split = split_frame(frame, len(outputs))
     values = split.values.to_numpy(dtype=np.float64)
-    first, second = position_of(frame, a, term, split), position_of(frame, b, term, split)
-    sd = deviation_of_difference(model, term, first, second)
-    found = pd.DataFrame({"value": values[first] - values[second], "sd": sd}, index=outputs)
-    return found.iloc[0].rename(f"{term}: {a} - {b}") if len(outputs) == 1 else found
+    is_one = not isinstance(a, COLLECTIONS)
+    firsts, seconds = ([key_of(model, term, one) for one in keys] for keys in _pairs(a, b))
+    parts = []
+    for one, other in zip(firsts, seconds, strict=True):
+        first, second = position_of(frame, one, term, split), position_of(frame, other, term, split)
+        value, sd = values[first] - values[second], deviation_of_difference(model, term, first, second)
+        lower, upper, p = interval_and_p(value, sd, level)
+        columns = {"value": value, "sd": sd, "lower": lower, "upper": upper, "p": p}
+        parts.append(pd.DataFrame(columns, index=pd.Index(outputs, name=None if is_one else "class")))
+    if is_one:
+        return parts[0].iloc[0].rename(f"{term}: {a} - {b}") if len(outputs) == 1 else parts[0]
+    names = [f"{one} - {other}" for one, other in zip(firsts, seconds, strict=True)]
+    found = pd.concat(parts, keys=names, names=[term])
+    return found.droplevel("class") if len(outputs) == 1 else found
+
+
+COLLECTIONS = (list, np.ndarray, pd.Index, pd.Series)
+"""What holds several categories; a tuple is one combination of an interaction."""
+
+
+def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
+    """The categories to compare: one with one, several with a common base, or pair by pair."""
+    if not isinstance(a, COLLECTIONS):
+        if isinstance(b, COLLECTIONS):
+            raise ValueError(
+                f"b={b!r} is several categories, and a={a!r} is one; give a list for a, and its base for b."
+            )
+        return [a], [b]
+    if not len(a):
+        raise ValueError("a holds no category; give at least one.")
+    if not isinstance(b, COLLECTIONS):
+        return list(a), [b] * len(a)
+    if len(a) != len(b):
+        raise ValueError(f"a holds {len(a)} categories and b {len(b)}; give as many, pair by pair, or one base for b.")
+    return list(a), list(b)
 
 
 def deviation_of_difference(model: WideModel, term: str, a: int, b: int) -> Floats:
@@ -240,6 +279,30 @@ def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
         more = ", ..." if len(frame) > 5 else ""
         raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
     return int(indices[0])
+
+
+def key_of(model: WideModel, term: str, key: Any) -> Any:
+    """A category of a term, with the labels of bins for the numbers in a combination of an interaction."""
+    index = _index(model, term)
+    source = None if index is None else model.spec.blocks[index].source
+    if source is None or not isinstance(key, tuple):
+        return key
+    parts: list[Source] = []
+    while isinstance(crossing := model.spec.sources[source], Crossing):
+        parts.insert(0, model.spec.sources[crossing.right])
+        source = crossing.left
+    parts.insert(0, crossing)
+    if len(parts) != len(key):
+        return key
+    return tuple(_label_of(part, one) for part, one in zip(parts, key, strict=True))
+
+
+def _label_of(source: Source, key: Any) -> Any:
+    """The label of the bin that holds a number; what is no number, or of no bins, as it is."""
+    is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
+    if not isinstance(source, Bins) or not is_number or (np.isnan(key) and not source.missing):
+        return key
+    return source.labels[0 if np.isnan(key) else int(np.searchsorted(source.bounds, key)) + source.missing]
 
 
 def _is_same(own: Any, key: Any) -> bool:
@@ -293,8 +356,9 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = indices.get(_hashable(key))
-        place_of_key = position_of(frame, key, name, split_frame(frame, width)) if at is None else at
-        numbers[place_of_key] = _finite(number, name, key)
+        if at is None:
+            at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
+        numbers[at] = _finite(number, name, key)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 
 

@@ -16,6 +16,7 @@ from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS,
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import (
     Named,
+    Treatment,
     check_alpha,
     check_batch_size,
     check_coef_init,
@@ -60,7 +61,7 @@ class Config:
     optimizer: Optimizer | Newton
     verbose: int
     n_jobs: int | None
-    numeric_of: Mapping[str, str] = field(default_factory=dict)
+    numeric_of: Mapping[str, Treatment] = field(default_factory=dict)
     count_effect: bool = False
     by_evidence: bool = False
     monotonic: Mapping[Any, int] | tuple[int, ...] | None = None
@@ -128,7 +129,7 @@ class Config:
         assert isinstance(self.optimizer, Newton)
         return self.optimizer
 
-    def numeric_for(self, name: str) -> str:
+    def numeric_for(self, name: str) -> Treatment:
         """The treatment of a numeric column."""
         return self.numeric_of.get(name, self.numeric)
 

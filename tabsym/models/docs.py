@@ -22,15 +22,17 @@ formula : str, default None
     Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
-    positions, or of a mask; none. All others are numbers; dates are days. Refused beside a formula.
-numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
+    positions, or of a mask; none. All others are numbers; dates are days since 1970 (their weekdays, months and so on
+    are columns that `DateParts` before the model makes). Refused beside a formula.
+numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
     (64 to 1,024; for classes 64 and MODL's), whose neighbours are held together by a random walk, so that fine bins
     cost little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
-    informative on its own keeps its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not
-    name are smooth. Bins are categories for `interactions`: of smooth columns coarser ones, and with
-    ``alpha="auto"`` at most 4 and 16 bins beside, in terms such as ``"age:hours (4 bins)"`` that add up; `explain` and
-    `plot` show their sum. Missing values have a bin of their own.
+    informative on its own keeps its slope. "quantile": 32 bins of equal frequency. ``{"age": [25, 40, 65]}``: your own
+    bins, up to 25, above 25 up to 40, and so on. Columns that a mapping does not name are smooth. Bins are categories
+    for `interactions`: of smooth columns coarser ones, and with ``alpha="auto"`` at most 4 and 16 bins beside, in terms
+    such as ``"age:hours (4 bins)"`` that add up; `explain` and `plot` show their sum. Missing values have a bin of
+    their own.
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
@@ -102,11 +104,11 @@ n_jobs : int or None, default None
 verbose : int, default 0
     1 writes progress to standard error: the loss chosen, the interactions found, terms and coefficients, variances,
     sweeps. Ctrl-C ends a fit with the coefficients that were reached.
-numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these, default "linear"
-    What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that
-    separates the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
-    frequency. Bins are categories for `interactions`. Bins are refused in `partial_fit` and streams, and with a formula
-    without a column of fractions in brackets.
+numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "linear"
+    What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that separates
+    the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
+    frequency. ``{"age": [25, 40, 65]}``: your own bins. Bins are categories for `interactions`. Bins are refused in
+    `partial_fit` and streams, and with a formula without a column of fractions in brackets.
 interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default None
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of held-out rows (`interactions_`; refused in streams and `partial_fit`); "pairwise": all
@@ -215,7 +217,8 @@ coefs_ : mapping of str -> pandas.DataFrame
     of the target (behind a link of the linear predictor). The mean of every term is in the intercept.
 feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the variance of the linear predictor over the training rows, as if terms were
-    uncorrelated; interactions are shared equally by their columns. For sums of terms.
+    uncorrelated; interactions are shared equally by their columns. For sums of terms. With the names of the columns:
+    ``pd.Series(model.feature_importances_, model.feature_names_in_)``; of terms: {shares}.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the interactions chosen, in the order they were taken, with
     `interaction` (the term's name), `order`, `gain` (a row held out, in units of the training loss,
@@ -244,6 +247,7 @@ variances_ : pandas.DataFrame
 dispersion_, deviance_, aic_, bic_ : float
     Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
+    shares="the column `share` of `term_table`",
     curve="Mean training loss at the end, for every sweep.",
     iterations="Sweeps made.",
 )
@@ -251,6 +255,7 @@ dispersion_, deviance_, aic_, bic_ : float
 ONLINE_ATTRIBUTES = _ATTRIBUTES.format(
     deviations="",
     more="",
+    shares="the last line of `summary`",
     curve="""\
 Mean training loss of each epoch in units of training (see `standardize`), each row's before its own update.
 validation_curve_ : list of float

@@ -92,8 +92,20 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
 
     Of an interaction at several numbers of bins, the sum of their variances.
     """
+    blocks = variances_of_blocks(model)
+    if blocks is None:
+        return None
+    whole = interactions_of_levels(model.spec)
+    found: dict[str, tuple[float, tuple[str, ...]]] = {}
+    for block, (size, columns) in blocks.items():
+        name = whole.get(block, block)
+        found[name] = size + found.get(name, (0.0, ()))[0], columns
+    return found
+
+
+def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
+    """The same for each key of `coefs_`: an interaction at several numbers of bins has a variance for each."""
     spec = model.spec
-    whole = interactions_of_levels(spec)
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in spec.learned:
         block = spec.blocks[term.factors[0].block]
@@ -119,8 +131,7 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
             )
             columns = (*block.columns, *spec.numerics[term.numeric].columns)
             size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
-        name = whole.get(block.name, block.name)
-        found[name] = size + found.get(name, (0.0, ()))[0], columns
+        found[block.name] = size, columns
     return found
 
 
@@ -209,6 +220,11 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
     if directions := describe_directions(model.spec):
         lines.append(directions)
+    if certain is not None and certain.separated:
+        lines.append(
+            f"separation: without a penalty the estimates of {', '.join(certain.separated)} are infinite, and "
+            "so are deviations from the mean of the term; contrast() and coef_table(base=...) compare the others"
+        )
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)

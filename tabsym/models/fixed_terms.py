@@ -247,7 +247,7 @@ def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideMod
     weight = None if training.weight is None else training.weight[seen]
     certainty = model.certainty
     if certainty is not None:
-        samples = certainty.samples
+        samples, unknown = certainty.samples, certainty.unknown
         no_covariance = TermCovariance(np.zeros((q, k)), np.zeros((k, q, 0)))
         certainty = replace(
             certainty,
@@ -256,6 +256,7 @@ def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideMod
             sd=np.concatenate([certainty.sd, np.zeros((q, k))]),
             samples=None if samples is None else np.concatenate([samples, np.zeros((q, samples.shape[1]))]),
             covariances=(*certainty.covariances, no_covariance) if certainty.covariances else (),
+            unknown=None if unknown is None else np.pad(unknown, ((0, 0), (0, q), (0, 0))),
         )
     return replace(
         model,

@@ -243,6 +243,7 @@ def without_idle(model: WideModel) -> WideModel:
         covariances=tuple(certainty.covariances[index] for index in kept) if certainty.covariances else (),
         joint_index=of_kept(certainty.joint_index) if len(certainty.joint_index) else certainty.joint_index,
         total_sd=of_kept(certainty.total_sd) if len(certainty.total_sd) else certainty.total_sd,
+        unknown=None if certainty.unknown is None else np.array([of_kept(one) for one in certainty.unknown]),
     )
     return replace(
         model,

@@ -13,7 +13,6 @@ from tabsym.design.sources import Bins, Crossing, Symbols
 from tabsym.models.explain import category_range, score_text, switched_off
 from tabsym.models.page_rows import RowsOfReport, sections_of_rows
 from tabsym.models.pictures import draw_term, important_terms, shows_ratios, unit_of
-from tabsym.models.solving import separated_terms
 from tabsym.models.tables import split_frame
 from tabsym.plots.style import (
     Raw,
@@ -139,15 +138,20 @@ def cautions(model: Any) -> list[str]:
     found = []
     if certainty is None:
         found.append("Coefficients have no intervals, as the model was trained online.")
-    separated = separated_terms(inner, model.loss_curve_[-1]) if model.loss_curve_ else []
+    separated = certainty.separated if certainty is not None else ()
     if separated:
         found.append(
-            f"Separation: {_names(separated)} predict the target completely in some rows; without penalties their "
-            "maximum likelihood estimates are infinite, and what is shown is where the solver ended."
+            f"Separation: {_names(list(separated))} predict the target completely in some rows; without penalties "
+            "their maximum likelihood estimates are infinite, and what is shown is where the solver ended. Standard "
+            "deviations of the term are infinite, but not of differences of its other categories (contrast)."
         )
     if certainty is not None:
         unknown = [
-            block.name for index, block in enumerate(spec.blocks) if np.isinf(certainty.sd[spec.coefs(index)]).any()
+            block.name
+            for index, block in enumerate(spec.blocks)
+            if np.isinf(certainty.sd[spec.coefs(index)]).any()
+            and block.name not in separated
+            and (block.columns or not separated)  # the intercept has the means of separated terms
         ]
         if unknown:
             found.append(

@@ -18,13 +18,14 @@ from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.losses.loss import Loss
 from tabsym.losses.weights import Copies, design_effect, weights_within_classes
-from tabsym.models.checks import columns_of, name_of
+from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
@@ -174,7 +175,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
     columns = _numeric_columns(config, training) if config.formula is None else _binned_by_formula(config, training)
     _refuse_unknown(config, training, columns)
-    by_way: dict[str, list[Column]] = {}
+    by_way: dict[Treatment, list[Column]] = {}
     for column in columns:
         by_way.setdefault(config.numeric_for(column.name), []).append(column)
     coarse: dict[str, Bins] = {}
@@ -194,9 +195,11 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     )
 
 
-def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
+def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
     """The bins of columns for one value of `numeric`."""
     y, weight, copies = training.y, training.weight, training.copies
+    if isinstance(how, tuple):
+        return Cuts([_cut_as_given(column, np.array(how)) for column in columns])
     counted = weight
     if loss.for_classes and weight is not None:
         counted = weights_within_classes(y, weight, copies)
@@ -214,6 +217,17 @@ def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs
         return Cuts(list(found.values()), fine)
     own = counted if how == "modl" else weight
     return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs, copies=copies))
+
+
+def _cut_as_given(column: Column, cuts: Floats) -> Bins:
+    """Bins with cut points of the user's; a warning where these tell no two rows apart."""
+    values = column.values[~np.isnan(column.values)]
+    if len(values) and not np.ptp(np.searchsorted(cuts, values)):
+        warn_user(
+            f"numeric[{column.name!r}] has cut points from {cuts[0]:g} to {cuts[-1]:g}, and all values of the column, "
+            f"from {values.min():g} to {values.max():g}, are in one interval; give cut points between them."
+        )
+    return _bins(column, cuts)
 
 
 def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:

@@ -85,8 +85,10 @@ feature_names_in_ : ndarray of shape (n_columns,)
     Column names, where the table has them."""
 
 STACK_NOTES = """\
-The validation loss is that of the wide model; with ``loss="auto"`` the squared error (the
-absolute one with ``scoring="neg_mean_absolute_error"``)."""
+The validation loss, by which the rounds and the components are chosen, is that of the wide model: the log loss for
+classes, the loss that ``wide=WideRegressor(loss="poisson")`` names; with ``loss="auto"`` the squared error (the
+absolute one with ``scoring="neg_mean_absolute_error"``). The metric of a booster (`metric`, `eval_metric`) has no
+part in it."""
 
 
 Floats = NDArray[np.float64]

@@ -165,7 +165,8 @@ def coefficient_table(model: Any, *, factors: bool = False, base: Any = None) ->
 
 
 def difference(model: Any, term: str, a: Any, b: Any) -> Any:
-    return model.contrast(term, a, b)
+    found = model.contrast(term, a, b)
+    return found[["value", "sd"]]  # the others follow from these
 
 
 def variances(model: Any) -> pd.DataFrame:

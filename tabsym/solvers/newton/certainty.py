@@ -106,6 +106,8 @@ class Certainty:
         The dispersion that variances were estimated with; NaN for `dispersion` itself.
     deviance, log_likelihood : float
         Of the training rows.
+    separated : tuple of str
+        Names of the unpenalized terms with infinite estimates.
     """
 
     variances: Floats
@@ -121,3 +123,4 @@ class Certainty:
     working: float = np.nan
     deviance: float = np.nan
     log_likelihood: float = np.nan
+    separated: tuple[str, ...] = ()
