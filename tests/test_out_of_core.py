@@ -101,6 +101,13 @@ def test_estimated_penalties_losses_and_interactions_are_those_in_memory(target,
     assert_same(model, other, 1e-6)
 
 
+def test_a_column_with_a_category_a_row_is_dropped_as_in_memory(in_parts):
+    own = SMALL[[*FEATURES, "two"]].assign(receipt=[f"r{row}" for row in range(len(SMALL))])
+    model, other = (WideClassifier(interactions=None).fit(X, "two") for X in (dataset_of(own), own))
+    assert model.variances_.loc["receipt", "variance"] == 0.0
+    assert_same(model, other, 1e-6)
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "dataset", "polars", "duckdb"])
 def test_tables_of_any_kind(kind, in_parts, tmp_path):
     own = SMALL[[*FEATURES, "amount"]]
