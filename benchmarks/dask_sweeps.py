@@ -1,6 +1,6 @@
 """Wide models over a local Dask cluster: equal to one machine, bytes that a sweep moves, and a worker that is killed.
 
-    python benchmarks/dask_sweeps.py [--workers 2] [--rows 200000 400000] [--categories 10000 100000]
+    python benchmarks/dask_sweeps.py [--workers 2 4] [--rows 500000 1000000] [--categories 10000 100000 1000000]
 
 Workers are processes of one thread each. Bytes are those of the arrays in the solver's questions to the workers that
 the client asks itself, and in their answers, for the updates of a sweep. The killed worker is ended by a signal in the
@@ -41,11 +41,11 @@ def equality(client, n_rows):
     frame = dd.from_pandas(table, npartitions=6)
     for target, kind, own in (
         ("two", DaskWideClassifier, {}),
-        ("three", DaskWideClassifier, {"interactions": None}),
+        ("three", DaskWideClassifier, {}),
         ("amount", DaskWideRegressor, {"loss": "squared_error"}),
         ("count", DaskWideRegressor, {"loss": "poisson"}),
     ):
-        options = {"interactions": [("b", "x")], **GIVEN, **own}
+        options = {"interactions": [("a", "b"), ("b", "x")], **GIVEN, **own}
         start = time.perf_counter()
         model = kind(client, **options).fit(frame[[*features, target]], target)
         middle = time.perf_counter()
@@ -57,13 +57,15 @@ def equality(client, n_rows):
 
 
 def traffic(client, rows, categories):
-    print("\n| rows | categories | MB a sweep | s |\n| --- | --- | --- | --- |")
-    ask, moved = engine.OnWorkers.ask, [0]
+    print("\n| rows | categories | coefficients | MB a sweep | bytes a coefficient and worker asked | s |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    ask, moved, asked = engine.OnWorkers.ask, [0], [0]
 
     def counted(self, method, *arguments):
         found = ask(self, method, *arguments)
         if "update" in arguments:
-            moved[0] += len(self.asked) * (sizeof(arguments) + sizeof(found))
+            asked[0] = len(self.asked)
+            moved[0] += asked[0] * (sizeof(arguments) + sizeof(found))
         return found
 
     engine.OnWorkers.ask = counted
@@ -73,8 +75,11 @@ def traffic(client, rows, categories):
             start = time.perf_counter()
             model = DaskWideClassifier(client, interactions=None, alpha=1e-2).fit(frame, "two")
             seconds = time.perf_counter() - start
+            size, sweep = model.model_.spec.n_coefs, moved[0] / model.n_iter_
             print(
-                f"| {n_rows:,} | {n_categories:,} | {moved[0] / model.n_iter_ / 1e6:.2f} | {seconds:.1f} |", flush=True
+                f"| {n_rows:,} | {n_categories:,} | {size:,} | {sweep / 1e6:.2f} | {sweep / size / asked[0]:.1f} | "
+                f"{seconds:.1f} |",
+                flush=True,
             )
     engine.OnWorkers.ask = ask
 
@@ -105,18 +110,19 @@ def lost(n_workers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 400_000])
-    parser.add_argument("--categories", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--rows", type=int, nargs="+", default=[500_000, 1_000_000])
+    parser.add_argument("--categories", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     arguments = parser.parse_args()
-    with (
-        LocalCluster(n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        print(f"{arguments.workers} workers, {arguments.rows[0] // 4:,} rows\n")
-        equality(client, arguments.rows[0] // 4)
-        traffic(client, arguments.rows, arguments.categories)
-    lost(arguments.workers)
+    for n_workers in arguments.workers:
+        with (
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            print(f"\n{n_workers} workers, {arguments.rows[0] // 10:,} rows\n")
+            equality(client, arguments.rows[0] // 10)
+            traffic(client, arguments.rows, arguments.categories)
+    lost(arguments.workers[0])
 
 
 if __name__ == "__main__":

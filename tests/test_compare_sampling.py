@@ -8,10 +8,16 @@ import psutil
 import pyarrow.dataset as ds
 import pytest
 
-from tabsym.compare import compare
-from tabsym.compare.prepare import prepare
+from tabsym.cli import main
+from tabsym.compare import compare, load
+from tabsym.compare.comparison import train_best
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.metrics import choose_metric
+from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.sampling import read_some
+from tabsym.compare.splits import Plan
+from tabsym.models import wide
 
 N = 6_000
 SHARES = {"a": 0.7, "b": 0.27, "c": 0.025, "d": 0.005}
@@ -108,3 +114,97 @@ def test_a_comparison_of_a_sample(rows, tmp_path):
     assert compare(tmp_path / "t.parquet", "y", resume=True, **options).ranking["name"].tolist() == ["constant"]
     with pytest.raises(ValueError, match="max_rows=0 is not possible"):
         compare(rows, "y", max_rows=0)
+
+
+# -- the winner --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sales():
+    draw = np.random.default_rng(1)
+    town, week = draw.choice(["Ulm", "Bonn", "Kiel", None], N), draw.integers(0, 40, N)
+    x = draw.normal(size=N)
+    score = (town == "Ulm") + 0.02 * week + np.sin(x)
+    table = pd.DataFrame({"town": town, "week": [f"w{one}" for one in week], "x": x, "open": draw.random(N) < 0.5})
+    table.loc[::50, "x"] = np.nan
+    table["day"] = pd.date_range("2023-01-01", periods=N, freq="h").strftime("%d.%m.%Y")
+    table["price"] = [f"${1000 + 100 * one:,.2f}" for one in score]
+    table["area"], table["weight"] = draw.uniform(1, 3, N), draw.uniform(0.5, 2, N)
+    table["amount"] = np.where(np.arange(N) % 70 == 3, np.nan, 100 * score + draw.normal(size=N))
+    table["count"] = draw.poisson(table["area"] * np.exp(0.5 * score - 1))
+    table["class"] = np.where(draw.logistic(size=N) < score - 1, "sold", "kept")
+    return table
+
+
+FEATURES = ["town", "week", "x", "open", "day", "price"]
+
+
+def winner_of(table, name, target, **options):
+    prepared = prepare(table, target, **options)
+    plan, metric = Plan("random", None, 5, 1, 0), choose_metric(prepared.task, None)
+    return train_best(all_contenders()[name], prepared, plan, metric, None, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "folder", "polars"])
+@pytest.mark.parametrize(
+    ("target", "roles"),
+    [
+        ("class", {"weight": "weight"}),
+        ("amount", {"offset": "area"}),
+        ("count", {"exposure": "area", "weight": "weight"}),
+    ],
+)
+def test_the_wide_model_is_trained_on_all_rows(target, roles, kind, sales, tmp_path):
+    own = sales[[*FEATURES, *roles.values(), target]]
+    table = own
+    if kind == "csv":
+        own.to_csv(table := tmp_path / "t.csv", index=False)
+    if kind == "polars":
+        table = pl.from_pandas(own).lazy()
+    if kind == "folder":
+        (table := tmp_path / "t").mkdir()
+        for part in range(2):
+            own[part * N // 2 : (part + 1) * N // 2].to_parquet(table / f"{part}.parquet", index=False)
+    task = {"amount": "regression", "count": "count", "class": "binary"}[target]
+    options = {"task": task, "roles": Columns(**roles)}
+    model = winner_of(table, "wide", target, max_rows=1_500, **options)
+    n_rows = int(own[target].notna().sum())
+    assert model.trained_on == f"all {n_rows:,} rows"
+    assert model.estimator.coefs_["town"]["rows"].sum() == n_rows
+    ask = "predict_proba" if task == "binary" else "predict"
+    found, expected = (getattr(one, ask)(own) for one in (model, winner_of(own, "wide", target, **options)))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_out_of_core_where_rows_are_many(sales, monkeypatch):
+    own = sales[[*FEATURES, "class"]]
+    expected = winner_of(own, "wide", "class").predict_proba(own)
+    monkeypatch.setattr(wide, "SAMPLE_ROWS", 1_000)
+    model = winner_of(own, "wide", "class", max_rows=1_500)
+    np.testing.assert_allclose(model.predict_proba(own), expected, rtol=1e-6)
+
+
+def test_rows_that_cannot_be_read_as_the_sample_train_no_winner(sales):
+    """A class, and a target, that the sample lacks: the sample trains the winner, and it is said why."""
+    own = sales[["town", "x", "amount"]].assign(kind=[f"k{row % 25}" for row in range(N)])
+    own.loc[5, "kind"] = "rare"
+    model = winner_of(own.drop(columns="amount"), "wide", "kind", max_rows=500)
+    assert "the sample has no row of class 'rare' of 'kind'" in model.trained_on
+    assert model.trained_on.startswith("the sample of 500 rows: not on all rows, as ")
+    assert len(model.classes_) == 25
+
+
+@pytest.mark.parametrize("name", ["wide", "onehot-linear"])
+def test_which_rows_trained_the_winner_is_said(name, sales, tmp_path, capsys):
+    sales[[*FEATURES, "class"]].to_parquet(tmp_path / "t.parquet")
+    given = [str(tmp_path / "t.parquet"), "--target", "class", "--max-rows", "900", "--folds", "2"]
+    given += ["--contenders", name, "--out", str(tmp_path / "o"), "--save-best", str(tmp_path / "best")]
+    assert main(["compare", *given]) == 0
+    rows = {
+        "wide": "trained on all 6,000 rows",
+        "onehot-linear": "trained on the sample of 900 rows: this contender needs all rows in memory",
+    }[name]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{rows}: {tmp_path / 'best.skops'}".replace(" ", "") in printed.replace(" ", "")
+    assert f"was {rows}." in (tmp_path / "o" / "report.html").read_text()
+    assert load(tmp_path / "best.skops").trained_on == rows.removeprefix("trained on ")

@@ -6,7 +6,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, default_client
 from sklearn.base import clone
 from tabsym_dask import DaskWideClassifier, DaskWideRegressor, engine
 
@@ -74,6 +74,24 @@ def test_coefficients_are_those_of_one_machine(client, kind, options, target, we
     assert_same(model, local, 1e-8)
     assert type(model.to_local()) is kind._local
     np.testing.assert_array_equal(model.to_local().predict(TABLE[FEATURES]), model.predict(TABLE[FEATURES]))
+
+
+def test_the_given_client_does_the_work_where_another_is_the_default(client):
+    """Also where the given one's workers are fewer, and where the other has none of the partitions."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as other:
+        assert default_client() is other
+        frame = frame_of([*FEATURES, "two"])
+        started = {id(one): one.cluster.scheduler.transition_counter for one in (client, other)}
+        model = DaskWideClassifier(client, **GIVEN).fit(frame, "two")
+        assert client.cluster.scheduler.transition_counter > started[id(client)]
+        assert other.cluster.scheduler.transition_counter == started[id(other)]
+        assert default_client() is other
+        second = DaskWideClassifier(other, **GIVEN).fit(frame, "two")
+        assert other.cluster.scheduler.transition_counter > started[id(other)]
+    local = WideClassifier(**GIVEN).fit(TABLE[[*FEATURES, "two"]], "two")
+    assert_same(model, local, 1e-8)
+    assert_same(second, local, 1e-8)
 
 
 @pytest.mark.parametrize("few", [1, 2])

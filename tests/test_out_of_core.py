@@ -1,6 +1,12 @@
 """Wide models fitted to tables larger than memory: what the same rows in memory give."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 import duckdb
@@ -14,7 +20,7 @@ import pytest
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.frame import read
-from tabsym.models import coded_batches, out_of_core, wide
+from tabsym.models import coded_batches, kept_rows, out_of_core, wide
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 RNG = np.random.default_rng(0)
@@ -98,6 +104,13 @@ def test_estimated_penalties_losses_and_interactions_are_those_in_memory(target,
     model, other = kind().fit(dataset_of(TABLE[columns]), target), kind().fit(TABLE[columns], target)
     assert [term.name for term in model.model_.spec.blocks] == [term.name for term in other.model_.spec.blocks]
     assert model.model_.loss == other.model_.loss
+    assert_same(model, other, 1e-6)
+
+
+def test_a_column_with_a_category_a_row_is_dropped_as_in_memory(in_parts):
+    own = SMALL[[*FEATURES, "two"]].assign(receipt=[f"r{row}" for row in range(len(SMALL))])
+    model, other = (WideClassifier(interactions=None).fit(X, "two") for X in (dataset_of(own), own))
+    assert model.variances_.loc["receipt", "variance"] == 0.0
     assert_same(model, other, 1e-6)
 
 
@@ -226,3 +239,294 @@ def test_a_folder_without_parquet_is_named(tmp_path):
     ):
         with pytest.raises(ValueError, match="holds no Parquet files"):
             use()
+
+
+# -- rows that are kept for the next fit -------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from tabsym import WideClassifier, warn
+from tabsym.frame import read
+from tabsym.models import coded_batches, kept_rows, wide
+from tabsym.solvers.newton.block_descent import BlockDescent
+
+wide.SAMPLE_ROWS, read.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
+stages = {"coding": (coded_batches.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
+          "list": (kept_rows.Path, "replace", 1), "terms": (coded_batches.Part, "load", 2),
+          "sweeps": (BlockDescent, "sweep", 3)}
+owner, name, after = stages[sys.argv[1]]
+method, calls = getattr(owner, name), []
+
+def killing(*given):
+    calls.append(1)
+    if len(calls) == after:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return method(*given)
+
+setattr(owner, name, killing)
+WideClassifier().fit(sys.argv[2], "two", cache_dir=sys.argv[3])
+"""
+
+
+@pytest.fixture
+def kept(in_parts, monkeypatch, tmp_path):
+    """A folder of two Parquet files, one to keep rows in, and the batches that were coded."""
+    monkeypatch.setattr(read, "BATCH_ROWS", 500)
+    monkeypatch.setattr(coded_batches, "PART_ROWS", 700)
+    folder, coded, method = tmp_path / "rows", [], coded_batches.Reader.read
+    folder.mkdir()
+    for part in range(2):
+        write_part(folder, part)
+    monkeypatch.setattr(coded_batches.Reader, "read", lambda own, batch: coded.append(1) or method(own, batch))
+    return folder, tmp_path / "cache", coded
+
+
+def write_part(folder, part, **changed):
+    own = SMALL[[*FEATURES, "weight", "two", "three", "amount"]].iloc[part::2].assign(**changed)
+    pq.write_table(pa.Table.from_pandas(own, preserve_index=False), folder / f"{part}.parquet")
+
+
+def in_cache(cache):
+    return sorted(path.name.partition("-")[0] for path in (cache / "_tabsym").iterdir())
+
+
+def assert_equal(model, other):
+    np.testing.assert_array_equal(model.model_.theta, other.model_.theta)
+    np.testing.assert_array_equal(model.model_.counts, other.model_.counts)
+    assert model.deviance_ == other.deviance_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["coding", "files", "list", "terms", "sweeps"])
+def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept):
+    folder, cache, coded = kept
+    found = subprocess.run(
+        [sys.executable, "-c", KILLED, stage, str(folder), str(cache)], capture_output=True, check=False
+    )
+    assert found.returncode == -signal.SIGKILL, found.stderr
+    has_rows = stage in ("terms", "sweeps")
+    assert ("rows.json" in in_cache(cache)) == has_rows
+    model = WideClassifier().fit(folder, "two", cache_dir=cache)
+    assert bool(coded) != has_rows
+    assert in_cache(cache) == ["lock", "rows", "rows.json"]
+    assert_equal(model, WideClassifier().fit(folder, "two"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "target", "weight"),
+    [
+        (WideClassifier(), WideClassifier(alpha=0.1, interactions=None, numeric="linear"), "two", "weight"),
+        (WideClassifier(), WideClassifier(class_weight="balanced"), "three", None),
+        (WideRegressor(), WideRegressor(loss="squared_error", offset_column=None), "amount", "weight"),
+        (WideRegressor(offset_column="z", loss="squared_error"),) * 2 + ("amount", None),
+    ],
+    ids=["two classes", "three classes", "amounts", "offset"],
+)
+def test_other_options_take_the_rows_that_were_coded(first, second, target, weight, kept, capsys):
+    folder, cache, coded = kept
+    for part in range(2):
+        write_part(folder, part, z=1.0)
+    given = {"y": target, "sample_weight": weight}
+    assert_equal(first.fit(folder, **given, cache_dir=cache), type(first)(**first.get_params()).fit(folder, **given))
+    n_coded = len(coded)
+    second.set_params(verbose=1).fit(ds.dataset(folder), **given, cache_dir=str(cache))
+    assert len(coded) == n_coded
+    n_rows = (SMALL["weight"] > 0).sum() if weight else len(SMALL)
+    assert f"{n_rows:,} coded rows of an earlier fit" in capsys.readouterr().err
+    assert_equal(second, type(second)(**second.get_params()).fit(folder, **given))
+
+
+def test_an_interrupted_fit_keeps_its_coded_rows(kept, monkeypatch):
+    folder, cache, coded = kept
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BlockDescent, "sweep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    n_coded = len(coded)
+    assert in_cache(cache) == ["lock", "rows", "rows.json"]
+    WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    assert len(coded) == n_coded
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "fit", "message"),
+    [
+        (lambda folder: write_part(folder, 1, x=2.0), {}, {}, "1.parquet'"),
+        (lambda folder: write_part(folder, 2), {}, {}, "2.parquet'"),
+        (lambda folder: (folder / "1.parquet").unlink(), {}, {}, "1.parquet'"),
+        (lambda folder: None, {}, {"y": "three"}, "differ from those of this fit in the target;"),
+        (lambda folder: None, {}, {"sample_weight": "weight"}, "differ from those of this fit in sample_weight;"),
+        (lambda folder: None, {"random_state": 1}, {}, "differ from those of this fit in random_state;"),
+        (
+            lambda folder: None,
+            {"categorical_features": ["store", "week"]},
+            {},
+            "differ from those of this fit in categorical_features;",
+        ),
+        (lambda folder: None, {"offset_column": "x"}, {}, "differ from those of this fit in the offset;"),
+    ],
+)
+def test_rows_of_other_files_or_options_are_coded_again(change, options, fit, message, kept):
+    folder, cache, coded = kept
+    WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    n_coded = len(coded)
+    change(folder)
+    model, other = (WideClassifier(interactions=None, **options) for _ in range(2))
+    fit = {"y": "two"} | fit
+    with pytest.warns(UserWarning, match=message) as warned:
+        model.fit(folder, **fit, cache_dir=cache)
+    assert len(warned) == 1
+    assert len(coded) > n_coded
+    assert in_cache(cache) == ["lock", "rows", "rows.json"]
+    assert_equal(model, other.fit(folder, **fit))
+
+
+def damage(path):
+    """One bit of the file, and neither its size nor its time."""
+    times, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("how", [damage, Path.unlink, lambda path: path.write_bytes(b"")])
+@pytest.mark.parametrize("name", ["rows.json", "rows-*/1", "rows-*/6", "rows-*/0.arrow", "rows-*/sample.arrow"])
+def test_damaged_rows_are_coded_again(name, how, kept):
+    folder, cache, coded = kept
+    plain = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    n_coded = len(coded)
+    (path,) = (cache / "_tabsym").glob(name)
+    how(path)
+    model = WideClassifier(interactions=None)
+    if path.exists() or name != "rows.json":
+        with pytest.warns(UserWarning, match="are damaged .* the rows are coded again"):
+            model.fit(folder, "two", cache_dir=cache)
+    else:
+        model.fit(folder, "two", cache_dir=cache)
+    assert len(coded) > n_coded
+    assert_equal(model, plain)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda listed: listed["parts"][0].update(n_rows=10**9), "has another size"),
+        (lambda listed: listed["parts"][0]["codes"][0].reverse(), "damaged"),
+        (lambda listed: listed["parts"][0].update(y=["../lock", 0]), "is no file of the folder"),
+        (lambda listed: listed.update(folder="../.."), "is no file of the folder"),
+        (lambda listed: listed["categories"].reverse() or swap(listed["categories"]), "codes of no category"),
+        (lambda listed: listed["parts"][0].update(y=listed["parts"][0]["numbers"][0][1]), "codes of no category"),
+        (lambda listed: listed.pop("parts"), "damaged"),
+    ],
+)
+def test_a_list_that_was_made_up_is_refused(change, message, kept):
+    """With the right checksums: what it says is checked, too."""
+    folder, cache, _ = kept
+    plain = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    path = cache / "_tabsym" / "rows.json"
+    listed = json.loads(path.read_text().partition("\n")[2])
+    change(listed)
+    text = json.dumps(listed)
+    path.write_text(f"{zlib.crc32(text.encode())}\n{text}")
+    with pytest.warns(UserWarning, match=message):
+        model = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    assert_equal(model, plain)
+
+
+def swap(categories):
+    """The files of two columns."""
+    categories[0][1], categories[1][1] = categories[1][1], categories[0][1]
+
+
+def test_two_fits_at_once_in_a_folder(kept, monkeypatch):
+    """The second codes for itself, and neither disturbs the other."""
+    folder, cache, _ = kept
+    plain = WideClassifier(interactions=None).fit(folder, "two")
+    load, models = out_of_core.fit_read, {}
+
+    def beside(estimator, *given):
+        if estimator.verbose == 0 and "other" not in models:
+            models["other"] = None
+            with pytest.warns(UserWarning, match="Another fit holds cache_dir="):
+                models["other"] = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+        return load(estimator, *given)
+
+    monkeypatch.setattr(out_of_core, "fit_read", beside)
+    models["one"] = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    assert in_cache(cache) == ["lock", "rows", "rows.json"]
+    for model in models.values():
+        assert_equal(model, plain)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "bool", "datetime64[ns]", "category", "object"])
+def test_categories_of_any_type_are_kept(dtype, kept):
+    folder, cache, coded = kept
+    week = SMALL["week"].str[1:].fillna("13").astype(int)
+    values = week > 5 if dtype == "bool" else week.astype(str) if dtype in ("category", "object") else week
+    for part in range(2):
+        write_part(folder, part, week=values.astype(dtype))
+    options = {"interactions": None, "categorical_features": ["store", "week"]}
+    plain = WideClassifier(**options).fit(folder, "two", cache_dir=cache)
+    n_coded = len(coded)
+    model = WideClassifier(**options).fit(folder, "two", cache_dir=cache)
+    assert len(coded) == n_coded
+    assert_equal(model, plain)
+    assert model.coefs_["week"].index.tolist() == plain.coefs_["week"].index.tolist()
+
+
+def test_a_loss_that_the_kept_target_does_not_allow_is_refused(kept):
+    folder, cache, coded = kept
+    WideRegressor(loss="squared_error", interactions=None).fit(folder, "amount", cache_dir=cache)
+    n_coded = len(coded)
+    with pytest.raises(ValueError, match="needs values of at least 0"):
+        WideRegressor(loss="poisson", interactions=None).fit(folder, "amount", cache_dir=cache)
+    assert len(coded) == n_coded
+    assert in_cache(cache) == ["lock", "rows", "rows.json"]
+
+
+def test_the_folder_of_the_table_may_be_that_of_the_kept_rows(kept):
+    folder, _, coded = kept
+    plain = WideClassifier(interactions=None).fit(folder, "two", cache_dir=folder)
+    n_coded = len(coded)
+    assert_equal(WideClassifier(interactions=None).fit(folder, "two", cache_dir=folder), plain)
+    assert len(coded) == n_coded
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (lambda folder: SMALL[[*FEATURES, "two"]], "is in memory"),
+        (lambda folder: dataset_of(SMALL[[*FEATURES, "two"]]), "InMemoryDataset"),
+        (pl.scan_parquet, "LazyFrame"),
+        (lambda folder: ds.dataset(folder).filter(ds.field("x") > 0), "this dataset is filtered"),
+    ],
+    ids=["frame", "dataset in memory", "polars", "filter"],
+)
+def test_rows_are_kept_of_files_only(table, message, kept):
+    folder, cache, _ = kept
+    with pytest.raises(ValueError, match=message):
+        WideClassifier().fit(table(folder), "two", cache_dir=cache)
+    assert not cache.exists()
+
+
+def test_a_cache_that_is_a_file_is_named(kept, tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ValueError, match="taken' is no folder that can be written to"):
+        WideClassifier().fit(kept[0], "two", cache_dir=tmp_path / "taken")
+
+
+def test_rows_that_cannot_be_kept_are_fitted(kept, monkeypatch):
+    folder, cache, _ = kept
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kept_rows.KeptRows, "_write", full)
+    with pytest.warns(UserWarning, match="are not kept in cache_dir=.*No space left on device"):
+        model = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    assert in_cache(cache) == ["lock"]
+    assert_equal(model, WideClassifier(interactions=None).fit(folder, "two"))

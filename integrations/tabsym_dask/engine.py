@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from distributed import Client, Future, get_client
+from distributed import Actor, Client, Future, get_client
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
@@ -209,5 +209,15 @@ def start(
         )
         for number, (address, own) in enumerate(held.items())
     ]  # fmt: skip
-    actors = [future.result() for future in asked]
+    actors = [_bound(client, future) for future in asked]
     return actors, answers(actors, "read", [()] * len(actors))
+
+
+def _bound(client: Client, future: Future) -> Any:
+    """An actor that is asked through this client: one that Dask unpickles asks through the default one."""
+    future.result()  # raises what coding raised
+    addresses = client.who_has([future]).get(future.key)
+    if not addresses:
+        raise RuntimeError(LOST)
+    with client.as_current():
+        return Actor(WorkerRows, addresses[0], future.key)

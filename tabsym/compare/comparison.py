@@ -22,6 +22,7 @@ from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
 from tabsym.compare.prepare import CLASSES, Columns, Prepared
+from tabsym.compare.refit import goes_out_of_core, train_on_all_rows
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
 from tabsym.export import save
@@ -49,6 +50,8 @@ class Winner:
         The trained pipeline; its input are the columns prepared by `features`.
     classes_ : array of shape (n_classes,)
         The classes in the order of `predict_proba`.
+    trained_on : str
+        Which rows it was trained on, in words: of a table of which a sample was compared, all or the sample.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Winner:
     drop: list[str]
     roles: Columns
     retyping: Retyping = field(default_factory=Retyping)
+    trained_on: str = "all rows"
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predicted classes or values (n_rows,); exposure and offset are read from the columns of the comparison.
@@ -212,7 +216,10 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 def train_best(
     contender: Contender, prepared: Prepared, plan: Plan, metric: Metric, budget: str | None, seed: int, n_jobs: int
 ) -> Winner:
-    """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned."""
+    """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned.
+
+    Where they are a sample of a table, the plain wide model is trained on the whole table.
+    """
     names = prepared.target.classes if contender.raw and prepared.task in CLASSES else None
     data = Data(
         prepared.raw if contender.raw else prepared.X, prepared.y, prepared.task, len(prepared.classes),
@@ -224,14 +231,28 @@ def train_best(
         inside = plan.inside(np.arange(len(prepared.y)), prepared.y, prepared.task)
         tuned = tune(model, contender.space(prepared.task), data, inside, metric, limit, seed)
         model = clone(model).set_params(**tuned.params)
-    trained = train(model, data)
+    trained, trained_on = _trained(model, data, prepared)
     own = [prepared.target.name, *prepared.roles.named().values()]
     left_out = [name for name in prepared.frame.columns if name not in prepared.raw.columns]
     return Winner(
         contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
         None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
-        prepared.retyping,
+        prepared.retyping, trained_on,
     )  # fmt: skip
+
+
+def _trained(model: Any, data: Data, prepared: Prepared) -> tuple[Trained, str]:
+    """A clone of the model, trained on as many rows as it can be; and on which, in words."""
+    if prepared.whole is None:
+        return train(model, data), "all rows"
+    why = "this contender needs all rows in memory"
+    if goes_out_of_core(model):
+        try:
+            trained, n_rows = train_on_all_rows(model, prepared)
+            return trained, f"all {n_rows:,} rows"
+        except (ValueError, TypeError, OSError) as error:  # what was compared is not to be lost
+            why = f"not on all rows, as {error}"
+    return train(model, data), f"the sample of {len(prepared.y):,} rows: {why}"
 
 
 def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -355,7 +376,8 @@ class Comparison:
     larger_is_better : bool
         Whether a larger value of the ranking metric is better.
     best : Winner
-        The best contender, trained on all rows at the first access.
+        The best contender, trained on all rows at the first access; where a sample of a table was compared, on the
+        sample, and the plain wide model on the whole table.
     best_file : Path or None
         The file that ``save_best`` wrote; None where there is none.
     """
@@ -382,7 +404,7 @@ class Comparison:
 
     @cached_property
     def best(self) -> Winner:
-        """The best contender trained on all rows: `predict`, `predict_proba`, `save`.
+        """The best contender trained on all rows (of a sample: see `trained_on`): `predict`, `predict_proba`, `save`.
 
         Raises
         ------

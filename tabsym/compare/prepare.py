@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tabsym.compare.features import Features, far_dates, hints, learn_features
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, retype
-from tabsym.compare.sampling import read_some
+from tabsym.compare.sampling import Whole, read_some
 from tabsym.compare.text import listed, perhaps
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.validation import check_option
@@ -76,7 +76,7 @@ def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series 
         codes, classes = pd.factorize(values, sort=True)
         labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
         return Target(name, task, codes.astype(np.int64), np.asarray(labels), reading)
-    return Target(name, task, _target_numbers(values, name, task), np.empty(0), reading)
+    return Target(name, task, numbers_of_target(values, name, task), np.empty(0), reading)
 
 
 def is_number(values: pd.Series) -> bool:
@@ -125,7 +125,14 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
         )
 
 
-def _target_numbers(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
+def numbers_of_target(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
+    """A target that is not of classes (n,).
+
+    Raises
+    ------
+    ValueError
+        It is not numeric, or negative where it counts.
+    """
     if not is_number(values) and not pd.api.types.is_bool_dtype(values):
         raise ValueError(
             f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
@@ -170,7 +177,7 @@ class Prepared:
 
     `raw`: the features as the user has them, for contenders of the user's own. `frame`: all columns of the rows that
     are left. `exposure` (n,): what counts are to be divided by; `offset` (n,): what is subtracted from a continuous
-    target.
+    target. `whole`: all rows, where these are a sample.
     """
 
     X: pd.DataFrame
@@ -184,6 +191,7 @@ class Prepared:
     offset: Floats | None = None
     roles: Columns = field(default_factory=Columns)
     retyping: Retyping = field(default_factory=Retyping)
+    whole: Whole | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -273,9 +281,11 @@ def prepare(
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
     X = features.apply(raw)
     notes += far_dates(raw, X, features.dates)
-    weight, exposure, offset = _weights(frame, read_as.task, roles)
+    weight, exposure, offset = weights_of(frame, read_as.task, roles)
+    if weight is not None and weight.sum() <= 0:
+        raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
     return Prepared(
-        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
+        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, source.whole
     )  # fmt: skip
 
 
@@ -312,13 +322,19 @@ def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOpt
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
 
 
-def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | None, Floats | None, Floats | None]:
-    """Weights, exposures and offsets of the rows, as far as they fit the task."""
+def weights_of(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | None, Floats | None, Floats | None]:
+    """Weights, exposures and offsets of the rows, as far as they fit the task.
+
+    Raises
+    ------
+    ValueError
+        They do not.
+    """
     weight, exposure, offset = (
         None if name is None else _numbers(frame[name], name, role)
         for role, name in (("weight", roles.weight), ("exposure", roles.exposure), ("offset", roles.offset))
     )
-    if weight is not None and (weight.min() < 0 or weight.sum() <= 0):
+    if weight is not None and weight.min() < 0:
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
     if exposure is not None:
         if task != "count":

@@ -134,7 +134,8 @@ def compare(
     memory_limit : float, optional
         Gigabytes that the process of a contender may take (Linux); one that needs more fails, and the others go on.
     max_rows : int, optional
-        Of a larger table a sample of so many rows, stratified by the target, is compared, and trains the winner.
+        Of a larger table a sample of so many rows, stratified by the target, is compared, and trains the winner unless
+        that is the plain wide model, which is trained on all rows.
         Default: all; of Parquet, folders of it, Arrow datasets and lazy frames (polars, DuckDB) as many as fit into
         memory, where the first line of the output says so.
     seed : int, default 0
@@ -212,6 +213,11 @@ def compare(
         live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
         vars(comparison)["best_file"] = _save_best(comparison, best_file, quiet)  # which has kept `best`, trained
+        if comparison.best_file is not None and prepared.whole is not None:
+            sentences.append(f"The winner, {comparison.best.label}, was trained on {comparison.best.trained_on}.")
+            settings["summary"] = sentences
+            with owned(folder):
+                _write(results, ranking, sentences, folder, config, {})
     return comparison
 
 
@@ -295,7 +301,7 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:
         )
         return None
     if not quiet:
-        print(f"{comparison.best.label}, trained on all rows: {path}")
+        print(f"{comparison.best.label}, trained on {comparison.best.trained_on}: {path}")
     return path
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,28 @@ _MANY = 5.0  # standard deviations by which the rows held may be fewer than expe
 _MEASURED = 10_000  # rows by which the size of one is known
 
 
-def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Source, str]:
+@dataclass(frozen=True)
+class Whole:
+    """All rows of a table of which a sample is compared."""
+
+    table: Any
+    options: ReadOptions
+
+    def frames(self) -> Iterator[pd.DataFrame]:
+        """The rows, batch by batch where they are read so."""
+        batches = _batches_of(self.table)
+        for one in [self.table] if batches is None else batches:
+            yield read(one, self.options if batches is None else None).frame
+
+
+@dataclass(frozen=True)
+class Sampled(Source):
+    """Some rows of a table; `whole`: all of them, None where these are all."""
+
+    whole: Whole | None = None
+
+
+def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Sampled, str]:
     """As `read`, and what to say of it: of a table of more rows a sample, stratified by the classes of the target.
 
     Parameters
@@ -34,7 +56,7 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
     seed : int
         Of the rows that are drawn.
     """
-    batches = _batches_of(table)
+    batches, whole = _batches_of(table), Whole(table, options)
     if batches is not None:
         if isinstance(table, (str, Path)):
             refuse_text_options(Path(table), options)
@@ -43,24 +65,29 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
         if n_rows > most:
             frame = _sample(batches, target, n_rows, most, seed)
             why = "" if max_rows else ", as more may not fit into memory"
-            return read(frame), _note(n_rows, len(frame), target, why)
+            return _of(read(frame), whole), _note(n_rows, len(frame), target, why)
         if is_dataset(table) or _is_folder(table):  # which `read` does not know
-            return read(batches.whole().to_pandas()), ""
+            return _of(read(batches.whole().to_pandas())), ""
     source = read(table, options)
     n_rows = len(source.frame)
     if max_rows is None or n_rows <= max_rows:
-        return source, ""
+        return _of(source), ""
     values = source.frame[target] if target in source.frame.columns else pd.Series(dtype=object)
     counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
     places = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
     some = source.frame.iloc[places].reset_index(drop=True)
-    return replace(source, frame=some), _note(n_rows, len(places), target, "")
+    return _of(replace(source, frame=some), whole), _note(n_rows, len(places), target, "")
+
+
+def _of(source: Source, whole: Whole | None = None) -> Sampled:
+    return Sampled(source.frame, source.untyped, source.separator, source.notes, whole)
 
 
 def _note(n_rows: int, n_drawn: int, target: str, why: str) -> str:
     return (
-        f"The table has {n_rows:,} rows, of which a sample of {n_drawn:,}, stratified by {target!r}, is compared and "
-        f"trains the winner{why}; --max-rows sets another number."
+        f"The table has {n_rows:,} rows, of which a sample of {n_drawn:,}, stratified by {target!r}, is "
+        f"compared{why}; a winner that is the plain wide model is trained on all rows, others on the sample; "
+        "--max-rows sets another number."
     )
 
 

@@ -372,17 +372,17 @@ class Batches:
     """
 
     def __init__(self, source: Any) -> None:
-        self._source = _opened(source) if isinstance(source, (str, Path)) else source
+        self.source = _opened(source) if isinstance(source, (str, Path)) else source
 
     def count(self) -> int:
         """The number of rows; of a lazy frame, by a query."""
-        if is_dataset(self._source):
-            return int(self._source.count_rows())
-        return int(nw.from_native(self._source).select(nw.len()).collect()["len"][0])
+        if is_dataset(self.source):
+            return int(self.source.count_rows())
+        return int(nw.from_native(self.source).select(nw.len()).collect()["len"][0])
 
     def whole(self) -> Any:
         """All rows as one table."""
-        return self._source.to_table() if is_dataset(self._source) else self._source
+        return self.source.to_table() if is_dataset(self.source) else self.source
 
     def __iter__(self) -> Iterator[Any]:
         """The batches as Arrow tables, without empty ones."""
@@ -393,7 +393,7 @@ class Batches:
                 yield batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
 
     def _batches(self) -> Iterator[Any]:
-        source = self._source
+        source = self.source
         if is_dataset(source):
             return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
         if nw.dependencies.is_polars_lazyframe(source):

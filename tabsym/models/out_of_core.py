@@ -6,7 +6,8 @@ term, 8 for each number, and 16 for the target and the linear predictor.
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
 from tabsym.models.data import offset_column_of
+from tabsym.models.fingerprint import check_has_fingerprint, fingerprint_of
 from tabsym.models.in_parts import Parts, fit_parts, refuse_options
-from tabsym.models.parts import InFiles
+from tabsym.models.kept_rows import KeptRows, folder_of_fit
+from tabsym.models.parts import InFiles, Part
 from tabsym.models.stream import target_name
 from tabsym.models.targets import class_weights_by_counts
 from tabsym.solvers.newton.in_parts import Engine, OneAfterTheOther
@@ -65,46 +68,75 @@ def wanted_of(estimator: Any, config: Config, names: list[str], first: Any, y: A
     )  # fmt: skip
 
 
-def fit_out_of_core(estimator: Any, batches: Batches, y: Any, sample_weight: Any) -> KeyboardInterrupt | None:
+def fit_out_of_core(
+    estimator: Any, batches: Batches, y: Any, sample_weight: Any, cache_dir: Any = None
+) -> KeyboardInterrupt | None:
     """Fit an estimator to a table in batches; the interrupt, if any, to be raised once it is fitted."""
     config = estimator._config()
     refuse_options(config, estimator)
-    with tempfile.TemporaryDirectory(prefix="tabsym-", ignore_cleanup_errors=True) as folder:
-        read, engine = _read(estimator, config, batches, y, sample_weight, Path(folder))
-        return fit_read(estimator, config, read, engine)
+    if cache_dir is not None:
+        check_has_fingerprint(batches.source)
+    with folder_of_fit(cache_dir) as (folder, kept):
+        read, parts = _read(estimator, config, batches, y, sample_weight, folder, kept)
+        return fit_read(estimator, config, read, OneAfterTheOther(parts))
 
 
 def _read(
-    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path
-) -> tuple[Read, Engine]:
+    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, kept: KeptRows | None
+) -> tuple[Read, list[Part]]:
+    """The rows, coded into files now or before."""
+    rows = iter(batches)
+    first = next(rows, None)
+    if first is None:
+        raise ValueError(_no_rows(config))
+    wanted = wanted_of(estimator, config, first.column_names, first.slice(0, 1_000), y, sample_weight)
+    if kept is None:
+        return _coded(estimator, config, chain([first], rows), wanted, InFiles(folder))
+    fingerprint = fingerprint_of(batches.source, wanted, SAMPLE_ROWS, _seed_of(estimator))
+    found = kept.find(fingerprint, wanted, store := InFiles(folder))
+    if found is not None:
+        show_progress(config.verbose, f"{sum(map(len, found[1])):,} coded rows of an earlier fit taken from cache_dir")
+    else:
+        coded = _coded(estimator, config, chain([first], rows), wanted, InFiles(kept.rows))
+        found = kept.keep(fingerprint, *coded, store)
+    for part in found[1]:  # of an earlier fit with another loss
+        wanted.check(part.y)
+    return found
+
+
+def _coded(
+    estimator: Any, config: Config, batches: Iterable[Any], wanted: Wanted, store: InFiles
+) -> tuple[Read, list[Part]]:
     """Code the rows into files."""
-    reader, parts, n_rows = None, [], 0
-    sampling = sampling_of(estimator, 0)
+    reader, parts = Reader(wanted, Sample(SAMPLE_ROWS, sampling_of(estimator, 0)), store), []
     for batch in batches:
-        if reader is None:
-            wanted = wanted_of(estimator, config, batch.column_names, batch.slice(0, 1_000), y, sample_weight)
-            reader = Reader(wanted, Sample(SAMPLE_ROWS, sampling), InFiles(folder))
         part = reader.read(batch)
         if part is not None:
             parts.append(part)
-            n_rows += len(part)
-            show_progress(config.verbose, f"{n_rows:,} rows coded")
-    part = None if reader is None else reader.rest()
+            show_progress(config.verbose, f"{sum(map(len, parts)):,} rows coded")
+    part = reader.rest()
     if part is not None:
         parts.append(part)
-    if reader is None or not parts:
-        raise ValueError(
-            f"The table has no rows of positive weight: found array with 0 sample(s) while a minimum of 1 is required "
-            f"by {config.caller}."
-        )
-    return reader.result(), OneAfterTheOther(parts)
+    if not parts:
+        raise ValueError(_no_rows(config))
+    return reader.result(), parts
+
+
+def _no_rows(config: Config) -> str:
+    return (
+        f"The table has no rows of positive weight: found array with 0 sample(s) while a minimum of 1 is required "
+        f"by {config.caller}."
+    )
 
 
 def sampling_of(estimator: Any, part: int) -> np.random.RandomState:
     """The random numbers that choose the sample: others than those of the fit."""
+    return np.random.RandomState([_seed_of(estimator), part])
+
+
+def _seed_of(estimator: Any) -> int:
     state = estimator.random_state
-    seed = int(state) if isinstance(state, (int, np.integer)) else 0
-    return np.random.RandomState([seed, part])
+    return int(state) if isinstance(state, (int, np.integer)) else 0
 
 
 def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> KeyboardInterrupt | None:

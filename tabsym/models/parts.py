@@ -52,7 +52,7 @@ class InFiles:
         self._folder, self._n_files = folder, 0
 
     def put(self, values: NDArray[Any]) -> NDArray[Any]:
-        if not values.size:
+        if not values.size or isinstance(values.base, np.memmap):  # none, or in a file
             return values
         kept = self._map(values.shape, values.dtype)
         kept[...] = values
@@ -101,10 +101,10 @@ class Part:
     ) -> None:
         self._store = store
         self.codes = {name: store.put(own) for name, own in codes.items()}
-        self.numbers = {name: store.put(np.array(own)) for name, own in numbers.items()}
-        self.y = store.put(np.array(y))
-        self.weight = None if weight is None else store.put(np.array(weight))
-        self.offset = None if offset is None else store.put(np.array(offset))
+        self.numbers = {name: store.put(own) for name, own in numbers.items()}
+        self.y = store.put(y)
+        self.weight = None if weight is None else store.put(weight)
+        self.offset = None if offset is None else store.put(offset)
         self._coder = _PartCoder((), {}, store)
         self.shard: Shard
 
@@ -127,7 +127,7 @@ class Part:
 
     def renumber_classes(self, numbers: Floats) -> tuple[()]:
         """The target's codes by the number of each class."""
-        self.y[...] = numbers[self.y.astype(np.int64)]
+        self.y = self._store.put(numbers[self.y.astype(np.int64)])  # others may read the file
         return ()
 
     def count_classes(self, n_classes: int) -> tuple[NDArray[np.int64]]:
@@ -230,9 +230,7 @@ class _PartCoder(Coder):
         self._store = store
 
     def keep(self, key: tuple[int, Columns], codes: NDArray[Any]) -> None:
-        self._codes[key] = (
-            codes if isinstance(codes.base, np.memmap) else self._store.put(codes.astype(np.int32, copy=False))
-        )
+        self._codes[key] = self._store.put(codes.astype(np.int32, copy=False))
 
     def read(self, index: int, columns: Columns) -> NDArray[Any]:
         if (index, columns) not in self._codes:

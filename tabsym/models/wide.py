@@ -52,7 +52,7 @@ class _Solved:
         return solved_config(self, joint=self._joint)
 
     def _in_batches(
-        self, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any, cache_dir: Any
     ) -> tuple[Any, Any, Batches | None]:
         """The table, weights, and batches where it is larger than memory may be: a file, dataset or lazy frame."""
         formula: Any = self.formula  # type: ignore[attr-defined]
@@ -74,6 +74,8 @@ class _Solved:
                     )
                 return X, sample_weight, batches
             X = batches.whole()
+            if cache_dir is not None:
+                show_progress(self._config().verbose, "few enough rows to be read whole: none are kept in cache_dir")
             if isinstance(sample_weight, str):
                 X, sample_weight = split_target(X, sample_weight, type(self).__name__)
         elif is_stream(X):
@@ -82,6 +84,11 @@ class _Solved:
                 f"{name} goes over all rows again and again, and a stream comes in batches; use "
                 f"{name.replace('Wide', 'WideSGD')} for streams, pass an Arrow dataset or the path of a folder of "
                 "Parquet files, or read the rows into one table."
+            )
+        elif cache_dir is not None:
+            raise ValueError(
+                "cache_dir keeps rows that were coded from Parquet files, and this table is in memory; leave it out, "
+                "or pass the path of a Parquet file or folder and the target by its name."
             )
         return X, sample_weight, None
 
@@ -174,7 +181,14 @@ class WideClassifier(_Solved, WideClassifierBase):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, freq_weights: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        freq_weights: Any = None,
+        cache_dir: Any = None,
     ) -> WideClassifier:
         """Fit from scratch.
 
@@ -194,6 +208,10 @@ class WideClassifier(_Solved, WideClassifierBase):
             How many rows each row stands for, as after GROUP BY: whole numbers, and 0 for a row that is not there. The
             fit is that of the rows themselves, variances included, in the time of the table given; weights and offset
             are those of each of the rows. Not for a table larger than memory.
+        cache_dir : str or path-like, optional
+            A folder where the rows of Parquet files that are fitted out of core are kept once they are coded: the next
+            fit with it, after an interruption or with other options, takes them from there. They are coded again, after
+            a warning, where a file, the columns or `random_state` changed.
 
         Returns
         -------
@@ -214,11 +232,11 @@ class WideClassifier(_Solved, WideClassifierBase):
         {'red': 40, 'blue': 40}
         """
         config = self._config()
-        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights)
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights, cache_dir)
         if batches is None:
             self._fit_classes(config, X, y, sample_weight, offset, freq_weights)
             return self
-        interrupted = fit_out_of_core(self, batches, y, sample_weight)
+        interrupted = fit_out_of_core(self, batches, y, sample_weight, cache_dir)
         if interrupted is not None:
             raise interrupted
         return self
@@ -326,7 +344,14 @@ class WideRegressor(_Solved, WideRegressorBase):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, freq_weights: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        freq_weights: Any = None,
+        cache_dir: Any = None,
     ) -> WideRegressor:
         """Fit from scratch.
 
@@ -347,6 +372,10 @@ class WideRegressor(_Solved, WideRegressorBase):
             How many rows each row stands for, as after GROUP BY: whole numbers, and 0 for a row that is not there. The
             fit is that of the rows themselves, variances included, in the time of the table given; weights and offset
             are those of each of the rows. Not for a table larger than memory.
+        cache_dir : str or path-like, optional
+            A folder where the rows of Parquet files that are fitted out of core are kept once they are coded: the next
+            fit with it, after an interruption or with other options, takes them from there. They are coded again, after
+            a warning, where a file, the columns or `random_state` changed.
 
         Returns
         -------
@@ -371,9 +400,9 @@ class WideRegressor(_Solved, WideRegressorBase):
         if not self._names_no_loss():
             self._named_loss()
             self._refuse_scoring()
-        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights)
+        X, sample_weight, batches = self._in_batches(X, y, sample_weight, offset, freq_weights, cache_dir)
         if batches is not None:
-            interrupted = fit_out_of_core(self, batches, y, sample_weight)
+            interrupted = fit_out_of_core(self, batches, y, sample_weight, cache_dir)
         else:
             rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
             loss, training, precomputed, losses = self._loss_and_training(config, rows)

@@ -87,6 +87,7 @@ class Shard(BlockDescent):
         self.precision = np.zeros(len(self.terms))
         self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
         self.n_moves = 0
+        self.copies = None
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
         self.together = [

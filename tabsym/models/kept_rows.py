@@ -1,0 +1,307 @@
+"""Coded rows that are kept in a folder, so that the next fit of the same files need not code them again.
+
+The folder `_tabsym` in `cache_dir` belongs to one fit at a time, by a lock that ends with its process. It holds
+`rows-*`, the arrays of each part and Arrow files of the categories and the sample, and `rows.json`, which names them.
+That file is written last, under another name, and renamed: whenever a process is killed, there are all rows or none.
+What is read is checked against sizes and checksums, and nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.categories import Categories
+from tabsym.categories.coding import plain_symbols
+from tabsym.models.coded_batches import Read, Wanted
+from tabsym.models.fingerprint import Fingerprint, difference
+from tabsym.models.parts import InFiles, Part
+from tabsym.warn import warn_user
+
+NAME, LOCK, LIST, ROWS, WORK = "_tabsym", "lock", "rows.json", "rows-", "work-"
+_CHUNK = 1 << 24  # bytes
+_FLOATS, _CODES = np.dtype(np.float64), np.dtype(np.int32)
+
+
+class DamagedRows(ValueError):
+    """What is wrong with kept rows."""
+
+
+class KeptRows:
+    """The rows that a folder keeps, of which there may be none yet.
+
+    Parameters
+    ----------
+    folder : Path
+        Which this process holds.
+    cache_dir : str
+        The folder by the user's name.
+    """
+
+    def __init__(self, folder: Path, cache_dir: str) -> None:
+        self.folder, self._name = folder, cache_dir
+        self.rows = Path(tempfile.mkdtemp(prefix=ROWS, dir=folder))
+        """Where rows are coded to before they are kept."""
+        self.work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
+        """For the other files of a fit."""
+
+    def find(self, fingerprint: Fingerprint, wanted: Wanted, store: InFiles) -> tuple[Read, list[Part]] | None:
+        """The rows that were coded from the same files in the same way; None, after a warning, of others."""
+        path = self.folder / LIST
+        if not path.exists():
+            return None
+        try:
+            listed = _listed(path)
+            other = difference(listed["fingerprint"], fingerprint)
+            if other is None:
+                return self._opened(listed, wanted, store)
+            why = f"differ from those of this fit in {other}"
+        except (DamagedRows, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"are damaged ({type(error).__name__ if isinstance(error, KeyError) else error})"
+        warn_user(f"The coded rows in cache_dir={self._name!r} {why}; the rows are coded again, and replace them.")
+        path.unlink()
+        sweep(self.folder, (self.rows.name, self.work.name))
+        return None
+
+    def keep(self, fingerprint: Fingerprint, read: Read, parts: list[Part], store: InFiles) -> tuple[Read, list[Part]]:
+        """Keep coded rows, whose arrays are files in `rows`; the same rows, as any later fit has them."""
+        try:
+            self._list(fingerprint, read, parts)
+        except (DamagedRows, OSError) as error:
+            warn_user(f"The coded rows are not kept in cache_dir={self._name!r}: {error}.")
+            return read, parts
+        return self.find(fingerprint, read.wanted, store) or (read, parts)
+
+    def _list(self, fingerprint: Fingerprint, read: Read, parts: list[Part]) -> None:
+        tables = {name: _table_of(own, read.sample) for name, own in read.alphabets.items()}
+        classes = _table_of(read.classes, read.sample) if read.wanted.is_classifier else None
+        listed = {
+            "fingerprint": fingerprint,
+            "folder": self.rows.name,
+            "parts": [_files_of(part) for part in parts],
+            "sample": self._write("sample.arrow", read.sample),
+            "categories": [
+                [name, self._write(f"{number}.arrow", table)] for number, (name, table) in enumerate(tables.items())
+            ],
+            "classes": None if classes is None else self._write("classes.arrow", classes),
+        }
+        text = json.dumps(listed)
+        draft = self.folder / f"{LIST}.draft"
+        draft.write_text(f"{zlib.crc32(text.encode())}\n{text}", encoding="utf-8")
+        draft.replace(self.folder / LIST)
+
+    def _write(self, name: str, table: Any) -> list[Any]:
+        import pyarrow as pa
+
+        path = self.rows / name
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+        return [name, _sum_of(path)]
+
+    def _opened(self, listed: dict[str, Any], wanted: Wanted, store: InFiles) -> tuple[Read, list[Part]]:
+        folder = self.folder / _plain(listed["folder"])
+        sample = _table(folder, listed["sample"])
+        alphabets = {name: _categories(name, _table(folder, file)) for name, file in listed["categories"]}
+        classes, class_type = Categories(wanted.target, np.empty(0, dtype=object)), None
+        if wanted.is_classifier:
+            classes = _categories(wanted.target, _table(folder, listed["classes"]))
+            class_type = sample.schema.field(wanted.target).type
+        parts = [_part(folder, one, alphabets, len(classes), store) for one in listed["parts"]]
+        return Read(wanted, sample, alphabets, classes, class_type), parts
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def _files_of(part: Part) -> dict[str, Any]:
+    """The files of a part's arrays and their checksums."""
+    return {
+        "n_rows": len(part),
+        "codes": [[name, _file_of(own)] for name, own in part.codes.items()],
+        "numbers": [[name, _file_of(own)] for name, own in part.numbers.items()],
+        **{name: None if (own := getattr(part, name)) is None else _file_of(own) for name in ("y", "weight", "offset")},
+    }
+
+
+def _file_of(values: NDArray[Any]) -> list[Any]:
+    mapped = values.base
+    assert isinstance(mapped, np.memmap)
+    assert mapped.filename is not None
+    mapped.flush()
+    return [Path(mapped.filename).name, _sum_of(Path(mapped.filename))]
+
+
+def _sum_of(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found = zlib.crc32(chunk, found)
+    return found
+
+
+def _listed(path: Path) -> dict[str, Any]:
+    checksum, _, text = path.read_text(encoding="utf-8").partition("\n")
+    if checksum != str(zlib.crc32(text.encode())):
+        raise DamagedRows(f"{LIST} is not as it was written")
+    return dict(json.loads(text))
+
+
+def _plain(name: str) -> str:
+    """The name of a file in a folder, and nowhere else."""
+    if Path(name).name != name:
+        raise DamagedRows(f"{name!r} is no file of the folder")
+    return name
+
+
+def _checked(folder: Path, file: list[Any]) -> Path:
+    name, checksum = file
+    path = folder / _plain(name)
+    if not path.is_file():
+        raise DamagedRows(f"there is no file {name!r}")
+    if _sum_of(path) != checksum:
+        raise DamagedRows(f"the file {name!r} is not as it was written")
+    return path
+
+
+def _array(folder: Path, file: list[Any], dtype: np.dtype[Any], n_rows: int) -> NDArray[Any]:
+    path = _checked(folder, file)
+    if path.stat().st_size != n_rows * dtype.itemsize:
+        raise DamagedRows(f"the file {path.name!r} has another size")
+    return np.memmap(path, dtype, "c", shape=(n_rows,)).view(np.ndarray)  # what is written stays out of the file
+
+
+def _part(
+    folder: Path, listed: dict[str, Any], alphabets: dict[str, Categories], n_classes: int, store: InFiles
+) -> Part:
+    n_rows = listed["n_rows"]
+    codes = {name: _array(folder, file, _CODES, n_rows) for name, file in listed["codes"]}
+    for name, own in codes.items():
+        _check_range(own, len(alphabets[name]), name)
+    numbers = {name: _array(folder, file, _FLOATS, n_rows) for name, file in listed["numbers"]}
+    y, weight, offset = (
+        None if listed[name] is None else _array(folder, listed[name], _FLOATS, n_rows)
+        for name in ("y", "weight", "offset")
+    )
+    if y is None:
+        raise DamagedRows("there is no target")
+    if n_classes:
+        _check_range(y, n_classes, "the target")
+    return Part(codes, numbers, y, weight, offset, store)
+
+
+def _check_range(codes: NDArray[Any], size: int, name: str) -> None:
+    """Kernels look up by these codes, and check nothing."""
+    if not (codes.min() >= 0 and codes.max() < size):
+        raise DamagedRows(f"{name} has codes of no category")
+
+
+def _table_of(categories: Categories, sample: Any) -> Any:
+    """An Arrow table of one column that gives the same categories again.
+
+    Raises
+    ------
+    DamagedRows
+        Where it would not.
+    """
+    import pyarrow as pa
+
+    kind = sample.schema.field(categories.name).type
+    values = categories.symbols.tolist()
+    table = pa.table({"category": pa.array(values, type=getattr(kind, "value_type", kind))})
+    again = _categories(categories.name, table).symbols.tolist()
+    if any(type(one) is not type(two) or one != two for one, two in zip(values, again, strict=True)):
+        raise DamagedRows(f"the type {kind} of {categories.name!r} cannot be kept")
+    return table
+
+
+def _table(folder: Path, file: list[Any]) -> Any:
+    import pyarrow as pa
+
+    with pa.OSFile(str(_checked(folder, file))) as source:
+        table = pa.ipc.open_file(source).read_all()
+    table.validate(full=True)
+    return table
+
+
+def _categories(name: str, table: Any) -> Categories:
+    return Categories(name, plain_symbols(table.column("category").to_pylist()))
+
+
+# -- the folder ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, KeptRows | None]]:
+    """A folder for the files of a fit, removed at the end; and the rows that `cache_dir` keeps, if it is given."""
+    if cache_dir is not None:
+        folder = _made(cache_dir)
+        with _locked(folder / LOCK) as is_ours:
+            if is_ours:
+                sweep(folder)
+                try:
+                    kept = KeptRows(folder, str(cache_dir))
+                    yield kept.work, kept
+                finally:
+                    sweep(folder)
+                return
+        warn_user(
+            f"Another fit holds cache_dir={str(cache_dir)!r} (or it cannot be locked), so that this one codes its rows "
+            "into temporary files and keeps none; wait for the other, or give each a folder of its own."
+        )
+    with tempfile.TemporaryDirectory(prefix="tabsym-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary), None
+
+
+def _made(cache_dir: Any) -> Path:
+    folder = Path(cache_dir) / NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).touch()
+    except OSError as error:
+        raise ValueError(
+            f"cache_dir={str(cache_dir)!r} is no folder that can be written to ({error.strerror}); name another."
+        ) from None
+    return folder
+
+
+def sweep(folder: Path, but: Collection[str] = ()) -> None:
+    """Remove the files of fits that were killed, and of this one: all but the rows that are kept."""
+    try:
+        kept = _plain(_listed(folder / LIST)["folder"])
+    except (OSError, ValueError, KeyError, TypeError):
+        kept = ""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name.startswith((ROWS, WORK)) and path.name not in (kept, *but):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Whether this process holds the lock, which is free again when it ends in whatever way."""
+    with path.open("ab") as file:
+        yield _lock(file)
+
+
+def _lock(file: IO[bytes]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
