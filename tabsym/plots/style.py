@@ -220,9 +220,12 @@ STYLE = f"""
 .tabsym details {{ margin: .3rem 0 }} .tabsym summary {{ cursor: pointer }}
 .tabsym img {{ max-width: 100%; height: auto }}
 """
-PAGE_STYLE = """
+SCHEME = """
 :root { color-scheme: light dark; --back: #ffffff; --ink: #1c1c1c; --box: #eef3f9 }
 @media (prefers-color-scheme: dark) { :root { --back: #16181c; --ink: #dddddd; --box: #22303f } }
+"""
+"""The colours of a page, by the reader's scheme."""
+PAGE_STYLE = """
 body { background: var(--back); color: var(--ink); max-width: 84rem; margin: 1.5rem auto; padding: 0 1rem }
 h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 h3 { font-size: 1rem; margin: .4rem 0 }
@@ -297,7 +300,7 @@ def page(title: str, *parts: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{text(title)}</title>\n<style>{STYLE}{PAGE_STYLE}</style>\n</head>",
+        f"<title>{text(title)}</title>\n<style>{STYLE}{SCHEME}{PAGE_STYLE}</style>\n</head>",
         f'<body class="tabsym">\n<h1>{text(title)}</h1>',
         *parts,
         "</body>\n</html>\n",
