@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tabsym import MODLEncoder
 from tabsym.compare.many import Comparisons, write_summary
 from tests.test_compare_report import EVIL as IMAGE
 from tests.test_compare_report import build
@@ -38,6 +39,8 @@ onload = () => {
     const scrolls = element => element.closest(".scroll") !== null;
     const isSeen = element => { const box = element.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
     const texts = selector => [...page.querySelectorAll(selector)].map(one => one.textContent);
+    const styles = (selector, property) =>
+      [...new Set([...page.querySelectorAll(selector)].map(one => getComputedStyle(one)[property]))];
     const sorted = page.querySelector("table.ranking th[tabindex]:nth-child(3)");
     if (sorted) sorted.click();
     const named = element => element.tagName + " " + element.textContent.slice(0, 60);
@@ -52,6 +55,8 @@ onload = () => {
       bold: texts("b"),
       text: page.body.textContent,
       order: sorted ? texts("table.ranking tbody td:nth-child(3)") : null,
+      sides: Object.fromEntries(["text", "number"].map(kind => [kind, styles(`td.${kind}`, "textAlign")])),
+      inks: styles("body, p, td, th, summary", "color"),
       back: getComputedStyle(page.body).backgroundColor,
     };
   }
@@ -152,6 +157,29 @@ def test_a_page_with_these_faults_is_found_out(tmp_path):
         assert (found["broken"], len(found["addresses"]), found["scripts"]) == (["c"], 1, 1)
     assert any("nosuch is not defined" in line for line in console)
     assert set(requested) == {"http://127.0.0.1:9/nosuch.png", "http://127.0.0.1:9/nosuch.css"}
+
+
+LAB = """<style>
+body { background: #111; color: #eee } .lab table { color: #eee; table-layout: fixed; margin: 0 auto 1em }
+.lab td, .lab th, .lab tr { vertical-align: middle; padding: .5em; white-space: normal; border: none }
+:not(.markdown).lab td, :not(.markdown).lab th, :not(.markdown).lab tr { text-align: right }
+.lab tbody tr:nth-child(odd) { background: #111 } .lab tbody tr:nth-child(even) { background: #212121 }
+</style>"""
+"""The rules of JupyterLab's dark theme for tables of an output; the browser's scheme stays light."""
+
+
+def test_fragments_have_the_ink_and_background_of_a_notebook(model, rows, tmp_path):  # noqa: F811
+    encoder = MODLEncoder().fit(rows[0], rows[1] > 1)
+    made = {"model": model._repr_html_(), "encoder": encoder._repr_html_()}
+    seen, console, requested = opened(
+        {name: f'{LAB}<div class="lab">{text}</div>' for name, text in made.items()}, tmp_path
+    )
+    assert console == requested == []
+    for page in seen.values():
+        assert page["overflow"] <= 0
+        assert page["sides"] == {"text": ["left"], "number": ["right"]}
+        assert page["inks"] == ["rgb(238, 238, 238)"]
+        assert EVIL in page["text"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -202,19 +202,19 @@ def coloured(series: Mapping[str, Series]) -> Iterable[tuple[str, Series, str]]:
 
 # -- pages and what notebooks show ------------------------------------------------------------------
 
+# twice the class: JupyterLab sets the cells of outputs to the right by a rule of two classes
 STYLE = f"""
 .tabsym {{ font: 14px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }}
 .tabsym p {{ margin: .3rem 0 }} .tabsym .muted {{ opacity: .75; font-size: .9em }}
 .tabsym .scroll {{ overflow-x: auto }}
 .tabsym table {{ color: inherit; border-collapse: collapse; margin: .4rem 0 }}
 .tabsym table {{ font-variant-numeric: tabular-nums; font-size: .9em }}
-.tabsym tr, .tabsym th, .tabsym td {{ background: transparent; color: inherit }}
-.tabsym th, .tabsym td {{ text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border: 0;
-  border-bottom: 1px solid #80808050 }}
-.tabsym th, .tabsym td {{ overflow-wrap: normal }}
-.tabsym td.text {{ min-width: 6rem; max-width: 26rem; overflow-wrap: anywhere }}
-.tabsym td.long {{ min-width: 16rem; max-width: 40rem; overflow-wrap: anywhere }}
-.tabsym td.number, .tabsym th.number {{ text-align: right; white-space: nowrap }}
+.tabsym.tabsym tr, .tabsym.tabsym th, .tabsym.tabsym td {{ background: transparent; color: inherit }}
+.tabsym.tabsym th, .tabsym.tabsym td {{ text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border: 0;
+  border-bottom: 1px solid #80808050; overflow-wrap: normal }}
+.tabsym.tabsym td.text {{ min-width: 6rem; max-width: 26rem; overflow-wrap: anywhere }}
+.tabsym.tabsym td.long {{ min-width: 16rem; max-width: 40rem; overflow-wrap: anywhere }}
+.tabsym.tabsym td.number, .tabsym.tabsym th.number {{ text-align: right; white-space: nowrap }}
 .tabsym tr.flagged td {{ box-shadow: inset 0 0 0 99px {ORANGE}26 }}
 .tabsym .bar {{ background: {BLUE}; height: .7em; min-width: 1px; margin-top: .35em }}
 .tabsym details {{ margin: .3rem 0 }} .tabsym summary {{ cursor: pointer }}
