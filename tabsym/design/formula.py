@@ -386,7 +386,7 @@ class _Parser:
                 effect: Node = BlockRef(name, columns, at=opened.at)
                 found.append(effect if isinstance(node, Number) else Binary("*", effect, node, opened.at))
         if not found:
-            self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x | g).", opened.at)
+            self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x || g).", opened.at)
         root = found[0]
         for node in found[1:]:
             root = Binary("+", root, node, opened.at)
