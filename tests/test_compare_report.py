@@ -275,7 +275,7 @@ def test_cells_sort_by_their_first_number():
 
 
 def test_the_script_makes_no_elements_of_text():
-    """The script itself is run by hand in a browser; here: that it makes nothing of what cells hold."""
+    """The script runs in `test_browser.py`; here: that it makes nothing of what cells hold."""
     script = (Path(__file__).parents[1] / "tabsym/compare/sort.js").read_text()
     assert "dataset.sort" in script
     assert "eval" not in script

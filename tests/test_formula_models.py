@@ -493,22 +493,28 @@ def test_full_batch_gse_is_the_jacobi_step():
         ("y ~ w[a] + x", r"adds 'x' without a coefficient, as an offset; write s\[1\]\*x .* or offset_column='x'"),
         ("y ~ w[a] + 1", r"adds the constant 1; write b\[1\] for an intercept"),
         ("y ~ w[a] + log(x + 9)", r"adds 'log\(\(x \+ 9\)\)' without a coefficient"),
+        ("y ~ b[1] + (x | a)", r"has \(x \| a\), whose intercepts and slopes are estimated without a correlation"),
+        ("y ~ b[1] + (1 + x|a)", r"has \(1 \+ x\|a\), .*; write \|\| in place of \|"),
     ],
 )
-def test_terms_without_a_coefficient_are_told_of(formula, said):
-    """R and statsmodels estimate a slope, or an intercept, for what is written so."""
+def test_what_formulas_mean_elsewhere_is_told_of(formula, said):
+    """R and statsmodels estimate a slope, an intercept or a correlation for what is written so."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.choice(list("pqr"), 200), "x": rng.normal(size=200), "y": rng.normal(size=200)})
     with pytest.warns(UserWarning, match=said):
         WideSGDRegressor(formula, random_state=0).fit(table)
 
 
-def test_nothing_is_said_of_terms_that_have_coefficients():
+@pytest.mark.parametrize(
+    "formula",
+    ["y ~ 2 * w[a] * x + s[1] * x + b[1]", "y ~ b[1] + (x || a)", "y ~ b[1] + (1 | a)", "y ~ b[1] + (0 + x | a)"],
+)
+def test_nothing_is_said_of_terms_that_have_coefficients(formula):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.choice(list("pqr"), 200), "x": rng.normal(size=200), "y": rng.normal(size=200)})
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        WideSGDRegressor("y ~ 2 * w[a] * x + s[1] * x + b[1]", random_state=0).fit(table)
+        WideSGDRegressor(formula, random_state=0).fit(table)
     assert [str(one.message) for one in told if "without a coefficient" in str(one.message)] == []
     assert not any(issubclass(one.category, UserWarning) for one in told)
 

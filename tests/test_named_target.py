@@ -1,5 +1,7 @@
 """A target by its name: from every kind of frame, lazy ones collected once or counted by their engine."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -63,6 +65,16 @@ def test_what_cannot_be_named(model):
     lazy = FRAMES["lazy"]
     with pytest.raises(TypeError, match=rf"y is lazy .*: {model.__name__}\(\)\.fit\(table, 'NAME'\)"):
         model().fit(lazy.drop("sales"), lazy.select("sales"))
+
+
+@pytest.mark.parametrize("path", ["rows.csv", Path("folder")])
+@pytest.mark.parametrize(
+    "estimator", [WideSGDClassifier(), OneHotEncoder(), MODLEncoder()], ids=lambda one: type(one).__name__
+)
+def test_paths_are_read_by_solved_models_only(estimator, path):
+    name = type(estimator).__name__
+    with pytest.raises(TypeError, match=rf"X is a path, '{path}', which {name} does not read; .*dataset\(path\)"):
+        estimator.fit(path, "sales")
 
 
 @pytest.mark.parametrize("model", [WideClassifier, WideSGDClassifier])

@@ -75,6 +75,26 @@ def test_without_rows_the_report_says_what_is_left_out(model, rows, tmp_path):
     assert not (tmp_path / "n.html").exists()
 
 
+def test_bins_are_named_as_in_the_pictures(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "flag": rng.integers(0, 2, 400),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 9, 400), "D"),
+        }
+    )
+    X.loc[:40, "day"] = pd.NaT
+    model = WideRegressor(interactions=None).fit(X, X["flag"] + rng.normal(0.0, 0.1, 400) + (X["day"].dt.day > 5))
+    page = Page(model.report(tmp_path / "m.html").read_text(encoding="utf-8"))
+    names = {row[-1] for row in page.rows if row[0] == "flag"}
+    assert names == {"> 0, ≤ 0"}
+    firsts = [row[0] for row in page.rows]
+    assert firsts[firsts.index("bin") :].count("> 0") == 1
+    assert "(missing)" in firsts
+    assert any(re.fullmatch(r"\(2024-01-\d\d( 12:00:00)?, 2024-01-\d\d( 12:00:00)?\]", name) for name in firsts)
+    assert not [name for name in [*names, *firsts] if "inf" in name]
+
+
 def test_reports_of_classes_and_of_separated_terms(rows, tmp_path):
     X, y = rows
     three = WideClassifier(interactions=None).fit(X, pd.cut(y, 3, labels=list("abc")).astype(str))

@@ -88,7 +88,7 @@ def test_gallery_script_draws(path):
     runpy.run_path(str(path), run_name="__main__")
     axes = [ax for number in plt.get_fignums() for ax in plt.figure(number).axes]
     drawn = [ax for ax in axes if ax.lines or ax.patches or ax.collections or ax.images]
-    titled = [ax for ax in drawn if ax.get_title()]
+    titled = [ax for ax in drawn if any(ax.get_title(loc=side) for side in ("left", "center", "right"))]
     assert titled
     assert all(ax.get_xlabel() for ax in titled)
     plt.close("all")

@@ -20,6 +20,7 @@ from scipy import stats
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.plots import ranks_plot
 from tabsym.compare.run import compare
+from tabsym.plots.style import SCHEME
 
 ALPHA = 0.05
 _TEMPLATE = Path(__file__).with_name("summary.html.jinja")
@@ -203,6 +204,7 @@ def write_summary(found: Comparisons) -> Path:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         n_tables=len(found.tables),
+        scheme=SCHEME,
         summary=found.summary,
         plot=ranks_plot(found.ranks["mean"], found.critical_difference),
         tables=list(found.tables),

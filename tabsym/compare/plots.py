@@ -65,6 +65,7 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
             )  # fmt: skip
     names = [f"{plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
     axes.set_yticks(range(len(ranking)), names[::-1])
+    axes.set_ylim(-0.6, len(ranking) - 0.4)  # room for the marks of the first and the last
     axes.set_xlim(*widened(low, high))
     better = "right" if settings["larger_is_better"] else "left"
     far = any((values < low).any() or (values > high).any() for values in by_name.values())
@@ -76,6 +77,8 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
 
 def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
     """Score against fit time; what is far off lies at the edge."""
+    from matplotlib.ticker import LogFormatter
+
     scores = np.array([row["score"] for row in ranking])
     low, high = limits(scores, scores)
     figure, axes = _figure(4.2)
@@ -89,6 +92,8 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
         axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10, color=INK)
     axes.set_xscale("log")
     axes.margins(x=0.08)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))  # seconds, where a decade is all there is
     axes.set_ylim(*widened(low, high, 0.12))
     axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
     axes.set_ylabel(settings["metric"] + " (better is up)")

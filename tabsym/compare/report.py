@@ -25,7 +25,7 @@ from tabsym.compare.results import Results, load_predictions
 from tabsym.compare.splits import Split
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
 from tabsym.plots.held import Held, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
-from tabsym.plots.style import cut
+from tabsym.plots.style import SCHEME, cut
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +102,7 @@ def write_report(
     environment.globals["sort_key"] = sort_key
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         settings=settings,
+        scheme=SCHEME,
         script=script,
         digest=digest,
         split=split_words(settings),

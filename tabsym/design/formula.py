@@ -94,11 +94,15 @@ Node = Number | ColumnRef | BlockRef | Call | Dot | Binary
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula: `target` is the column before ``~``, or None."""
+    """A parsed formula: `target` is the column before ``~``, or None.
+
+    `correlated`: texts of random effects that lme4 would take as correlated, ``(x | g)``.
+    """
 
     text: str
     target: str | None
     root: Node
+    correlated: tuple[str, ...] = ()
 
 
 MAX_POWER = 8
@@ -150,7 +154,8 @@ def parse(text: str) -> Formula:
         target = tokens[0].text
         tokens = tokens[2:]
     try:
-        return Formula(text, target, _Parser(text, tokens).formula())
+        parser = _Parser(text, tokens)
+        return Formula(text, target, parser.formula(), tuple(parser.correlated))
     except RecursionError:
         raise FormulaError("Parentheses are nested too deeply; simplify the formula.", text, 0) from None
 
@@ -186,6 +191,7 @@ class _Parser:
         self.tokens = tokens
         self.index = 0
         self.effects: set[str] = set()  # names of the random effects so far
+        self.correlated: list[str] = []  # the text of those of a single bar that are several
         self.curves: dict[str, int] = {}  # numbers of te(x, z) and s(x, by=g), and where these are
 
     @property
@@ -353,7 +359,7 @@ class _Parser:
         while self.is_next("+"):
             self.take()
             factors.append(self.effect())
-        self.take()  # the bar
+        is_single = self.take().text == "|"
         groups = [self.group()]
         while self.is_next("/"):  # (1 | a/b): a, and b within a
             self.take()
@@ -365,11 +371,12 @@ class _Parser:
             self.fail(f"Before the bar stand 1, 0 and numeric columns, found {wrong:g}.", opened.at)
         if not known:
             factors.insert(0, ("1", Number(1.0, opened.at)))  # (x | g) has intercepts too
+        factors = [(label, node) for label, node in factors if not isinstance(node, Number) or node.value == 1.0]
+        if is_single and len(factors) > 1:
+            self.correlated.append(self.text[opened.at : self.tokens[self.index - 1].at + 1])
         found: list[Node] = []
         for columns in groups:
             for label, node in factors:
-                if isinstance(node, Number) and node.value == 0.0:
-                    continue
                 name = f"{label} | {':'.join(columns)}"
                 if name in self.effects:
                     self.fail(
@@ -379,7 +386,7 @@ class _Parser:
                 effect: Node = BlockRef(name, columns, at=opened.at)
                 found.append(effect if isinstance(node, Number) else Binary("*", effect, node, opened.at))
         if not found:
-            self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x | g).", opened.at)
+            self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x || g).", opened.at)
         root = found[0]
         for node in found[1:]:
             root = Binary("+", root, node, opened.at)

@@ -355,7 +355,8 @@ def date_columns(name: str, moments: pd.Series, parts: Sequence[str], taken: Any
     days = (moments - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1).as_unit("s")  # nanoseconds end in 2262
     columns: dict[str, Any] = {name: days.to_numpy(dtype=np.float64, na_value=np.nan)}
     for part, column in zip(parts, names_of_parts(name, parts, taken), strict=True):
-        columns[column] = moments.dt.strftime(_CODES[part]).astype("str").array
+        text = moments.dt.strftime(_CODES[part]).astype("str")  # before pandas 3 a missing one is "nan"
+        columns[column] = text.where(moments.notna()).array
     return columns
 
 

@@ -208,6 +208,8 @@ class _Writer:
         return new
 
     def _name(self, new: Node) -> None:
+        if new["__module__"] == "_loss":  # which no import finds: so Cython calls it before scikit-learn 1.9
+            new["__module__"] = "sklearn._loss._loss"
         module, name = new["__module__"], new["__class__"]
         if not name.isidentifier():
             raise ValueError(f"it holds {module}.{name}, which has no name by which it could be found again")

@@ -152,8 +152,9 @@ def _factor_of(terms: ModelTerms, term: TermRecord) -> LookupFactor | None:
     lookups = [one for one in term.lookups if terms.tables[one.table].codings]
     if term.numbers:
         raise ValueError(
-            f"The term {term.name!r} multiplies a number, and a scorecard has points for categories and bins; fit with "
-            "numeric='smooth' or 'quantile'."
+            f"The term {term.name!r} multiplies a number, and a scorecard has points for categories and bins; leave "
+            "the number out, or fit with numeric='smooth' or 'quantile' (with 'modl' a number that is not informative "
+            "on its own has a slope)."
         )
     if len(lookups) > 1:
         raise ValueError(f"The term {term.name!r} is a product, and the points of a scorecard add up; leave it out.")

@@ -284,7 +284,11 @@ class ColumnText:
     def compared(self, column: str) -> str:
         """A column as its bins are compared with: a double, or a date."""
         self._refuse_durations(column)
-        return self.number_of(column) if self.kind(column) == "number" else self.raw(column)
+        if self.kind(column) == "number":
+            return self.number_of(column)
+        if self.kind(column) == "date" and self.writer.dialect == "duckdb":
+            return f"CAST({self.raw(column)} AS TIMESTAMP)"  # DuckDB's nanoseconds do not reach the outer bounds
+        return self.raw(column)
 
     def key_kind(self, coding: Coding, column: str) -> str:
         """The kind of the keys of categories; parts of dates are whole numbers."""

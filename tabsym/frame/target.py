@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Complex, Real
+from os import PathLike
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -372,6 +373,11 @@ def split_target(X: Any, y: Any, caller: str = "tabsym") -> tuple[Any, Any]:
     if is_stream(X):
         return X, y
     frame = nw.from_native(X, pass_through=True)
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(
+            f"X is a path, {str(X)!r}, which {caller} does not read; give the table, e.g. pandas.read_parquet(path), "
+            "or to WideSGDClassifier and WideSGDRegressor the stream pyarrow.dataset.dataset(path)."
+        )
     if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         raise TypeError(f"y={y!r} names a column, and X is no table with names; pass y as an array.")
     if isinstance(frame, nw.LazyFrame):

@@ -82,7 +82,7 @@ class WideBase(Pictured, BaseEstimator):
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
-        self._warn_of_fixed_terms(config)
+        self._warn_of_other_meanings(config)
         given, y, weight = read_rows(
             config.caller, config.formula, table, y, sample_weight, None if column is None else column.name
         )
@@ -107,10 +107,15 @@ class WideBase(Pictured, BaseEstimator):
                 f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
             )
 
-    def _warn_of_fixed_terms(self, config: Config) -> None:
-        """Warn of formula terms without a coefficient: in formulas of R and statsmodels they would have one."""
+    def _warn_of_other_meanings(self, config: Config) -> None:
+        """Warn of terms that formulas of R, lme4 and statsmodels give a coefficient, or a correlation."""
         if config.formula is None:
             return
+        for effects in config.formula.correlated:
+            warn_user(
+                f"The formula of {config.caller} has {effects}, whose intercepts and slopes are estimated without a "
+                "correlation between them; write || in place of |, which means that."
+            )
         fixed = [term for term in expand(config.formula) if not term.blocks]
         for term in fixed:
             if term.numerics:

@@ -17,7 +17,7 @@ formula : str, default None
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
     with other signs go in backquotes. ``s(x)`` is a smooth effect of a number, ``te(x, z)`` a surface of two, and
-    ``s(x, by=g)`` a curve for each category; ``(1 | g)``, ``(x | g)`` are lme4's random intercepts and slopes,
+    ``s(x, by=g)`` a curve for each category; ``(1 | g)``, ``(x || g)`` are lme4's random intercepts and slopes,
     independent of each other. A column can be both: ``f[age] + s[1]*age + b[1]``.
     Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.design.sources import Bins, Crossing, Symbols
 from tabsym.models.explain import category_range, score_text, switched_off
 from tabsym.models.page_rows import RowsOfReport, sections_of_rows
-from tabsym.models.pictures import draw_term, important_terms, shows_ratios, unit_of
+from tabsym.models.pictures import draw_term, important_terms, shows_ratios, texts_of, unit_of
 from tabsym.models.tables import split_frame
 from tabsym.plots.style import (
     Raw,
@@ -115,14 +115,12 @@ def terms_table(model: Any) -> str:
             known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.certainty.edf[at]:,.1f}"]
         shown = ["-", ""] if share is None else [f"{share:.1%}", Raw(bar(share / most, 6.0))]
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
-        source = (
-            None
-            if at is None or inner.spec.blocks[at].source is None
-            else inner.spec.sources[inner.spec.blocks[at].source]
-        )
-        named = category_range(values.iloc[:, 0]) if values.shape[1] == 1 and len(frame) > 1 else ""
-        if isinstance(source, Bins) and len(source.bounds) > 1:
-            named = f"bins between {_outer(model, source)}"
+        bins = _bins_of(model, name)
+        if bins is not None and len(bins.bounds) > 1:
+            named = f"bins between {_outer(model, bins)}"
+        else:
+            categories = values if bins is None else values.set_axis(texts_of(bins, model._date_columns()))
+            named = category_range(categories.iloc[:, 0]) if values.shape[1] == 1 and len(frame) > 1 else ""
         rows.append([name, *shown, f"{len(frame):,}", *known, f"{low:.3g}", f"{high:.3g}", named])
     headings = ["term", "fraction", "", "coefficients", "sd", "edf", "lowest", "highest", "from high to low"]
     dropped = switched_off(inner)
@@ -213,7 +211,9 @@ def _pictures(model: Any, names: list[str]) -> str:
 
 def _coefficients(model: Any, name: str) -> str:
     """The coefficients of a term: bins in order, of categories the most frequent."""
-    frame = model.coefs_[name]
+    frame, bins = model.coefs_[name], _bins_of(model, name)
+    if bins is not None:
+        frame = frame.set_axis(texts_of(bins, model._date_columns()))
     at = next((index for index, block in enumerate(model.model_.spec.blocks) if block.name == name), None)
     rank = 1 if at is None else model.model_.spec.blocks[at].rank
     split = split_frame(frame, model.model_.n_outputs * rank)
@@ -227,7 +227,15 @@ def _coefficients(model: Any, name: str) -> str:
         for key, values in zip(shown.index[:MAX_COEFFICIENTS], shown.to_numpy()[:MAX_COEFFICIENTS], strict=True)
     ]
     more = paragraph(f"{MAX_COEFFICIENTS} of {len(frame):,}.", muted=True) if len(frame) > MAX_COEFFICIENTS else ""
-    return table(["category", *map(str, shown.columns)], rows) + more
+    return table(["category" if bins is None else "bin", *map(str, shown.columns)], rows) + more
+
+
+def _bins_of(model: Any, name: str) -> Bins | None:
+    """The bins whose coefficients a term has."""
+    spec = model.model_.spec
+    block = next((one for one in spec.blocks if one.name == name), None)
+    source = None if block is None or block.source is None else spec.sources[block.source]
+    return source if isinstance(source, Bins) else None
 
 
 def _number(value: Any, is_count: bool) -> str:

@@ -123,8 +123,10 @@ def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.Da
         raise ValueError(f"coef_init[{name!r}] holds a value that is not finite; leave such categories out.")
     if block.source is None:
         if len(frame) != 1:
+            is_slope = name in {one.label for one in model.spec.numerics}
+            slope = ", or the coefs_ of a model with numeric='linear'" if is_slope else ""
             raise ValueError(
-                f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row."
+                f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row{slope}."
             )
         return numbers.reshape(-1, model.n_outputs)
     keys = coefficient_frame(model, index, [str(k) for k in range(model.n_outputs)]).index

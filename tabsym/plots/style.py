@@ -202,27 +202,30 @@ def coloured(series: Mapping[str, Series]) -> Iterable[tuple[str, Series, str]]:
 
 # -- pages and what notebooks show ------------------------------------------------------------------
 
+# twice the class: JupyterLab sets the cells of outputs to the right by a rule of two classes
 STYLE = f"""
 .tabsym {{ font: 14px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }}
 .tabsym p {{ margin: .3rem 0 }} .tabsym .muted {{ opacity: .75; font-size: .9em }}
 .tabsym .scroll {{ overflow-x: auto }}
 .tabsym table {{ color: inherit; border-collapse: collapse; margin: .4rem 0 }}
 .tabsym table {{ font-variant-numeric: tabular-nums; font-size: .9em }}
-.tabsym tr, .tabsym th, .tabsym td {{ background: transparent; color: inherit }}
-.tabsym th, .tabsym td {{ text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border: 0;
-  border-bottom: 1px solid #80808050 }}
-.tabsym th, .tabsym td {{ overflow-wrap: normal }}
-.tabsym td.text {{ min-width: 6rem; max-width: 26rem; overflow-wrap: anywhere }}
-.tabsym td.long {{ min-width: 16rem; max-width: 40rem; overflow-wrap: anywhere }}
-.tabsym td.number, .tabsym th.number {{ text-align: right; white-space: nowrap }}
+.tabsym.tabsym tr, .tabsym.tabsym th, .tabsym.tabsym td {{ background: transparent; color: inherit }}
+.tabsym.tabsym th, .tabsym.tabsym td {{ text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border: 0;
+  border-bottom: 1px solid #80808050; overflow-wrap: normal }}
+.tabsym.tabsym td.text {{ min-width: 6rem; max-width: 26rem; overflow-wrap: anywhere }}
+.tabsym.tabsym td.long {{ min-width: 16rem; max-width: 40rem; overflow-wrap: anywhere }}
+.tabsym.tabsym td.number, .tabsym.tabsym th.number {{ text-align: right; white-space: nowrap }}
 .tabsym tr.flagged td {{ box-shadow: inset 0 0 0 99px {ORANGE}26 }}
 .tabsym .bar {{ background: {BLUE}; height: .7em; min-width: 1px; margin-top: .35em }}
 .tabsym details {{ margin: .3rem 0 }} .tabsym summary {{ cursor: pointer }}
 .tabsym img {{ max-width: 100%; height: auto }}
 """
-PAGE_STYLE = """
+SCHEME = """
 :root { color-scheme: light dark; --back: #ffffff; --ink: #1c1c1c; --box: #eef3f9 }
 @media (prefers-color-scheme: dark) { :root { --back: #16181c; --ink: #dddddd; --box: #22303f } }
+"""
+"""The colours of a page, by the reader's scheme."""
+PAGE_STYLE = """
 body { background: var(--back); color: var(--ink); max-width: 84rem; margin: 1.5rem auto; padding: 0 1rem }
 h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 h3 { font-size: 1rem; margin: .4rem 0 }
@@ -297,7 +300,7 @@ def page(title: str, *parts: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{text(title)}</title>\n<style>{STYLE}{PAGE_STYLE}</style>\n</head>",
+        f"<title>{text(title)}</title>\n<style>{STYLE}{SCHEME}{PAGE_STYLE}</style>\n</head>",
         f'<body class="tabsym">\n<h1>{text(title)}</h1>',
         *parts,
         "</body>\n</html>\n",
