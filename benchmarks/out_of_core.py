@@ -1,6 +1,7 @@
 """Memory and time of a wide model that is fitted out of core, beside the same fit in memory.
 
     python benchmarks/out_of_core.py [--rows 10000000] [--folder FOLDER]
+    python benchmarks/out_of_core.py --same    # the largest differences between the two fits, by term
 
 A table of ten columns (eight of text with 10 to 300,000 categories, two of numbers) and a target of two classes is
 generated to Parquet. Each fit runs in a process of its own; its time includes the reading. Anonymous memory (RssAnon)
@@ -54,6 +55,29 @@ done.set()
 print(seconds, most[0] - before, model.model_.spec.n_coefs, model.n_iter_, model.deviance_)
 """
 
+GIVEN = {
+    "alpha": 1e-4,
+    "interactions": [("c0", "c2"), ("c1", "c3")],
+    "numeric": {"x": "linear", "z": "linear"},
+    "tol": 1e-10,
+    "max_iter": 500,
+}
+
+
+def compare_coefficients(path):
+    """Fits with the same interactions and penalties: coefficients and standard deviations in memory and out of core."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from tabsym import WideClassifier
+
+    out, inside = (WideClassifier(**GIVEN).fit(rows, "y") for rows in (str(path), pq.read_table(path)))
+    print(f"deviance: out of core {out.deviance_!r}, in memory {inside.deviance_!r}")
+    for name, frame in inside.coefs_.items():
+        other = out.coefs_[name].reindex(frame.index) if len(frame) > 1 else out.coefs_[name]
+        apart = [np.abs(other[one].to_numpy(float) - frame[one].to_numpy(float)).max() for one in ("value", "sd")]
+        print(f"{name}: {len(frame):,} coefficients, value {apart[0]:.1e}, sd {apart[1]:.1e}")
+
 
 def generate(path, n_rows):
     """The table: few rows a category in the tail, and a target that depends on four columns."""
@@ -74,12 +98,15 @@ def main():
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only", choices=FITS)
     parser.add_argument("--options", default="")
+    parser.add_argument("--same", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         path = (arguments.folder or Path(temporary)) / f"out_of_core_{arguments.rows}.parquet"
         shutil.rmtree(f"{path}.rows", ignore_errors=True)  # of an earlier run
         if not path.exists():
             generate(path, arguments.rows)
+        if arguments.same:
+            return compare_coefficients(path)
         print(f"{arguments.rows:,} rows, Parquet of {path.stat().st_size / 1e6:.0f} MB\n")
         print("| fit | s | microseconds a row | anonymous MB | coefficients | sweeps | deviance |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
