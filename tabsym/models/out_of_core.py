@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from tabsym.categories.threads import threads_for_rows
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
@@ -157,7 +158,8 @@ def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> Keyb
     unit = _scale_weights(engine, of_class)
     totals = engine.total("target_sums")
     parts = Parts(engine, read.alphabets, int(totals[0]), unit)
-    fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
+    with threads_for_rows(config.n_jobs):
+        fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
     interrupted = estimator._adopt_fit(config, fitted, training, int(totals[0]), sums_of(totals, unit))
     if classes is not None:
         estimator.classes_ = classes
