@@ -8,6 +8,7 @@ held before the fit.
 
     python benchmarks/million.py [--rows 1000000] [--repeats 3] [--dtype str|category]
     python benchmarks/million.py --contenders wide "wide by evidence"
+    python benchmarks/million.py --solver --rows 5000000    # the solver alone, in one thread and in two
 """
 
 from __future__ import annotations
@@ -109,14 +110,54 @@ def run_one(name: str, n_rows: int, dtype: str) -> dict:
     return {"name": name, "seconds": seconds, "loss": loss, "megabytes": watch.megabytes}
 
 
+def time_solver(n_rows: int, repeats: int) -> None:
+    """Print the solver's seconds in a fit of coded rows, by `n_jobs`, and whether coefficients have the same bits."""
+    from tabsym import WideClassifier
+    from tabsym.models import fitting
+
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    columns, score = {}, np.full(n_rows, -0.5)
+    for place, size in enumerate(ALPHABETS):
+        share = 1.0 / np.arange(1, size + 1)
+        codes = rng.choice(size, n_rows, p=share / share.sum())
+        score += rng.normal(0, 0.5, size)[codes]
+        columns[f"x{place}"] = pd.Categorical.from_codes(codes, [f"symbol{j}" for j in range(size)])
+    X, y = pd.DataFrame(columns), (rng.random(n_rows) < 1 / (1 + np.exp(-score))).astype(int)
+    solve, spent = fitting.solve, []
+
+    def timed(*given):
+        start = time.perf_counter()
+        found = solve(*given)
+        spent.append(time.perf_counter() - start)
+        return found
+
+    fitting.solve = timed
+    first = None
+    for repeat in range(repeats + 1):  # the first compiles
+        for n_jobs in (1, 2):
+            model = WideClassifier(interactions=None, count_effect=False, random_state=0, n_jobs=n_jobs)
+            model.fit(X if repeat else X[:2000], y if repeat else y[:2000])
+            if repeat:
+                first = model.model_.theta if first is None else first
+                same = np.array_equal(model.model_.theta, first)
+                print(f"n_jobs={n_jobs}: {spent[-1]:.2f} s, {model.n_iter_} sweeps, same bits: {same}", flush=True)
+    one, two = np.array(spent[2:]).reshape(-1, 2).T
+    print(f"two threads take {np.median(two / one):.2f} of the time of one (median of {repeats})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", choices=["str", "category"], default="str")
     parser.add_argument("--contenders", nargs="+", default=CONTENDERS, choices=CONTENDERS)
+    parser.add_argument("--solver", action="store_true", help="the solver's time by n_jobs")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.solver:
+        time_solver(args.rows, args.repeats)
+        return
     if args.one:
         print(json.dumps(run_one(args.one, args.rows, args.dtype)))
         return

@@ -167,7 +167,7 @@ def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
-def test_tests_of_terms_are_those_of_a_glm(loss):
+def test_wald_tests_of_terms_are_those_of_a_glm(loss):
     X, y, offset, _ = made(loss)
     found = estimator(loss, **GLM).fit(X, y, offset=offset).term_table()
     glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss], offset=offset)
@@ -233,7 +233,7 @@ def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
         assert table.loc[name, "df"] == pytest.approx(df, rel=2e-3)
 
 
-def test_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
+def test_wald_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
     """Of a categorical column and a smooth; a term that is dropped has no p."""
     found = []
     for seed in range(150):

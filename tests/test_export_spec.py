@@ -269,7 +269,7 @@ def test_what_is_no_lookup_is_refused():
     with pytest.warns(UserWarning, match="fitted with offset=, which an export does not hold"):
         to_spec(WideRegressor(loss="squared_error").fit(X, y, offset=np.ones(len(y))))
     periods = pd.DataFrame({"p": pd.period_range("2024-01", periods=12, freq="M").astype(object).tolist() * 5})
-    with pytest.raises(ValueError, match="is a Period, which JSON does not hold"):
+    with pytest.raises(ValueError, match="has the type Period, which JSON does not hold"):
         to_spec(WideRegressor(loss="squared_error", alpha=0.0).fit(periods, np.arange(60.0)))
 
 

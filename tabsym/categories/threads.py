@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -64,6 +66,12 @@ def by_parts(work: Callable[[int, slice], Result], n_rows: int) -> list[Result]:
     if pool is None or len(parts) == 1:
         return [work(number, own) for number, own in enumerate(parts)]
     return list(pool.map(work, range(len(parts)), parts))
+
+
+def by_rows(work: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]) -> NDArray[Any]:
+    """What `work` makes of rows (n,), a number for each, made by parts."""
+    found = by_parts(lambda _, own: work(rows[own]), len(rows))
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 @contextmanager

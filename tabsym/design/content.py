@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.kernels import add_keys, number_repeats
 from tabsym.categories.keys import keys_of
+from tabsym.categories.threads import by_parts, by_rows
 from tabsym.design.sources import Crossing, Source, Symbols
 
 Floats = NDArray[np.float64]
@@ -68,7 +69,8 @@ def content_of(n_rows: int, coded: Iterable[Coded], numbers: Iterable[tuple[str,
     """
     content = np.zeros(n_rows, dtype=np.uint64)
     for name, codes, keys in coded:
-        add_keys(codes, _salted(f"codes {name}", np.append(keys, np.uint64(len(keys)))), content)
+        table = _salted(f"codes {name}", np.append(keys, np.uint64(len(keys))))
+        by_parts(lambda _, own: add_keys(codes[own], table, content[own]), n_rows)  # noqa: B023
     for name, values in numbers:
         ranks, size = ranks_of(values)
         content += _salted(f"number {name}", np.arange(size, dtype=np.uint64))[ranks]
@@ -77,8 +79,12 @@ def content_of(n_rows: int, coded: Iterable[Coded], numbers: Iterable[tuple[str,
 
 def bits_of(name: str, values: Floats) -> Keys:
     """What numbers (n,) add to the content by their bits, whatever their rank: faster for many, in one unit."""
-    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)  # +0.0 is not -0.0
-    return _salted(f"number {name}", bits)
+
+    def bits_of_part(values: Floats) -> Keys:
+        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)  # +0.0 is not -0.0
+        return _salted(f"number {name}", bits)
+
+    return by_rows(bits_of_part, values)
 
 
 def _salted(name: str, keys: Keys) -> Keys:
@@ -186,7 +192,8 @@ class Dealt:
 
 
 def _drawn(content: Keys, rng: np.random.RandomState) -> Keys:
-    return mixed(content ^ np.uint64(rng.randint(2**31)))
+    salt = np.uint64(rng.randint(2**31))
+    return by_rows(lambda own: mixed(own ^ salt), content)
 
 
 class _Copies:

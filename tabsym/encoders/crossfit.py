@@ -355,8 +355,12 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
 
 
 def _takes_folds(encoder: Any) -> bool:
-    """Whether it cross-fits itself by whatever folds it is given: scikit-learn's TargetEncoder, from 1.9 on."""
-    return type(encoder) is TargetEncoder and parse_version(sklearn.__version__) >= parse_version("1.9")
+    """Whether it cross-fits itself by whatever folds it is given: scikit-learn's TargetEncoder, from 1.9 on.
+
+    Not where metadata is routed: its `fit_transform` asks for groups then.
+    """
+    is_new = parse_version(sklearn.__version__) >= parse_version("1.9")
+    return type(encoder) is TargetEncoder and is_new and not get_config()["enable_metadata_routing"]
 
 
 def _fullest(data: Any) -> int:

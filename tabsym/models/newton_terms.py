@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories.threads import by_rows
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows as LaidRows
@@ -40,7 +41,7 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         if source is None:
             codes = np.zeros(len(rows.y), dtype=np.int32)
         else:
-            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32).view()
+            codes = by_rows(lambda own: np.ascontiguousarray(own, dtype=np.int32), coded.codes[factor.read]).view()
         codes.flags.writeable = False  # as those of frames are: kernels are compiled once for all terms
         prior, apart = _prior(spec, factor.block)
         direction = spec.blocks[factor.block].monotone

@@ -165,7 +165,11 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     sd = model.certainty.sd
     left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns}
     names = [
-        block.name for block in aliased if block.name in left and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
+        block.name
+        for block in aliased
+        if block.name in left
+        and block.name not in model.certainty.separated
+        and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
     ]
     if names:
         warn_user(

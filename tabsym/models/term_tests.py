@@ -50,7 +50,7 @@ class Wald:
 UNKNOWN = Wald(np.nan, np.nan, np.nan)
 
 
-def tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
+def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
     """One row for each term with a column: see `WideRegressor.term_table`."""
     certainty, spec = model.certainty, model.spec
     assert certainty is not None
