@@ -264,7 +264,7 @@ def odd_and_old():
     return [(place, odd) for place in places for odd in ODD if (place, odd) not in fit]
 
 
-@pytest.mark.parametrize(("place", "odd"), odd_and_old())
+@pytest.mark.parametrize(("place", "odd"), odd_and_old()[::2])
 def test_odd_values_are_forgotten_without_a_digest(whole, folder, place, odd):
     put(folder, PLACES.get(place, ["own", "folds", "0", place]), ODD[odd], True)
     assert check(whole, folder, least=1) == [("own", 0)]

@@ -2,7 +2,7 @@
 
 import lightgbm
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
 from tabsym import (
     AugmentedModel,
@@ -55,8 +55,6 @@ def expected_failures(estimator):
     if isinstance(estimator, (WideClassifier, WideRegressor)):  # no partial_fit
         return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.count_effect else {}
     expected = EXPECTED.get(type(estimator).__name__, {})
-    if getattr(estimator, "tol", None) is not None:
-        expected = {check: reason for check, reason in expected.items() if reason != ALL_EPOCHS}
     return expected | (NOT_IN_PIECES if getattr(estimator, "interactions", None) == "auto" else {})
 
 
@@ -64,7 +62,6 @@ def expected_failures(estimator):
     [
         WideSGDClassifier(),
         WideSGDRegressor(),
-        WideSGDClassifier(tol=1e-3),
         WideSGDClassifier(interactions="auto"),
         WideClassifier(),
         WideRegressor(),
@@ -93,3 +90,7 @@ def expected_failures(estimator):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_class_weights_of_online_models_where_epochs_end_by_the_tolerance():
+    check_class_weight_classifiers("WideSGDClassifier", WideSGDClassifier(tol=1e-3))

@@ -109,8 +109,10 @@ def model_of(loss, **options):
 LOSSES = ["squared_error", "poisson", "gamma", "two", "three"]
 
 
-@pytest.mark.parametrize("weight", [None, "weight"])
-@pytest.mark.parametrize("numeric", ["linear", "quantile", "smooth", "modl"])
+@pytest.mark.parametrize(
+    ("numeric", "weight"),
+    [("linear", "weight"), ("quantile", None), ("smooth", None), ("smooth", "weight"), ("modl", "weight")],
+)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_given_penalties(loss, numeric, weight):
     model = model_of(loss, alpha=1e-2, numeric=numeric, interactions=[("shop", "kind")], **CLOSE)

@@ -90,8 +90,11 @@ class Obvious:
         return decrease
 
 
-@pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(
+    ("weighted", "numbers"),
+    [(False, False), (False, True), (True, True)],
+    ids=["plain", "numbers", "weighted numbers"],
+)
 @pytest.mark.parametrize("n_models", [1, 2])
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
@@ -107,7 +110,7 @@ def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, 
     solver.precision = np.array(precisions)
     ones = weight if weighted else np.ones(N)
     oracle = Obvious(terms, y, ones, start, LOSSES[loss], column, n_models)
-    for dropped in ([], [], [3], [0, 1, 2, 3, 4], [4], []):
+    for dropped in ([], [3], [0, 1, 2, 3, 4], []):
         solver.dropped = np.array([place in dropped for place in range(len(terms))])
         decrease = sum(oracle.turn(place, precisions[place]) for place in range(len(terms)) if place not in dropped)
         assert solver.sweep() * solver.total == pytest.approx(decrease, rel=1e-4, abs=1e-6)
