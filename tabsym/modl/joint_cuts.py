@@ -160,11 +160,13 @@ SOURCE_GRID, TARGET_GRID = 12, 10
 """Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
 MAX_CHANGES = 12
 """Rounds in which the best model on coarse cells is changed, as long as that helps."""
+MAX_CHANGES_QUICK = 2
+"""Likewise without a proof, of a number; of categories none."""
 MAX_NEAR = 5
 """Without a proof so many models of categories go on, with groups near those found; then the best alone."""
 MAX_ABOVE_NULL = 5.0
 """None goes on that costs so many nats more than an uninformative column."""
-MAX_CHANGES_WHERE_CUT, MAX_FURTHER = 2, 6
+MAX_CHANGES_WHERE_CUT, MAX_FURTHER = 4, 12
 """Rounds in which the best is changed then, and how many of the changed models go on after their first turn."""
 MIDDLE_GRID = 9
 """Changes are then on the grid of 2**9 quantiles, and on all cells so near to the target's cuts:"""
@@ -275,6 +277,8 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     if best.cost > null.cost + MAX_ABOVE_NULL:
         return null
     best = search.finished(best.target_labels, near=best.source if symbolic else None)
+    if not symbolic:
+        best = _changed_again(search, best)
     if symbolic and first > 0 and time.monotonic() < fine.deadline:
         best = min(best, search.finished(models[0][0]), key=lambda one: one.cost)
     for _ in range(MAX_CHANGES_WHERE_CUT):
@@ -296,7 +300,8 @@ def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
     found = search.from_each(starts(search))
     best = min(found, key=lambda one: one.cost)
-    for _ in range(MAX_CHANGES if sources.settings.prove else 0):
+    quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
+    for _ in range(MAX_CHANGES if sources.settings.prove else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
         found += further
         better = min(further, key=lambda one: one.cost, default=best)
