@@ -102,6 +102,8 @@ def test_target_and_columns():
         ("y ~ (1 | 2)", "Expected a column after the bar", 9),
         ("y ~ (1 | y)", "target 'y' cannot predict itself", 4),
         ("y ~ s(x + 1)", "Expected ')' to close s(", 8),
+        ("y ~ te(x, x)", "te() names 'x' twice; write s(x).", 4),
+        ("y ~ s(x, by=x)", "s() names 'x' twice; write s(x).", 4),
         ("y ~ a:b", "R's a:b is w[a, b] here", 5),
         ("w[2]", "A scalar is written name[1]", 2),
         ("`abc * w[a]", "close the backquote", 0),
