@@ -1,6 +1,7 @@
 """Sums over parts of many rows: the same bits in any number of threads, and but for rounding those of all at once."""
 
 from threading import get_ident
+from time import sleep
 
 import numpy as np
 import pytest
@@ -57,3 +58,22 @@ def test_parts_are_worked_on_by_as_many_threads(monkeypatch):
     assert get_ident() not in names and len(set(names)) <= 3
     assert {name for _, name in threads.by_parts(work, len(rows))} == {get_ident()}
     assert (rows == 2).all()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_none_is_left_running_where_one_ends(n_jobs, monkeypatch):
+    monkeypatch.setattr(threads, "MANY_ROWS", 10)
+    ended = []
+
+    def work(number, own):
+        if number == 1:
+            raise KeyboardInterrupt
+        sleep(0.02 * number)
+        ended.append(number)
+
+    with threads.threads_for_rows(n_jobs):
+        with pytest.raises(KeyboardInterrupt):
+            threads.by_parts(work, 1000)
+        before = len(ended)
+        sleep(0.3)
+        assert len(ended) == before

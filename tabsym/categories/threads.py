@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -65,7 +65,12 @@ def by_parts(work: Callable[[int, slice], Result], n_rows: int) -> list[Result]:
     parts, pool = parts_of(n_rows), _THREADS.get()
     if pool is None or len(parts) == 1:
         return [work(number, own) for number, own in enumerate(parts)]
-    return list(pool.map(work, range(len(parts)), parts))
+    running = [pool.submit(work, number, own) for number, own in enumerate(parts)]
+    try:
+        return [one.result() for one in running]
+    except BaseException:  # such as Ctrl-C: none may write to arrays that are in use again
+        wait(running)
+        raise
 
 
 def by_rows(work: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]) -> NDArray[Any]:
