@@ -48,7 +48,7 @@ COMMON = {
 }
 SOLVED = COMMON | {
     "formula": ["w[a] + v[b] + c[1]", "w[a] * v[b] + c[1]"],
-    "numeric": ["linear", "modl", "quantile", {"x": "linear"}],
+    "numeric": ["linear", "modl", "quantile", {"x": "linear"}, {"x": [0.0]}],
     "interactions": [None, "pairwise", [("a", "b")], AutoInteractions(significance=0.5)],
     "alpha": [0.0, 0.01, {"a": 1.0}],
     "count_effect": [False],
@@ -62,7 +62,7 @@ SOLVED = COMMON | {
 }
 ONLINE = COMMON | {
     "formula": ["w[a] + v[b] + c[1]", "w[a] * v[b] + c[1]"],
-    "numeric": ["modl", "quantile", {"x": "quantile"}],
+    "numeric": ["modl", "quantile", {"x": "quantile"}, {"x": [0.0]}],
     "interactions": ["auto", "pairwise", [("a", "b")]],
     "optimizer": ["sgd", "rmsprop", "adam", SGD(momentum=0.5)],
     "learning_rate": [0.01],
