@@ -921,19 +921,34 @@ def test_contrasts_of_several_classes_and_many_coefficients_are_those_of_dense_a
             assert shown == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
 
 
-def test_contrasts_of_bins_are_the_same_term_by_term(monkeypatch):
-    """Of one smooth term nothing is conditioned on: the joint covariance is the same."""
+@pytest.mark.parametrize("kind", ["bins", "categories"])
+def test_contrasts_of_classes_are_the_same_term_by_term(kind, monkeypatch):
+    """Of one term nothing is conditioned on: the joint covariance is the same."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"x": np.where(rng.random(1500) < 0.1, np.nan, rng.normal(size=1500))})
-    y = (np.outer(np.sin(2 * X["x"].fillna(1)), [1, 0, -1]) + rng.gumbel(size=(1500, 3))).argmax(axis=1)
-    options = ADDITIVE | {"numeric": "smooth"}
+    x = np.where(rng.random(1500) < 0.1, np.nan, rng.normal(size=1500))
+    y = (np.outer(np.sin(2 * np.nan_to_num(x, nan=1.0)), [1, 0, -1]) + rng.gumbel(size=(1500, 3))).argmax(axis=1)
+    X = pd.DataFrame({"x": x if kind == "bins" else np.where(np.isnan(x), "none", np.floor(2 * x).astype(str))})
+    pairs = [(-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)] if kind == "bins" else [("-1.0", "1.0"), ("none", "0.0")]
+    options = ADDITIVE | {"numeric": "smooth"} if kind == "bins" else ADDITIVE
     whole = WideClassifier(**options).fit(X, y)
     monkeypatch.setattr(joint, "MAX_COEFS", 0)
     parts = WideClassifier(**options).fit(X, y)
-    for pair in ((-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)):
+    for pair in pairs:
         wanted = whole.contrast("x", *pair)
         np.testing.assert_allclose(parts.contrast("x", *pair)["sd"], wanted["sd"], rtol=1e-5)
         assert wanted["sd"].gt(0).all()
+
+
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_unpenalized_coefficients_beside_one_penalized_term_are_the_same_term_by_term(loss, monkeypatch):
+    X, y, _, _ = made(loss)
+    X = pd.DataFrame({"a": X["a"], "x": X["x"] + 2.0 * X["a"].rank(method="dense")})  # hardly told apart
+    options = GLM | {"alpha": {"a": 3.0}}
+    whole = estimator(loss, **options).fit(X, y)
+    monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    parts = estimator(loss, **options).fit(X, y)
+    for name in ("x", "(intercept)"):
+        np.testing.assert_allclose(parts.coefs_[name]["sd"], whole.coefs_[name]["sd"], rtol=1e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("loss", FAMILIES)

@@ -18,6 +18,7 @@ from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.monotone import bind, iterate_within
 from tabsym.solvers.newton.polish import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
+from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
@@ -321,15 +322,17 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
     root = np.sqrt(components.pearson)
     flat = components.posteriors.flat
-    together = components.posteriors.of_flat() if flat and samples is None else None
+    posteriors = components.posteriors
+    together = posteriors.of_flat() if flat and isinstance(posteriors, MulticlassPosteriors) else None
     sd = []
     for index, theta in enumerate(solver.theta):
         if solver.dropped[index]:
             variances = np.zeros_like(theta)
         elif samples is not None:
             variances = samples.variances(index)
-        elif together is not None and index in flat:
-            variances = together[flat.index(index), flat.index(index)][None]
+        elif index in flat:  # of one linear predictor: with the covariances of all terms (`models.identified`)
+            place = flat.index(index)
+            variances = np.zeros_like(theta) if together is None else together[place, place][None]
         else:
             variances = components.posterior(index).variances
         sd.append(root * np.sqrt(variances))

@@ -69,10 +69,6 @@ class TermPosteriors(ABC):
         return max(float(self.held[index] - self.solver.precision[index] * penalized), 0.0)
 
     @abstractmethod
-    def of_flat(self) -> Floats:
-        """Covariances (f, f, K) of the unpenalized coefficients, joint with the term for which they are largest."""
-
-    @abstractmethod
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, K) of a term, and the trace that enters its penalty."""
 
@@ -100,18 +96,6 @@ class SingleOutputPosteriors(TermPosteriors):
         super().__init__(solver)
         self._known: dict[tuple[str, int], Floats] = {}
         self._known_at = -1
-
-    def of_flat(self) -> Floats:
-        """Exact for one categorical term."""
-        solver = self.solver
-        whole = self._flat_information()
-        inverses = [inverse_of(whole, np.diag(whole), SAME)]
-        for index, term in enumerate(solver.terms):
-            tells = solver.precision[index] > 0 or len(term.x) > 0  # else it is confounded with the intercept
-            if term.prior is Prior.RIDGE and not solver.dropped[index] and tells:
-                left = self._with_flat(index, self._curvature(index), solver.precision[index])[2]
-                inverses.append(inverse_of(left, np.diag(whole), ROUNDING))
-        return max(inverses, key=lambda one: float(np.trace(one)))[:, :, None]
 
     def weigh(self, indices: Sequence[int]) -> Floats:
         """The same by compiled kernels, in the frequent case that the intercept is the only unpenalized coefficient."""
