@@ -100,10 +100,11 @@ def scores(model, X):
     return model.decision_function(X) if hasattr(model, "classes_") else model.predict(X)
 
 
-def in_duckdb(text, X, name="rows", view="prediction"):
-    """The view over a table, row by row."""
+def in_duckdb(text, X, name="rows", view="prediction", nanoseconds=False):
+    """The view over a table, row by row; dates are of microseconds, as pandas 3 has them, but for `nanoseconds`."""
     base = duckdb.connect()
-    base.register("given", X.assign(**{"row number": range(len(X))}))
+    dates = {} if nanoseconds else dict.fromkeys(X.select_dtypes("datetime"), "datetime64[us]")
+    base.register("given", X.astype(dates).assign(**{"row number": range(len(X))}))
     quoted = name.replace('"', '""')
     base.execute(f'CREATE TABLE "{quoted}" AS SELECT * FROM given')
     for column in set(X) & {"date"}:

@@ -474,7 +474,7 @@ def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
             wanted = frame.loc[(*key, label), "value"] - frame.loc[(*key[:-1], "b", label), "value"]
             assert model.contrast(term, (*key, number), (*key[:-1], "b", number))["value"] == pytest.approx(wanted)
     table = model.coef_table(base={"g:x": ("a", 7)}).set_index(["term", "category"])
-    assert table.loc[("g:x", ("a", "]4; +inf[")), "value"] == 0.0
+    assert table["value"].to_dict()["g:x", ("a", "]4; +inf[")] == 0.0  # pandas 2 takes the tuple for two categories
     changed = model.with_coefs({"g:x": {("a", 7): 5.0}})
     assert changed.coefs_["g:x"].loc[("a", "]4; +inf["), "value"] == pytest.approx(5.0)
     with pytest.raises(ValueError, match=r"Term 'g:x' has no category \('c', '\]4; \+inf\['\)"):

@@ -1,5 +1,6 @@
 """What is pointed out in a table: ids, codes as numbers, spellings that differ in case, far values."""
 
+import datetime as dt
 import re
 import shlex
 
@@ -122,7 +123,9 @@ def test_far_dates_are_pointed_out(name, as_dates):
     days, value = FAR_DATES[name]
     column = pd.Series(days.astype(str)).mask(np.arange(N) % 50 == 0, value)
     if as_dates:
-        column = pd.to_datetime(column, dayfirst=name == "points", format="%d.%m.%Y" if name == "points" else None)
+        form = {"points": "%d.%m.%Y", "moments": "%Y-%m-%d %H:%M"}.get(name, "%Y-%m-%d")
+        moments = [dt.datetime.strptime(cell, form) for cell in column]
+        column = pd.Series(np.array(moments, dtype="datetime64[us]"))  # to_datetime of pandas 2 ends in 2262
         value = str(column.iloc[0])[:10]
     frame = pd.DataFrame({"d": column, "y": Y})
     (line,) = [note for note in prepare(frame, "y").notes if "far from its other values" in note]

@@ -286,7 +286,8 @@ def test_parts_without_rows_are_encoded_as_all_rows():
 
 def test_dates_and_their_codes():
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(100) % 50, unit="D")
-    frame = pd.DataFrame({"at": days.where(np.arange(100) % 7 > 0, pd.Timestamp("9999-12-31"))})
+    at = np.where(np.arange(100) % 7 > 0, days.to_numpy("datetime64[us]"), np.datetime64("9999-12-31", "us"))
+    frame = pd.DataFrame({"at": at})  # `where` of pandas 2 does not end
     own = {"splits": {"at": [dt.date(2024, 1, 20), "2024-02-01"]}, "special_codes": {"at": [dt.date(9999, 12, 31)]}}
     encoder = MODLEncoder(**own).fit(frame, np.arange(100) % 2)
     found = encoder.transform(frame)["at"]

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import re
 
 import category_encoders
 import numpy as np
@@ -132,9 +133,10 @@ def test_groups_as_category_encoders(min_group_size, min_group_name, combine, ha
     test = TEST.drop(index=7) if min_group_size == 100 else TEST
     for train in (TRAIN.astype(object), WITH_MISSING):
         ours, theirs = OneHotEncoder(**options).fit(train), category_encoders.OneHotEncoder(**options).fit(train)
-        assert sorted(ours.get_feature_names_out()) == sorted(theirs.get_feature_names_out())
+        names = {name: re.sub(r"_nan(_\w+)$", r"\1_nan", name) for name in theirs.get_feature_names_out()}
+        assert sorted(ours.get_feature_names_out()) == sorted(names.values())  # pandas 2 sorts "nan" among the others
         for frame in (train, test.astype(object)):
-            want = theirs.transform(frame)
+            want = theirs.transform(frame).rename(columns=names)
             pd.testing.assert_frame_equal(ours.transform(frame)[want.columns], want, check_dtype=False)
 
 

@@ -174,9 +174,9 @@ def test_cut_points_of_ones_own_are_those_of_a_glm_of_pandas_cut(cuts):
     assert list(zip(frame["low"], frame["high"])) == [(one.left, one.right) for one in bands.cat.categories]
     assert frame["rows"].tolist() == bands.value_counts(sort=False).tolist()
     glm = smf.glm("y ~ C(band) + g", X.assign(y=y, band=bands.cat.codes), family=sm.families.Poisson()).fit(scale="X2")
-    table = model.coef_table(base={"age": 17}).set_index(["term", "high"])
+    table = model.coef_table(base={"age": 17}).query("term == 'age'").set_index("high")
     for band, high in enumerate(CUTS[1:], 1):
-        found = table.loc[("age", high)]
+        found = table.loc[high]
         assert found["value"] == pytest.approx(glm.params[f"C(band)[T.{band}]"], abs=1e-3)
         assert found["sd"] == pytest.approx(glm.bse[f"C(band)[T.{band}]"], rel=1e-3)
 

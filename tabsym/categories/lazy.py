@@ -359,7 +359,12 @@ def with_finite_numbers(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         for name, dtype in schema.items()
         if dtype.is_float()
     }
-    return frame.with_columns(*(nw.col(name).clip(-bound, bound) for name, bound in most.items())) if most else frame
+    if not most:
+        return frame
+    clipped = {name: nw.col(name).clip(-bound, bound) for name, bound in most.items()}
+    return frame.with_columns(  # narwhals before 2.26 clips DuckDB's missing numbers to a bound
+        *(nw.when(~nw.col(name).is_null()).then(clip).alias(name) for name, clip in clipped.items())
+    )
 
 
 def collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:

@@ -330,7 +330,27 @@ def parse_dates(values: pd.Series, format_: str | None) -> pd.Series:
         values = values.map(lambda value: value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value)
     elif format_ == "ISO8601":  # offsets of summer and winter would move the clock of one column
         values = values.str.replace(_OFFSET, r"\1", regex=True)
-    return pd.to_datetime(values, format=format_, errors="coerce")
+    moments = pd.to_datetime(values, format=format_, errors="coerce")
+    if moments.dtype != "datetime64[ns]":
+        return moments
+    left = values[moments.isna()].dropna().unique()  # pandas before 3 makes nanoseconds of all dates
+    far = {value: moment for value in left if (moment := _beyond_nanoseconds(value, format_)) is not None}
+    if not far:
+        return moments
+    by_value = pd.Series(np.array(list(far.values()), dtype="datetime64[us]"), index=pd.Index(far, dtype=object))
+    return moments.astype("datetime64[us]").fillna(values.astype(object).map(by_value))
+
+
+def _beyond_nanoseconds(value: Any, format_: str | None) -> datetime.date | None:
+    """The date of a cell in a year that nanoseconds, from 1677 to 2262, do not reach; None of any other cell."""
+    try:
+        if format_ == "ISO8601":
+            value = datetime.datetime.fromisoformat(value)
+        elif format_ is not None:
+            value = datetime.datetime.strptime(value, format_)
+    except ValueError:
+        return None
+    return value if isinstance(value, datetime.date) and not 1677 < value.year < 2262 else None
 
 
 def parts_that_vary(moments: pd.Series) -> list[str]:

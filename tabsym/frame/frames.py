@@ -119,6 +119,8 @@ def as_array(frame: Any) -> NDArray[Any]:
     """
     wrapped = nw.from_native(frame, eager_only=True)
     types = set(wrapped.schema.values())
+    if not types:  # polars refuses
+        return np.empty(wrapped.shape)
     if len(types) == 1 or not any(dtype.is_temporal() for dtype in types):
         return wrapped.to_numpy()
     out = np.empty(wrapped.shape, dtype=object)
