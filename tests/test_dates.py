@@ -103,6 +103,7 @@ FAR_DAYS = [None if one is None else one.date() for one in FAR]
         pd.DataFrame({"x": pd.Series(FAR, dtype="datetime64[s]").dt.tz_localize("UTC")}),
         pd.DataFrame({"x": pd.Series(FAR, dtype=object)}),
         pd.DataFrame({"x": pd.Series(FAR_DAYS, dtype=object)}),
+        pd.DataFrame({"x": pd.Series([one and one.replace(tzinfo=datetime.UTC) for one in FAR], dtype=object)}),
         pl.DataFrame({"x": FAR}),
         pl.DataFrame({"x": FAR_DAYS}),
         pa.table({"x": pa.array(FAR)}),

@@ -13,6 +13,7 @@ Text is never parsed: "1" may be a code.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -204,8 +205,17 @@ def moments_of(stored: Any) -> NDArray[Any] | None:
 def _moments_of_objects(values: NDArray[Any]) -> NDArray[Any] | None:
     content = pd.api.types.infer_dtype(values, skipna=True)
     if content in DATES:
-        return _without_zone(pd.to_datetime(values, utc=True).array)
+        try:
+            return _without_zone(pd.to_datetime(values, utc=True).array)
+        except pd.errors.OutOfBoundsDatetime:  # pandas before 3 makes nanoseconds of all dates
+            return np.array([_in_utc(value) for value in values], dtype="datetime64[us]")
     return pd.to_timedelta(values).to_numpy() if content in DURATIONS else None
+
+
+def _in_utc(date: Any) -> Any:
+    if pd.isna(date):
+        return None
+    return date if getattr(date, "tzinfo", None) is None else date.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _converted(stored: Any, name: str) -> Floats:
