@@ -331,8 +331,8 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
         elif samples is not None:
             variances = samples.variances(index)
         elif index in flat:  # of one linear predictor: with the covariances of all terms (`models.identified`)
-            place = flat.index(index)
-            variances = np.zeros_like(theta) if together is None else together[place, place][None]
+            at = flat.index(index)
+            variances = np.zeros_like(theta) if together is None else together[at, at][None]
         else:
             variances = components.posterior(index).variances
         sd.append(root * np.sqrt(variances))
