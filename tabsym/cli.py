@@ -238,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
         "--max-rows",
         type=int,
         metavar="N",
-        help="of a larger table a sample of so many rows, stratified by the target (a plain wide model that "
+        help="of a larger table a sample of N rows, stratified by the target (a plain wide model that "
         "wins is trained on all rows); default: all, of Parquet and folders of it as many as fit into memory",
     )
     c.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")

@@ -636,7 +636,7 @@ def test_groups_are_one_for_each_row():
 
 def test_the_target_held_out_is_of_the_loss():
     X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80) % 4
-    with pytest.raises(ValueError, match="target of the rows held out is -1 in row 1, but loss='poisson' needs"):
+    with pytest.raises(ValueError, match="target of the held-out rows is -1 in row 1, but loss='poisson' needs"):
         WideBoostRegressor(WideSGDRegressor(loss="poisson")).fit(X, y, eval_set=(X, -y))
 
 

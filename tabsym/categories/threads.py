@@ -29,10 +29,10 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item], n_jobs: in
 
 
 MANY_ROWS = 1_000_000
-"""From so many rows on, sums over them are made by parts. With fewer, threads save less than they cost."""
+"""The number of rows from which sums over them are made by parts. With fewer, threads save less than they cost."""
 
 PARTS = 8
-"""Always as many, whatever the number of threads: sums of parts have the same bits then."""
+"""The number of parts, whatever the number of threads: their sums have the same bits then."""
 
 _THREADS: ContextVar[ThreadPoolExecutor | None] = ContextVar("threads for parts of rows", default=None)
 

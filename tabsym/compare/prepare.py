@@ -126,7 +126,7 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
 
 
 def numbers_of_target(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
-    """A target that is not of classes (n,).
+    """The target of a regression (n,).
 
     Raises
     ------

@@ -76,7 +76,7 @@ def _write(prepared: Prepared, path: Path, target: str, weight: str) -> tuple[in
 
 
 def _codes(prepared: Prepared) -> dict[Any, int]:
-    """The code of each value of a target of classes."""
+    """The code of each class of the target, for classification."""
     if prepared.task not in CLASSES:
         return {}
     return dict(zip(prepared.frame[prepared.target.name].tolist(), prepared.y.tolist(), strict=True))

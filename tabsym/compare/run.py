@@ -134,7 +134,7 @@ def compare(
     memory_limit : float, optional
         Gigabytes that the process of a contender may take (Linux); one that needs more fails, and the others go on.
     max_rows : int, optional
-        Of a larger table a sample of so many rows, stratified by the target, is compared, and trains the winner unless
+        Of a larger table a sample of this size, stratified by the target, is compared, and trains the winner unless
         that is the plain wide model, which is trained on all rows.
         Default: all; of Parquet, folders of it, Arrow datasets and lazy frames (polars, DuckDB) as many as fit into
         memory, where the first line of the output says so.

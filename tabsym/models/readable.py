@@ -123,8 +123,9 @@ class Readable:
 
         Notes
         -----
-        Over generated tables, terms without an effect have a p below .05 in 5 to 7 % without penalties (2 % of classes,
-        for categories with few rows), in 5 to 9 % with them, and a p below .01 in 1 to 4 % (`benchmarks/certainty`);
+        Over generated tables, terms without an effect have a p below .05 in 3 to 7 % without penalties (2 % in
+        classification, for categories with few rows), in 5 to 9 % with them, and a p below .01 in up to 4 %
+        (`benchmarks/certainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
         mean (12 %), and for interactions that ``interactions="auto"`` has chosen by the same rows; it does not count on
         `monotonic_cst`.

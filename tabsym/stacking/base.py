@@ -135,7 +135,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         loss = self._loss_of(fitted)
         if held_out is not None and labels is None:
-            check_target_of_loss(held_out[1], loss, "target of the rows held out")
+            check_target_of_loss(held_out[1], loss, "target of the held-out rows")
         splits = split_by_target(
             self.cv,
             rows.X,

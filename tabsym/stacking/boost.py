@@ -51,7 +51,7 @@ verbose : int, default 0
 
 CLASS_WEIGHT = """\
 class_weight : mapping of class -> float, "balanced" or None, default None
-    Multiplies the sample weights of the wide model, of the booster and of the rows held out, those of `eval_set` too.
+    Multiplies the sample weights of the wide model, of the booster and of the held-out rows, those of `eval_set` too.
     "balanced": inversely to how often a class occurs. Refused where the wide model or the booster has its own."""
 
 OWN_CLASS_WEIGHTS: dict[str, Any] = {

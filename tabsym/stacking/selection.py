@@ -1,6 +1,6 @@
-"""Which booster goes on top of the wide model, or beside it: a choice on rows held out.
+"""Which booster goes on top of the wide model, or beside it: a choice on held-out rows.
 
-In-sample a booster always helps. On rows held out some do not: over margins that already hold what thousands of
+In-sample a booster always helps. On held-out rows some do not: over margins that already hold what thousands of
 categories explain, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster
 which hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
 wide model must gain more than half a standard error over the rows.
@@ -25,7 +25,7 @@ from tabsym.stacking.out_of_fold import Nested
 Floats = NDArray[np.float64]
 
 ENOUGH = 100
-"""So many held-out rows are enough, and no more folds are evaluated: each costs as many fits of the wide model again.
+"""The number of held-out rows at which no further fold is evaluated: each costs as many fits of the wide model again.
 On 7,000 rows or five folds the stack was no better beyond noise on nine tables (benchmarks/stacking)."""
 
 
@@ -88,8 +88,8 @@ def taken(rows: Rows, places: NDArray[Any]) -> Rows:
 
 
 STANDARD_ERRORS = 0.5
-"""What is more than the wide model must gain so many standard errors: on a quarter of the rows, 1 leaves out
-boosters that help on compas and amazon; on three times as many rows, 1 was best (benchmarks/stacking)."""
+"""The gain over the wide model, in standard errors, from which a booster is taken. On a quarter of the rows, 1 leaves
+out boosters that help on compas and amazon; on three times as many rows, 1 was best (benchmarks/stacking)."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ Criterion = Callable[[Floats, NDArray[Any]], Floats]
 SHARES = [place / 10 for place in range(11)]
 """Of the booster alone, in the answer."""
 STAGES = 40
-"""So many numbers of rounds are compared."""
+"""The number of numbers of rounds that are compared."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Curve:
         return self.tallies[self._place(rounds)]
 
     def scores(self, rounds: int) -> Floats:
-        """Scores (n, K) of the rows held out."""
+        """Scores (n, K) of the held-out rows."""
         rows, wanted = self.trial.held_out, self._place(rounds)
         if wanted == self.best[0]:  # of one trial always
             return self.best[1]
