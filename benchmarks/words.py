@@ -2,8 +2,8 @@
 
 Five folds, seed 0, `WideClassifier()` or `WideRegressor()` on the table as it is, and with columns added that are made
 of the text columns on the training rows of each fold: "first words", a column for each of the first four words;
-"flags", a column for each of the 100 words in most rows; "skrub", the ten components of skrub's `StringEncoder` (n-grams of
-letters, weighted and projected), as numbers. The text columns stay. Results: words.md.
+"flags", a column for each of the 100 words in most rows; "skrub", ten components of skrub's `StringEncoder` (n-grams
+of letters, weighted and projected), as numbers. The text columns stay. Results: words.md.
 
     TABSYM_DATA=FOLDER python benchmarks/words.py [--tables kick titanic ...] [--states 2]
 """
