@@ -12,8 +12,7 @@ from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.program import Product, Rows, Slot, compile_program
-from tabsym.losses.constants import best_constant
-from tabsym.losses.loss import LOSSES
+from tabsym.losses.loss import LOSSES, best_constant
 from tabsym.solvers.sgd.loop import train
 from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, RMSprop
 from tabsym.solvers.sgd.options import Options

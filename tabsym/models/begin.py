@@ -13,8 +13,7 @@ from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Rows
 from tabsym.design.sources import Coder, CountEffect
 from tabsym.design.units import Moments, Units, find_units, users_units
-from tabsym.losses.constants import best_constant
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
 from tabsym.models.model import WideModel

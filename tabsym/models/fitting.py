@@ -16,9 +16,8 @@ from tabsym.design.program import Rows
 from tabsym.design.sources import Bins
 from tabsym.interactions.gains import CodeColumn
 from tabsym.interactions.search import AutoInteractions, Chosen
-from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import HUBER
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import Loss, settled_shift
 from tabsym.models.begin import (
     NO_MEMORY,
     Coded,

@@ -16,9 +16,8 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import CountEffect, Crossing, Symbols
 from tabsym.design.units import Moments
-from tabsym.losses.constants import best_constant
 from tabsym.losses.kernels import HUBER
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.begin import NO_MEMORY, choose_units, is_common
 from tabsym.models.config import Config
 from tabsym.models.data import Training, training_loss

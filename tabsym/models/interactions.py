@@ -18,8 +18,7 @@ from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
-from tabsym.losses.constants import best_constant
-from tabsym.losses.loss import LOSSES, Loss
+from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.models.sampling import Sampler
 from tabsym.solvers.sgd.kernels import first_rows

@@ -15,8 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, plain_labels, split_target
 from tabsym.frame.read import as_rows
-from tabsym.losses.constants import best_constant
-from tabsym.losses.loss import LOSSES, Loss, deviance
+from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_loss, check_number, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config

@@ -14,9 +14,8 @@ from tabsym.categories.threads import by_parts, parts_of
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
 from tabsym.jit import address_of_kernel
-from tabsym.losses.constants import settled_shift
 from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import Loss, settled_shift
 from tabsym.losses.weights import Copies, design_effect, of_one_copy
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.categories import row_numbers
 from tabsym.design.program import Rows
-from tabsym.losses.constants import best_constant
+from tabsym.losses.loss import best_constant
 from tabsym.solvers.sgd.options import ADAPTIVE_END, ADAPTIVE_FACTOR, Options
 from tabsym.solvers.sgd.state import RowNumbers, Task, Trainer, take_rows
 from tabsym.warn import warn_user
