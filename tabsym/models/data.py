@@ -15,8 +15,7 @@ from tabsym.design.formula import Formula
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.plan import used_columns
 from tabsym.design.program import Rows
-from tabsym.design.rows import Order, fixed_score, lay_rows
-from tabsym.design.units import Moments
+from tabsym.design.units import Moments, Order, fixed_score, lay_rows
 from tabsym.frame import Table, check_weights, relative_weights
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories, Cross
 from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import CountEffect, Crossing, Symbols
-from tabsym.design.units import Moments
+from tabsym.design.units import Moments, TargetUnits
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.begin import NO_MEMORY, choose_units, is_common

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
-from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import Bins, CountEffect, Symbols
+from tabsym.design.units import TargetUnits
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from tabsym.categories import UNSEEN
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Compiled, Program, Rows
-from tabsym.design.rows import fixed_score, lay_rows
 from tabsym.design.sources import Bins, Coder, Crossing, Symbols
-from tabsym.design.units import Moments, Units, users_units
+from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty

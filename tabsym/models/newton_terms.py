@@ -13,8 +13,8 @@ from tabsym.categories.threads import by_rows
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows as LaidRows
-from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
+from tabsym.design.units import TargetUnits
 from tabsym.models.begin import Coded
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from tabsym.categories import Cross
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
-from tabsym.design.units import Moments
+from tabsym.design.units import Moments, TargetUnits
 from tabsym.frame import Table
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.begin import Coded

@@ -14,9 +14,8 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
-from tabsym.design.rows import TargetUnits
 from tabsym.design.sources import rows_by_code
-from tabsym.design.units import with_sizes
+from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.losses.loss import deviance, log_likelihood
 from tabsym.losses.weights import Copies
