@@ -22,9 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.categories.coding import FEW, RawCodes
+from tabsym.categories.coding import FEW, RawCodes, keys_of
 from tabsym.categories.kernels import find_pairs, hash_keys, number_pairs
-from tabsym.categories.keys import keys_of
 from tabsym.frame.dtypes import read_symbols, written_symbols
 from tabsym.frame.storage import object_array
 

@@ -13,7 +13,7 @@ category columns 2 ms.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -22,7 +22,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.kernels import find_intervals, mark_used
-from tabsym.categories.keys import keys_of
 from tabsym.categories.threads import in_threads
 from tabsym.frame import Column, Kind
 from tabsym.frame.read import is_missing
@@ -297,3 +296,19 @@ def interval_codes(climbed: Stairs, values: Floats, *, missing: int, first: int 
     codes = np.empty(len(values), dtype=np.int32)
     find_intervals(values, *climbed, first, missing, codes)
     return codes
+
+
+def keys_of(symbols: Iterable[Any]) -> NDArray[np.uint64]:
+    """A number (q,) for each category that its text determines: the same in every process and dataframe."""
+    texts = [_text(symbol) for symbol in symbols]
+    try:
+        return np.asarray(pd.util.hash_array(np.array(texts, dtype=object), categorize=False))
+    except UnicodeEncodeError:  # halves of surrogate pairs
+        plain = [text.encode("utf-8", "surrogatepass").decode("latin-1") for text in texts]
+        return np.asarray(pd.util.hash_array(np.array(plain, dtype=object), categorize=False))
+
+
+def _text(symbol: Any) -> str:
+    if isinstance(symbol, float) and symbol.is_integer():
+        return str(int(symbol))  # as the same number of a column of integers
+    return str(symbol)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories.coding import keys_of
 from tabsym.categories.kernels import add_keys, number_repeats
-from tabsym.categories.keys import keys_of
 from tabsym.categories.threads import by_parts, by_rows
 from tabsym.design.sources import Crossing, Source, Symbols
 
