@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.models.start import Init
 from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
 from tabsym.validation import check_option
 
@@ -25,6 +24,9 @@ Named: TypeAlias = tuple[tuple[Any, ...], ...]
 
 Treatment: TypeAlias = str | tuple[float, ...]
 """What becomes of a numeric column: a word, or the cut points of its bins."""
+
+Init: TypeAlias = "float | Mapping[str, float | pd.Series | pd.DataFrame] | None"
+"""Initial coefficients: of all terms, or by term."""
 
 WIDEST_LOGARITHMS = 600.0
 """Maximum range of a log-link offset: exp overflows near 710."""

@@ -15,6 +15,7 @@ from tabsym.design.polynomial import Monomial, expand
 from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS, FOR_SHRUNK, MANY_ROWS, AutoInteractions
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import (
+    Init,
     Named,
     Treatment,
     check_alpha,
@@ -34,7 +35,6 @@ from tabsym.models.checks import (
     check_schedule,
     check_whole,
 )
-from tabsym.models.start import Init
 from tabsym.solvers.sgd.optimizers import Newton, Optimizer
 from tabsym.solvers.sgd.options import SCHEDULES, Options
 from tabsym.solvers.sgd.rates import is_known_to_do, rule_of_thumb

@@ -18,18 +18,6 @@ from tabsym.interactions.gains import CodeColumn
 from tabsym.interactions.search import AutoInteractions, Chosen
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.models.begin import (
-    NO_MEMORY,
-    Coded,
-    begin,
-    blank_model,
-    blank_of,
-    choose_units,
-    code_table,
-    scores_of,
-    target_moments,
-    task_of,
-)
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.data import (
     Training,
@@ -47,7 +35,20 @@ from tabsym.models.model import WideModel
 from tabsym.models.planning import Cuts, build_spec, columns_apart, plan_cuts
 from tabsym.models.sampling import Sampler
 from tabsym.models.solving import solve
-from tabsym.models.start import grow_model, with_state
+from tabsym.models.start import (
+    NO_MEMORY,
+    Coded,
+    begin,
+    blank_model,
+    blank_of,
+    choose_units,
+    code_table,
+    grow_model,
+    scores_of,
+    target_moments,
+    task_of,
+    with_state,
+)
 from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.solvers.sgd.options import Options

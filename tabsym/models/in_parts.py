@@ -17,7 +17,6 @@ from tabsym.design.sources import CountEffect, Crossing, Symbols
 from tabsym.design.units import Moments, TargetUnits
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, best_constant
-from tabsym.models.begin import NO_MEMORY, choose_units, is_common
 from tabsym.models.config import Config
 from tabsym.models.data import Training, training_loss
 from tabsym.models.fitting import Fitted, Precomputed, plan_terms
@@ -25,7 +24,7 @@ from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import with_keys
 from tabsym.models.parts import TermOfPart
 from tabsym.models.solving import conclude, counted, given_precisions, goes_by_turns
-from tabsym.models.start import starting_parameters
+from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_parameters
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import optimum_of
 from tabsym.solvers.newton.in_parts import DescentInParts, Engine

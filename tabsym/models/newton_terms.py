@@ -15,9 +15,9 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.design.units import TargetUnits
-from tabsym.models.begin import Coded
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
+from tabsym.models.start import Coded
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.joint import Whole
 from tabsym.solvers.newton.terms import Prior, SolverTerm

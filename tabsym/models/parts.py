@@ -19,11 +19,11 @@ from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
 from tabsym.design.units import Moments, TargetUnits
 from tabsym.frame import Table
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.models.begin import Coded
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import solver_terms
 from tabsym.models.solving import count_rows
+from tabsym.models.start import Coded
 from tabsym.solvers.newton.shards import Shard
 from tabsym.solvers.newton.terms import SolverTerm
 
