@@ -225,3 +225,11 @@ def count_row_pairs(order, ends, left, weight, starts, cursors, rights, weights,
                 weights[written] = weights[position]
                 written += 1
         pointer[code + 1] = written
+
+
+@kernel
+def first_rows(codes, first):
+    """The first row of each code into first (codes,), which is -1 before."""
+    for i in range(len(codes)):
+        if codes[i] >= 0 and first[codes[i]] < 0:
+            first[codes[i]] = i

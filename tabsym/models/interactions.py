@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
@@ -21,7 +22,6 @@ from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.models.sampling import Sampler
-from tabsym.solvers.sgd.kernels import first_rows
 from tabsym.solvers.sgd.state import take_rows
 
 Floats = NDArray[np.float64]

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, RawCodes
+from tabsym.categories.kernels import first_rows
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Rows
 from tabsym.design.sources import Coder, CountEffect
@@ -23,7 +24,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
 from tabsym.models.model import WideModel
 from tabsym.models.tables import coefficient_frame, scale_names
-from tabsym.solvers.sgd.kernels import first_rows, predict_margins
+from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, Newton, StateColumns
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.state import Task, storage_order

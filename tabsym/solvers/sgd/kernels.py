@@ -376,14 +376,6 @@ def sum_by_entry(codes, weight, last_row, total):
                 total[coef] += share
 
 
-@kernel
-def first_rows(codes, first):
-    """The first row of each code into first (codes,), which is -1 before."""
-    for i in range(len(codes)):
-        if codes[i] >= 0 and first[codes[i]] < 0:
-            first[codes[i]] = i
-
-
 @inlined
 def _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians):
     """First and second derivatives of row i's loss by its scores, into ``work.slope`` and `hessians` (K,); the loss."""
