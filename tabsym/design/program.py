@@ -32,6 +32,12 @@ class Rows(NamedTuple):
         """The weights for numpy functions: None where they are all equal or all zero."""
         return self.weight if len(self.weight) and self.weight.any() else None
 
+    def take(self, indices: NDArray[np.integer], n_outputs: int) -> Rows:
+        """Some of the rows."""
+        offset = self.offset.reshape(-1, n_outputs)[indices].ravel() if len(self.offset) else self.offset
+        weight = self.weight[indices] if len(self.weight) else self.weight
+        return Rows(self.codes[indices], self.x[indices], self.y[indices], weight, offset)
+
 
 class Program(NamedTuple):
     """Compiled design for the kernels: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""

@@ -53,7 +53,7 @@ from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.rates import is_known_to_do, search_rate
-from tabsym.solvers.sgd.state import RowNumbers, take_rows
+from tabsym.solvers.sgd.state import RowNumbers
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
@@ -255,7 +255,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
     scores = scores_of(model, rows, shown)
     shift = settled_shift(training_loss(model), scores, rows.y, weight)
     if len(held_out):
-        task, judges = task_of(model), take_rows(rows, held_out, model.n_outputs)
+        task, judges = task_of(model), rows.take(held_out, model.n_outputs)
         if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
             return model
     first = model.spec.coefs(constant.factors[0].block).start * model.n_outputs

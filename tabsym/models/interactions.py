@@ -22,7 +22,6 @@ from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.models.sampling import Sampler
-from tabsym.solvers.sgd.state import take_rows
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +102,7 @@ def _in_order(
 
 def _taken(rows: Rows, copies: Copies, some: Dealt, n_outputs: int) -> Rows:
     """Some of the rows, of `copies` (n,), and of these copies."""
-    found = take_rows(rows._replace(weight=of_one_copy(rows.weight, copies)), some.rows, n_outputs)
+    found = rows._replace(weight=of_one_copy(rows.weight, copies)).take(some.rows, n_outputs)
     return found if some.copies is None else found._replace(weight=found.weight * some.copies)
 
 

@@ -13,7 +13,7 @@ from tabsym.categories import row_numbers
 from tabsym.design.program import Rows
 from tabsym.losses.loss import best_constant
 from tabsym.solvers.sgd.options import ADAPTIVE_END, ADAPTIVE_FACTOR, Options
-from tabsym.solvers.sgd.state import RowNumbers, Task, Trainer, take_rows
+from tabsym.solvers.sgd.state import RowNumbers, Task, Trainer
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ class Reference:
     def _measure(self, members: RowNumbers) -> None:
         """Compute the initial losses on these rows."""
         trainer, task = self._descent, self._descent.task
-        rows = take_rows(trainer.rows, members, task.n_outputs)
+        rows = trainer.rows.take(members, task.n_outputs)
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
         constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
         flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)

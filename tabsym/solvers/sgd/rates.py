@@ -11,7 +11,7 @@ from tabsym.design.program import Rows
 from tabsym.solvers.sgd.loop import Split
 from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, Optimizer, RMSprop
 from tabsym.solvers.sgd.options import Options
-from tabsym.solvers.sgd.state import Task, Trainer, take_rows
+from tabsym.solvers.sgd.state import Task, Trainer
 
 Floats = NDArray[np.float64]
 
@@ -71,8 +71,8 @@ def search_rate(
     n_rows = len(members)
     dearer = options.dearer_by(len(task.program.is_fixed), n_rows)
     size = min(n_rows, max(512, min(SAMPLE, SAMPLE_SCORES // task.n_outputs) // dearer))
-    sample = take_rows(rows, members[np.sort(rng.permutation(n_rows)[:size])], task.n_outputs)
-    judges = take_rows(rows, held_out[:SAMPLE], task.n_outputs)
+    sample = rows.take(members[np.sort(rng.permutation(n_rows)[:size])], task.n_outputs)
+    judges = rows.take(held_out[:SAMPLE], task.n_outputs)
     seed = rng.randint(np.iinfo(np.int32).max)
     tried: dict[float, Floats] = {}
 

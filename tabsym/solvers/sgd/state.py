@@ -139,7 +139,7 @@ class Trainer:
 
     def loss(self, members: RowNumbers) -> float:
         """The current mean loss of some of the rows, without penalties."""
-        rows = self.rows if len(members) == len(self.rows.y) else take_rows(self.rows, members, self.task.n_outputs)
+        rows = self.rows if len(members) == len(self.rows.y) else self.rows.take(members, self.task.n_outputs)
         return self.task.mean_loss(self.margins(rows), rows)
 
     def newton_decrement(self) -> float:
@@ -231,10 +231,3 @@ def shuffle_rows(members: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.r
     runs = rng.permutation(n_whole // RUN)
     np.take(members[:n_whole].reshape(-1, RUN), runs, axis=0, out=order[:n_whole].reshape(-1, RUN), mode="clip")
     order[n_whole:] = members[n_whole:]
-
-
-def take_rows(rows: Rows, indices: RowNumbers, n_outputs: int) -> Rows:
-    """Some rows of a coded table."""
-    offset = rows.offset.reshape(-1, n_outputs)[indices].ravel() if len(rows.offset) else rows.offset
-    weight = rows.weight[indices] if len(rows.weight) else rows.weight
-    return Rows(rows.codes[indices], rows.x[indices], rows.y[indices], weight, offset)
