@@ -20,6 +20,7 @@ from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.data import (
+    Sampler,
     Training,
     lay_training,
     mean_weights,
@@ -33,7 +34,6 @@ from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import find_crosses
 from tabsym.models.model import WideModel
 from tabsym.models.planning import Cuts, build_spec, columns_apart, plan_cuts
-from tabsym.models.sampling import Sampler
 from tabsym.models.solving import solve
 from tabsym.models.start import (
     NO_MEMORY,

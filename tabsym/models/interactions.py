@@ -21,7 +21,7 @@ from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
-from tabsym.models.sampling import Sampler
+from tabsym.models.data import Sampler
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.losses.loss import deviance, log_likelihood
 from tabsym.losses.weights import Copies
 from tabsym.models.config import Config
-from tabsym.models.data import Training, lay_training, robust_spread, training_loss
+from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
 from tabsym.models.identified import (
     identify,
     is_held_by_category,
@@ -32,7 +32,6 @@ from tabsym.models.identified import (
 )
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, with_keys, without_idle
-from tabsym.models.sampling import Sampler
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Rows, Solved, find_optimum, with_certainty
