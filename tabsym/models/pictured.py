@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import Table, check_regression_target, check_weights, plain_labels, split_target
 from tabsym.frame.read import as_rows
-from tabsym.models.explain import columns_of_terms
+from tabsym.models.explain import columns_of_terms, shap_explanation
 from tabsym.models.page import notebook_html, write_report
 from tabsym.models.page_rows import RowsOfReport
 from tabsym.models.pictures import draw_model, draw_term, link_of
 from tabsym.models.readable import Readable
-from tabsym.models.shapley import shap_explanation
 from tabsym.plots.axes import draw_waterfall
 from tabsym.plots.style import category_text
 from tabsym.validation import check_option
