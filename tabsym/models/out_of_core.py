@@ -23,9 +23,8 @@ from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
 from tabsym.models.data import offset_column_of
-from tabsym.models.fingerprint import check_has_fingerprint, fingerprint_of
 from tabsym.models.in_parts import Parts, fit_parts, refuse_options
-from tabsym.models.kept_rows import KeptRows, folder_of_fit
+from tabsym.models.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.parts import InFiles, Part
 from tabsym.models.stream import target_name
 from tabsym.models.targets import class_weights_by_counts
