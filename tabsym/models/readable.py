@@ -22,9 +22,8 @@ from tabsym.models.explain import (
 )
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
-from tabsym.models.nested import compare_nested
 from tabsym.models.tables import CoefficientFrames
-from tabsym.models.term_tests import wald_tests_of_terms
+from tabsym.models.term_tests import compare_nested, wald_tests_of_terms
 from tabsym.solvers.newton.certainty import Certainty
 
 Floats = NDArray[np.float64]
