@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.cell_types import with_plain_types
+from tabsym.compare.cell_types import MAX_CLASSES, PlainNumbers, TextColumn, with_plain_types
 from tabsym.compare.number_format import (
     NumberFormat,
     are_thousands,
@@ -27,7 +27,6 @@ from tabsym.compare.number_format import (
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
-from tabsym.compare.text_numbers import MAX_CLASSES, PlainNumbers, TextColumn
 from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
 
 _BOOLEANS = {"true": True, "false": False}
