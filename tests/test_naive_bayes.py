@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from tabsym import MODLEncoder, SelectiveNaiveBayesClassifier, load, save
-from tabsym.modl.naive_bayes import fit_naive_bayes
+from tabsym.naive_bayes import fit_naive_bayes
 from tests import naive_modl
 from tests.conftest import as_frame
 

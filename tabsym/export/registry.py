@@ -59,7 +59,7 @@ CLASSES: dict[str, str] = {
     "MODLIntervals": "tabsym.modl.columns:Intervals",
     "MODLTarget": "tabsym.modl.columns:Target",
     "MODLPartition": "tabsym.modl.partition:Partition",
-    "NaiveBayes": "tabsym.modl.naive_bayes:NaiveBayes",
+    "NaiveBayes": "tabsym.naive_bayes:NaiveBayes",
     "SelectiveNaiveBayesClassifier": "tabsym.naive_bayes:SelectiveNaiveBayesClassifier",
     "WideBoostClassifier": "tabsym.stacking.boost:WideBoostClassifier",
     "WideBoostRegressor": "tabsym.stacking.boost:WideBoostRegressor",
