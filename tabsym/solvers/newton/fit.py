@@ -15,8 +15,7 @@ from tabsym.losses.loss import Loss
 from tabsym.losses.weights import Copies
 from tabsym.solvers.newton.block_descent import BlockDescent, Sampler, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
-from tabsym.solvers.newton.monotone import bind, iterate_within
-from tabsym.solvers.newton.polish import finish
+from tabsym.solvers.newton.polish import bind, finish, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
@@ -152,7 +151,7 @@ def optimum_of(
 
     `fixed`: given precisions of some terms, while the
     variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
-    for these variances (`monotone`). Ctrl-C ends the fit with the current coefficients.
+    for these variances (`polish`). Ctrl-C ends the fit with the current coefficients.
     """
     solver.put(theta)
     if newton.verbose:

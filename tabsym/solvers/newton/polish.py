@@ -1,4 +1,11 @@
-"""Joint Newton steps of all coefficients, where the steps of one term after another end."""
+"""The end of a fit: joint Newton steps of all coefficients, and the optimum within monotone constraints.
+
+The constrained optimum is found from the one without constraints, whose variances are kept. Where that keeps to the
+constraints, it is the constrained optimum too, as the objective is convex. Otherwise block coordinate descent goes on
+from the nearest coefficients that do: each step is the minimum of its quadratic approximation within the constraint of
+its term (`kernels_monotone`), and the constraints of different terms are separate, so that the descent ends at the
+constrained optimum (Tseng 2001, "Convergence of a block coordinate descent method for nondifferentiable minimization").
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,7 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import MAX_COEFS, information_of
+from tabsym.solvers.sgd.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
@@ -99,3 +107,46 @@ def _objective(solver: BlockDescent, indices: list[int]) -> float:
     penalties = (solver.precision[index] * solver.terms[index].length(solver.theta[index]) for index in indices)
     with np.errstate(over="ignore", invalid="ignore"):
         return solver.total * solver.mean_loss() + 0.5 * sum(penalties)
+
+
+MAX_ROUNDS = 30
+"""The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
+
+
+def is_within(solver: BlockDescent) -> bool:
+    """Whether all terms keep to their constraints."""
+    return all(
+        term.is_feasible(theta) for term, theta in zip(solver.terms, solver.theta, strict=True) if term.is_monotone
+    )
+
+
+def bind(solver: BlockDescent) -> None:
+    """Move the terms into their constraints, for good; nothing where they are there."""
+    if is_within(solver):
+        return
+    solver.is_bound = True
+    every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
+    solver.put([term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every])
+
+
+def iterate_within(
+    solver: BlockDescent, newton: Newton, max_more: int, dispersion: float, *, surely: bool
+) -> tuple[int, bool]:
+    """Iterate to the optimum within the constraints; the number of iterations, and whether they converged.
+
+    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; where these are as many as for the
+    former, joint steps follow if the bound is not reached.
+    """
+    bind(solver)
+    if not solver.is_bound:
+        return 0, True
+    n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
+    more, is_close = solver.polish(dispersion, newton.close, max_more)
+    n_sweeps += more
+    if is_close or max_more < newton.max_passes:
+        return n_sweeps, converged
+    for _ in range(MAX_ROUNDS):
+        n_sweeps += 1 + finish(solver, dispersion, newton.close)
+        if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
+            return n_sweeps, converged
+    return n_sweeps, False
