@@ -97,7 +97,7 @@ def test_kernels_import_nothing_but_numpy_and_the_compiler():
     ]
     compiled += ["tabsym.solvers.newton.kernels_"]
     found = [*PACKAGE.rglob("kernels*.py"), PACKAGE / "solvers" / "sgd" / "rules.py"]
-    assert len(found) == 17
+    assert len(found) == 16
     for path in found:
         heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__", "typing", "math"}
         assert "tabsym" in heads <= {"numpy", "tabsym"}, path
@@ -165,7 +165,7 @@ import numpy as np, pandas as pd
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import kernels as gains
 from tabsym.solvers.sgd import kernels as wide
-from tabsym.solvers.newton import kernels_coefs, kernels_rows, kernels_sweep, kernels_walk
+from tabsym.solvers.newton import kernels_coefs, kernels_rows, kernels_walk
 from tabsym.categories import kernels as codes
 X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
 for batch in (1, 4):
@@ -177,7 +177,7 @@ for batch in (1, 4):
     product.fit(X, np.arange(40.0)).predict(X)
 WideClassifier().fit(X, [0, 1] * 20).predict(X)
 WideRegressor().fit(X, np.arange(40.0), sample_weight=np.arange(1.0, 41.0)).predict(X)
-solver = (kernels_coefs, kernels_rows, kernels_sweep, kernels_walk)
+solver = (kernels_coefs, kernels_rows, kernels_walk)
 stats = [k.stats for m in (wide, gains, codes, *solver) for k in vars(m).values() if hasattr(k, "stats")]
 print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.values()) for s in stats))
 """

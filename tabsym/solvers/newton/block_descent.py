@@ -18,8 +18,8 @@ from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss, settled_shift
 from tabsym.losses.weights import Copies, design_effect, of_one_copy
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
+from tabsym.solvers.newton.kernels_coefs import take_turns, weigh_blocks
 from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn
-from tabsym.solvers.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import LANES, ONE_MODEL, MulticlassRows, SingleOutputRows, lanes_of
