@@ -35,7 +35,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
 from tabsym.models.model import WideModel
-from tabsym.models.pictured import Pictured
+from tabsym.models.readable import Readable
 from tabsym.models.similar import Similar
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.sgd.optimizers import Newton
@@ -44,7 +44,7 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 
 
-class WideBase(Pictured, BaseEstimator):
+class WideBase(Readable, BaseEstimator):
     """Base class of the wide models, solved and online; not public."""
 
     def _config(self) -> Config:
