@@ -328,7 +328,9 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
         If a column is not in the table, or a text column is used as a number.
     """
     found: list[str] = []
-    for ref in _refs(formula.root):
+    for ref in walk(formula.root):
+        if not isinstance(ref, (BlockRef, ColumnRef)):
+            continue
         columns = ref.columns if isinstance(ref, BlockRef) else (ref.name,)
         for name in columns:
             if name not in table.names:
@@ -349,10 +351,6 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
                 )
             found.append(name)
     return list(dict.fromkeys(found))
-
-
-def _refs(node: Node) -> list[BlockRef | ColumnRef]:
-    return [found for found in walk(node) if isinstance(found, (BlockRef, ColumnRef))]
 
 
 def show(node: Node) -> str:

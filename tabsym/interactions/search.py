@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import combinations, product
 from math import comb
 from numbers import Integral, Real
@@ -233,15 +234,9 @@ class _Search:
             for left, right in combinations(range(len(self.columns)), 2)
             if (left, right) not in self._taken
         ]
-        evident = in_threads(self._glance, found, self.n_jobs)
+        evident = in_threads(partial(self._in_errors, thinned=True), found, self.n_jobs)
         order = sorted(range(len(found)), key=lambda index: (-evident[index], index))
         return [found[index] for index in order[:MAX_PAIRS] if evident[index] > HOPELESS]
-
-    def _glance(self, candidate: _Candidate) -> float:
-        """The gain of a candidate on a sample, in standard errors."""
-        one = self.held_out.weigh(candidate.left, candidate.right, thinned=True)
-        self.held_out.drop(one)
-        return one.gain / max(one.error, _TINY)
 
     def triples(self) -> list[_Candidate]:
         """Triples of which all three pairs were chosen, those whose pairs gained most first."""
@@ -262,7 +257,7 @@ class _Search:
         n_threads = effective_n_jobs(self.n_jobs)
         self._errors, share = self.options.significance, self.options.false_discoveries
         if share and candidates:
-            gains = np.array(in_threads(self._weighed_errors, candidates, self.n_jobs))
+            gains = np.array(in_threads(self._in_errors, candidates, self.n_jobs))
             n_looks = comb(len(self.columns), 2) if len(candidates[0].indices) == 2 else len(candidates)
             self._errors = max(self._errors, least_errors(gains, share, n_looks))
             candidates = [
@@ -270,7 +265,9 @@ class _Search:
             ]
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
-            weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
+            weighed = in_threads(
+                lambda one: self.held_out.weigh(one.left, one.right), candidates[:n_threads], n_threads
+            )
             for candidate, one in zip(candidates, weighed):
                 n_done += 1
                 if self._is_evident(candidate, one) and self._take(candidate, one, round_):
@@ -278,14 +275,11 @@ class _Search:
                 self.held_out.drop(one)
             candidates = candidates[n_done:]
 
-    def _weighed_errors(self, candidate: _Candidate) -> float:
-        """The gain of a candidate on all rows, in standard errors, before any is chosen."""
-        one = self._weigh(candidate)
+    def _in_errors(self, candidate: _Candidate, *, thinned: bool = False) -> float:
+        """The gain of a candidate on all rows, or on a sample, in standard errors."""
+        one = self.held_out.weigh(candidate.left, candidate.right, thinned=thinned)
         self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
-
-    def _weigh(self, candidate: _Candidate) -> Weighed:
-        return self.held_out.weigh(candidate.left, candidate.right)
 
     def _least(self, candidate: _Candidate) -> float:
         """The least gain of a candidate, however significant."""

@@ -212,7 +212,7 @@ class GivenRows:
 
     def training(self, y: Floats, n_outputs: int) -> Training:
         """With the validated target, for `n_outputs` linear predictors."""
-        offset = read_offset(self.offset, len(self.table), n_outputs)
+        offset = None if self.offset is None else check_offset(self.offset, len(self.table), n_outputs)
         return Training(self.table, y, self.weight, offset, self.given, self.offset_column, copies=self.copies)
 
 
@@ -231,11 +231,6 @@ def read_rows(
         used = [*used_columns(formula, table), *([] if beside is None else [beside])]
         table = replace(table, columns=tuple(table[name] for name in dict.fromkeys(used)))
     return table, y, check_weights(sample_weight, len(table))
-
-
-def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
-    """The validated offset (n_rows, n_outputs), or None."""
-    return None if offset is None else check_offset(offset, n_rows, n_outputs)
 
 
 def with_spread(loss: Loss, training: Training) -> Loss:

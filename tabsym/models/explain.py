@@ -226,7 +226,8 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
 
     Dropped terms are named in one line.
     """
-    units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
+    has_link = model.loss.log_link or model.loss.for_classes
+    units = "units of the linear predictor, before the link" if has_link else "units of the target"
     if not model.spec.is_additive:
         units += "; factors of a product over their mean, times one scale"
     lines = [heading, f"linear predictor = {score_text(model.spec)}", f"coefficients in {units}", ""]
@@ -319,10 +320,6 @@ def score_text(spec: ModelSpec) -> str:
             factors += [show(node) for node in spec.numerics[term.numeric].nodes]
         products.append(" * ".join(factors))
     return " + ".join(products)
-
-
-def _has_link(model: WideModel) -> bool:
-    return model.loss.log_link or model.loss.for_classes
 
 
 def category_range(values: pd.Series) -> str:

@@ -83,7 +83,8 @@ def find_crosses(
     y, weight, offset = rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     if loss.for_classes and len(weight):
         weight = weights_within_classes(y, weight, copies)
-    loss = _loss_of_evidence(loss)
+    if loss.name == "hinge":  # which has no second derivative
+        loss = LOSSES["logistic"]
     scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
     glanced = _glanced(dealt, fold, rng)
     held_out = HeldOutGains(scores, fold, y, weight, loss, options.penalty, copies, glanced)
@@ -155,16 +156,6 @@ def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) ->
     return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)))
 
 
-def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:
-    """The rows (n,) sorted by the categories of a column, for memory locality of sums by category."""
-    return np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, size)).rows[1]])
-
-
-def _loss_of_evidence(loss: Loss) -> Loss:
-    """The loss for interaction selection: logistic instead of hinge, which has no second derivative."""
-    return LOSSES["logistic"] if loss.name == "hinge" else loss
-
-
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
     """The selected interactions, in order: name, order, mean held-out gain per row, standard error, round, size."""
     return pd.DataFrame(
@@ -197,5 +188,7 @@ def _folds(
     if classes is not None:
         stratum += classes[rows.rows].astype(np.int64) * (column.size + 1)
     dealt, fold = replace(rows, rows=np.arange(len(rows.rows))).deal(n_folds, rng, stratum)
-    order = _by_symbol(column.codes[dealt.rows], column.size)
+    codes = column.codes[dealt.rows]
+    # by category, for memory locality of sums
+    order = np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, column.size)).rows[1]])
     return dealt.take(order), fold[order]

@@ -167,14 +167,10 @@ def search_column(table: Contingency, settings: Settings, *, classes: bool) -> I
     """
     if classes:
         partition = (discretize if table.is_numeric else group)(table.dense(), settings)
-        target = _classes(table, partition)
+        target = target_of_classes(table, partition.counts)
     else:
         partition, target = _by_grid(table, settings)
     return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
-
-
-def _classes(table: Contingency, partition: Partition) -> Target:
-    return target_of_classes(table, partition.counts)
 
 
 def target_of_classes(table: Contingency, counts: Floats) -> Target:

@@ -127,10 +127,6 @@ class Information:
         owns, parts = zip(*by_parts(sum_part, len(values)), strict=True)
         return np.asarray(sum(owns)), np.asarray(sum(parts))
 
-    def penalty(self, index: int) -> Floats:
-        """The penalty matrix (q, q) of a term."""
-        return penalty_of(self.solver.terms[index], self.solver.precision[index])
-
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
         whole, k = self.sum_pairs(indices), self.k
@@ -164,7 +160,7 @@ class Information:
         k, size = self.k, own.stop - own.start
         level = max(float(np.trace(whole[0, own, 0, own])), 1e-300)
         for one in range(k):
-            whole[one, own, one, own] += self.penalty(index)
+            whole[one, own, one, own] += penalty_of(self.solver.terms[index], self.solver.precision[index])
             if index in self.shares:
                 whole[one, own, one, own] += level * np.outer(self.shares[index], self.shares[index])
         if k > 1 and not (self.solver.terms[index].prior is Prior.RIDGE and self.solver.precision[index] > 0.0):

@@ -92,7 +92,7 @@ class Recentering:
             for index, term in enumerate(solver.terms)
         ]
         ones = (index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT and term.is_constant)
-        self._intercept = next((index for index in ones if solver.covers[index]), None)
+        self.intercept = next((index for index in ones if solver.covers[index]), None)
         self._slopes: dict[int, Floats | None] = {}
         self._plan: list[tuple[int, list[Relation], int | None, Floats | None]] = []
         self._ridges = np.array([term.prior is Prior.RIDGE for term in solver.terms])
@@ -121,11 +121,6 @@ class Recentering:
         theta[index] -= mean
         for other, by in zip(self._solver.together, slope.tolist(), strict=True):
             theta[other] = theta[other] + by * mean
-
-    @property
-    def intercept(self) -> int | None:
-        """The index of the intercept."""
-        return self._intercept
 
     def recenter(self, decrease: float) -> None:
         """Recenter the terms that are due, after an iteration that lowered the objective by `decrease`."""
@@ -172,7 +167,7 @@ class Recentering:
 
     def level_of(self, index: int) -> int | None:
         """The index of the intercept where every row has a coefficient: the two means are confounded then."""
-        return self._intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
+        return self.intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
 
     def _relation(self, index: int, other: int, parent: NDArray[np.int32]) -> Relation:
         n_children = np.zeros(self._solver.terms[other].size)
