@@ -12,7 +12,7 @@ from scipy.stats import chi2, f, f_oneway, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.solvers.newton import joint
+from tabsym.solvers.newton import certainty
 from tabsym.solvers.sgd.optimizers import Newton
 from tests.options import ADDITIVE, GLM
 
@@ -130,7 +130,7 @@ def test_contrasts_of_classes_and_what_is_refused():
 @pytest.mark.parametrize("one_matrix", [True, False])
 def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, monkeypatch):
     if not one_matrix:
-        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
     X, y, _, _ = made(loss)
     y = np.where(X["a"] == "q", 0, y)
     with pytest.warns(ConvergenceWarning, match="'a' separates the target .* with infinite standard deviations"):
@@ -201,7 +201,7 @@ def test_the_test_of_groups_of_equal_size_is_the_analysis_of_variance():
 def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
     """The covariance of the coefficients of a term without an effect, by the marginal one of the target."""
     if not one_matrix:
-        monkeypatch.setattr(joint, "MAX_COEFS", 0)
+        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
     rng = np.random.default_rng(0)
     n, q = 900, 130
     codes, small = np.r_[np.arange(q), rng.integers(0, q, n - q)], rng.choice(list("pqr"), n)
@@ -931,7 +931,7 @@ def test_contrasts_of_classes_are_the_same_term_by_term(kind, monkeypatch):
     pairs = [(-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)] if kind == "bins" else [("-1.0", "1.0"), ("none", "0.0")]
     options = ADDITIVE | {"numeric": "smooth"} if kind == "bins" else ADDITIVE
     whole = WideClassifier(**options).fit(X, y)
-    monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
     parts = WideClassifier(**options).fit(X, y)
     for pair in pairs:
         wanted = whole.contrast("x", *pair)
@@ -945,7 +945,7 @@ def test_unpenalized_coefficients_beside_one_penalized_term_are_the_same_term_by
     X = pd.DataFrame({"a": X["a"], "x": X["x"] + 2.0 * X["a"].rank(method="dense")})  # hardly told apart
     options = GLM | {"alpha": {"a": 3.0}}
     whole = estimator(loss, **options).fit(X, y)
-    monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
     parts = estimator(loss, **options).fit(X, y)
     for name in ("x", "(intercept)"):
         np.testing.assert_allclose(parts.coefs_[name]["sd"], whole.coefs_[name]["sd"], rtol=1e-4, err_msg=name)

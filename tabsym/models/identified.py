@@ -17,9 +17,8 @@ from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import Certainty, TermCovariance
+from tabsym.solvers.newton.certainty import Certainty, Parts, TermCovariance, Whole, covariance_of, whole_covariance
 from tabsym.solvers.newton.fit import Optimum
-from tabsym.solvers.newton.joint import Parts, Whole, covariance_of, whole_covariance
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 

@@ -18,8 +18,7 @@ from tabsym.design.units import TargetUnits
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
-from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.joint import Whole
+from tabsym.solvers.newton.certainty import Certainty, Whole
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 _EMPTY = np.empty(0)

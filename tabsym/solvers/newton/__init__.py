@@ -2,5 +2,5 @@
 
 `terms` (the solver's view of a spec) -> `block_descent` (Newton steps of one term after the other) -> `variances`
 (one per term, by REML) and `heldout` (of terms with few rows per category, by held-out loss) -> `fit` (the whole).
-Formulas with products are fitted by `formulas`. `posteriors` and `joint` give covariances.
+Formulas with products are fitted by `formulas`. `posteriors` and `certainty` give covariances.
 """

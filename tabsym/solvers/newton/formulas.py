@@ -24,9 +24,9 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import target_scale_of
+from tabsym.solvers.newton.certainty import MAX_VISITS, Whole
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse
-from tabsym.solvers.newton.joint import MAX_VISITS, Whole
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, Newton
 from tabsym.solvers.sgd.options import Options

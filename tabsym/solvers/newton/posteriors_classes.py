@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import TermCovariance, without_rounding
+from tabsym.solvers.newton.certainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
 from tabsym.solvers.newton.fixed_effects import inverse_of
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, penalty_of
-from tabsym.solvers.newton.joint import MAX_FACTOR, covariance_of, root_of
 from tabsym.solvers.newton.kernels_classes import (
     MIN_PROBABILITY,
     add_ridge_posteriors,
