@@ -25,17 +25,15 @@ from tabsym.frame.target import (
     TARGET_TYPES,
     Target,
     check_classes,
-    check_frequencies,
     check_length,
     check_named,
     check_regression_target,
     check_same_rows,
     check_target,
-    check_weights,
     holds_classes,
     name_of_target,
     plain_labels,
-    relative_weights,
     split_columns,
     split_target,
 )
+from tabsym.frame.weights import check_frequencies, check_weights, relative_weights

@@ -1,4 +1,4 @@
-"""What belongs to the rows of a table, checked: the target, sample weights, and the labels of rows."""
+"""What belongs to the rows of a table, checked: the target, and the labels of rows."""
 
 from __future__ import annotations
 
@@ -145,62 +145,6 @@ def _first(values: NDArray[Any]) -> str:
     return repr(values[0].item() if isinstance(values[0], (np.str_, np.bytes_)) else values[0])
 
 
-DIGITS = 40
-"""Of weights beside each other, in bits."""
-
-MOST_COPIES = 2.0**53
-"""Larger whole numbers are no floats."""
-
-
-def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
-    """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
-    if sample_weight is None:
-        return None
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers, one for each row ({error}).") from error
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar; pass one weight for each row.")
-    if weights.shape[0] != n_rows:
-        raise ValueError(f"{name}.shape == ({weights.shape[0]},), expected ({n_rows},): pass one weight for each row.")
-    if not np.isfinite(weights).all():
-        raise ValueError(f"{name} contains NaN or infinity; every weight must be a finite number.")
-    if (weights < 0).any():
-        raise ValueError(f"{name} contains a negative value; weights must be 0 or more.")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not np.isfinite(total):
-        raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
-    if not weights.any():
-        raise ValueError(f"{name} is zero for every row; at least one row must count.")
-    return weights
-
-
-def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | None:
-    """Check how many rows each row stands for: (n_rows,) whole numbers >= 0, not all 0; None stays None."""
-    if freq_weights is None:
-        return None
-    try:
-        given = np.asarray(freq_weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"freq_weights must hold whole numbers, one for each row ({error}).") from error
-    if given.shape != (n_rows,):
-        raise ValueError(f"freq_weights has shape {given.shape} and the table {n_rows} rows; pass one number for each.")
-    wrong = ~((given >= 0.0) & (given == np.floor(given)) & (given < MOST_COPIES))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"freq_weights is {given[row]:g} in row {row}, and it says how many rows that one stands for: give whole "
-            "numbers from 0 on; weights of another kind are sample_weight."
-        )
-    if not given.any():
-        raise ValueError("freq_weights is zero for every row; at least one row must be there.")
-    return given.astype(np.int64)
-
-
 def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
     """Check a target of any kind: (n_rows,) values, none missing or infinite, or a `ValueError`."""
     if y is None:
@@ -289,24 +233,6 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     rank = np.empty(len(uniques), dtype=np.int32)
     rank[order] = np.arange(len(uniques))
     return np.asarray(uniques[order]), rank[codes]
-
-
-def relative_weights(
-    weights: NDArray[np.float64] | None, copies: NDArray[np.int64] | None = None
-) -> NDArray[np.float64] | None:
-    """Weights (n,) over the mean of those above 0, of `copies` (n,) each, to twelve digits; None stays None.
-
-    What counts rows by their weight then counts as many as there are, in whatever unit the weights came; to so many
-    digits they are the same numbers in each unit.
-    """
-    if weights is None:
-        return None
-    largest = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
-    fractions = weights / largest
-    some = fractions > 0
-    mean = np.average(fractions[some], weights=None if copies is None else copies[some])
-    digits, exponents = np.frexp(fractions / mean)
-    return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 
 def holds_classes(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from tabsym.frame.weights import Copies
 from tabsym.interactions.kernels import (
     add_steps,
     gain_of_cells,
@@ -24,7 +25,6 @@ from tabsym.interactions.kernels import (
 )
 from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
-from tabsym.losses.weights import Copies
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.categories.threads import in_threads
+from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
-from tabsym.losses.weights import Copies
 
 FEW_STRAYS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction

@@ -19,9 +19,9 @@ from tabsym.design.plan import used_columns
 from tabsym.design.program import Rows
 from tabsym.design.units import Moments, Order, fixed_score, lay_rows
 from tabsym.frame import Kind, Table, check_weights, relative_weights
+from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
-from tabsym.losses.weights import Copies, of_one_copy
 from tabsym.models.checks import check_offset
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry

@@ -17,10 +17,10 @@ from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
+from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
-from tabsym.losses.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.models.data import Sampler
 
 Floats = NDArray[np.float64]

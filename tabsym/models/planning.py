@@ -16,8 +16,8 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import LEVELS, Levels, is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
+from tabsym.frame.weights import Copies, design_effect, weights_within_classes
 from tabsym.losses.loss import Loss
-from tabsym.losses.weights import Copies, design_effect, weights_within_classes
 from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training

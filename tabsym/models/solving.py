@@ -16,9 +16,9 @@ from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.sources import rows_by_code
 from tabsym.design.units import TargetUnits, with_sizes
+from tabsym.frame.weights import Copies
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.losses.loss import deviance, log_likelihood
-from tabsym.losses.weights import Copies
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
 from tabsym.models.identified import (

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tabsym.categories.threads import by_parts, parts_of
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
+from tabsym.frame.weights import Copies, design_effect, of_one_copy
 from tabsym.jit import address_of_kernel
 from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.losses.weights import Copies, design_effect, of_one_copy
 from tabsym.solvers.newton.fixed_effects import ROUNDING, JointSteps, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.kernels_coefs import take_turns, weigh_blocks
 from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn
@@ -470,7 +470,7 @@ class BlockDescent:
         return rows_by_code(term.codes, term.size, self.copies).astype(np.float64)
 
     def design_effect(self) -> float:
-        """That of the weights of rows; see `losses.weights`."""
+        """That of the weights of rows; see `frame.weights`."""
         return design_effect(self.weight, self.copies)
 
     def rank_together(self) -> int:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.frame.weights import Copies
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.losses.loss import Loss
-from tabsym.losses.weights import Copies
 from tabsym.solvers.newton.block_descent import BlockDescent, Sampler, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.polish import bind, finish, iterate_within

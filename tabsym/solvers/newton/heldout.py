@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
-from tabsym.losses.weights import Copies
+from tabsym.frame.weights import Copies
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import take_linear_turn
 from tabsym.solvers.newton.rows import SingleOutputRows

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.content import Keys, content_of_rows
-from tabsym.losses.weights import Copies, of_one_copy
+from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.solvers.newton.kernels_classes import step_classes
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone

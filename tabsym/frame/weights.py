@@ -1,0 +1,122 @@
+"""Weights of rows: checked, made relative, and what they count for.
+
+In classification, where the variance of a row is known, weights such as ``class_weight="balanced"`` say how much a row
+matters, not that it was seen several times: a rare class whose rows weigh ten times as much has no more rows. Taken for
+repeated rows, they let each of them have a bin of its own (benchmarks/weights.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Copies = NDArray[np.int64] | None
+"""How many rows each row stands for (n,), by which its weight is multiplied; None for one each."""
+
+DIGITS = 40
+"""Of weights beside each other, in bits."""
+
+MOST_COPIES = 2.0**53
+"""Larger whole numbers are no floats."""
+
+
+def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats | None:
+    """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers, one for each row ({error}).") from error
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar; pass one weight for each row.")
+    if weights.shape[0] != n_rows:
+        raise ValueError(f"{name}.shape == ({weights.shape[0]},), expected ({n_rows},): pass one weight for each row.")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"{name} contains NaN or infinity; every weight must be a finite number.")
+    if (weights < 0).any():
+        raise ValueError(f"{name} contains a negative value; weights must be 0 or more.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
+    if not weights.any():
+        raise ValueError(f"{name} is zero for every row; at least one row must count.")
+    return weights
+
+
+def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Check how many rows each row stands for: (n_rows,) whole numbers >= 0, not all 0; None stays None."""
+    if freq_weights is None:
+        return None
+    try:
+        given = np.asarray(freq_weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"freq_weights must hold whole numbers, one for each row ({error}).") from error
+    if given.shape != (n_rows,):
+        raise ValueError(f"freq_weights has shape {given.shape} and the table {n_rows} rows; pass one number for each.")
+    wrong = ~((given >= 0.0) & (given == np.floor(given)) & (given < MOST_COPIES))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"freq_weights is {given[row]:g} in row {row}, and it says how many rows that one stands for: give whole "
+            "numbers from 0 on; weights of another kind are sample_weight."
+        )
+    if not given.any():
+        raise ValueError("freq_weights is zero for every row; at least one row must be there.")
+    return given.astype(np.int64)
+
+
+def relative_weights(weights: Floats | None, copies: Copies = None) -> Floats | None:
+    """Weights (n,) over the mean of those above 0, of `copies` (n,) each, to twelve digits; None stays None.
+
+    What counts rows by their weight then counts as many as there are, in whatever unit the weights came; to so many
+    digits they are the same numbers in each unit.
+    """
+    if weights is None:
+        return None
+    largest = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
+    fractions = weights / largest
+    some = fractions > 0
+    mean = np.average(fractions[some], weights=None if copies is None else copies[some])
+    digits, exponents = np.frexp(fractions / mean)
+    return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+
+
+def weights_within_classes(y: NDArray[np.generic], weight: Floats, copies: Copies = None) -> Floats:
+    """Weights (n,) over their mean in each class of `y` (n,), that of its copies.
+
+    Weights of classes change the intercept only, as in case-control studies (Prentice and Pyke 1979): what the other
+    terms are is decided without them.
+    """
+    codes = np.unique(y, return_inverse=True)[1].ravel()
+    means = np.bincount(codes, weight) / np.bincount(codes, copies)
+    return np.asarray(weight / means[codes])
+
+
+def design_effect(weight: Floats, copies: Copies = None) -> float:
+    """Kish's design effect (1965, "Survey Sampling", section 11.7): rows over the rows that weights are worth.
+
+    1 for equal weights, and for none.
+    """
+    if not len(weight):
+        return 1.0
+    n_rows = len(weight) if copies is None else copies.sum()
+    squares = np.square(weight) if copies is None else np.square(weight) / copies
+    return float(squares.sum() * n_rows / weight.sum() ** 2)
+
+
+def of_one_copy(weight: Floats, copies: Copies) -> Floats:
+    """The weight (n,) of one copy of each row, as it was before it was multiplied by the number of copies.
+
+    Empty for none. Weights have fewer digits than numbers (`relative_weights`): division gives them back.
+    """
+    if copies is None or not len(weight):
+        return weight
+    digits, exponents = np.frexp(weight / copies)
+    return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
