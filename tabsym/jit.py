@@ -223,6 +223,11 @@ def call_at(typing_context: Any, address: Any, arguments: Any, result: Any) -> A
     return result(types.intp, arguments, result), build
 
 
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """The address of the first number, for `vector_at`; the caller keeps the array alive."""
+    return int(array.__array_interface__["data"][0])
+
+
 def address_of_kernel(compiled: Any, examples: tuple[Any, ...]) -> int:
     """The address of the machine code of a kernel for arguments of the types of these examples, for `call_at`."""
     kinds = tuple(numba.typeof(example) for example in examples)

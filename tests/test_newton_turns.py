@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tabsym.losses.loss import LOSSES
-from tabsym.solvers.newton import block_descent as small
+from tabsym.solvers.newton import small_terms as small
 from tabsym.solvers.newton.block_descent import MAX_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.categories.threads import by_parts
+from tabsym.jit import address_of
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.solvers.newton.block_descent import BlockDescent, address_of
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_joint import mirror, sum_beside, sum_pairs
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
