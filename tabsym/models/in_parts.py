@@ -26,7 +26,7 @@ from tabsym.models.parts import TermOfPart
 from tabsym.models.solving import conclude, counted, given_precisions, goes_by_turns
 from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_parameters
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.fit import optimum_of
+from tabsym.solvers.newton.fit import find_optimum
 from tabsym.solvers.newton.in_parts import DescentInParts, Engine
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.warn import show_progress
@@ -101,7 +101,7 @@ def fit_parts(
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss
     fixed = given_precisions(spec, terms, config.newton, solver.total, units)
-    optimum = optimum_of(solver, config.newton, ridge, theta, rng, fixed)
+    optimum = find_optimum(solver, config.newton, ridge, theta, rng, fixed)
 
     def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
         shift = fitted.units.centre + float(np.log(units.of_target))

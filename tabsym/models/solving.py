@@ -33,8 +33,9 @@ from tabsym.models.identified import (
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, with_keys, without_idle
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Rows, Solved, find_optimum, with_certainty
+from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
@@ -117,9 +118,9 @@ def conclude(
     """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     shares = shares_of_means(model, by_category=by_category)
-    solved = with_certainty(optimum, newton, rng)
-    answer = _answered(model, terms, solved, newton.samples)
-    if not solved.drawn:
+    posterior = posterior_of(optimum, newton, rng)
+    answer = _answered(model, terms, optimum, posterior)
+    if not posterior.drawn:
         warn_user(
             f"{config.caller} ended its draws of the posterior short: deviations may be too small; give "
             "alpha='auto' or a larger one.",
@@ -244,8 +245,9 @@ def _by_turns(
     start = [phi[spec.coefs(term.block)] for term in terms]
     total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
     fixed = given_precisions(spec, terms, newton, total, units)
-    own = Rows(rows.y, rows.weight, offset, coded.training.copies, sampler and sampler.for_most(MAX_HELD_OUT))
-    return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, fixed)
+    solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
+    solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
+    return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
 
 def given_precisions(
@@ -258,23 +260,25 @@ def given_precisions(
     return {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
 
 
-def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
+def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> Answer:
     """Arrange the solver result by the coefficients of the model."""
     spec, phi = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
+    solver, components = optimum.solver, optimum.components
     found, sd = np.empty_like(phi), np.zeros_like(phi)
-    samples = np.empty((len(phi), n_samples)) if n_samples else None
+    samples = np.empty((len(phi), posterior.samples[0].shape[1])) if posterior.samples else None
     variances, edf = np.empty(len(terms)), np.empty(len(terms))
     for number, term in enumerate(terms):
         own = spec.coefs(term.block)
-        found[own], sd[own] = solved.theta[number], solved.sd[number]
-        variances[term.block], edf[term.block] = solved.variance[number], solved.edf[number]
-        if samples is not None and solved.samples is not None:
-            samples[own] = solved.samples[number]
-    certainty = Certainty(variances, edf, solved.dispersion, sd, samples, working=solved.working)
+        found[own], sd[own] = solver.theta[number], posterior.sd[number]
+        variances[term.block], edf[term.block] = components.variance(number), components.edf[number]
+        if samples is not None and posterior.samples:
+            samples[own] = posterior.samples[number]
+    certainty = Certainty(variances, edf, components.pearson, sd, samples, working=components.dispersion)
     together = None
-    if solved.together is not None:
-        together = np.array([spec.coefs(terms[number].block).start for number in solved.flat]), solved.together
-    return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
+    if posterior.together is not None:
+        flat = components.posteriors.flat
+        together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
+    return Answer(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
 
 
 def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.frame.weights import Copies
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.block_descent import BlockDescent, Sampler, taken
+from tabsym.solvers.newton.block_descent import BlockDescent, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.polish import bind, finish, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
-from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
+from tabsym.solvers.newton.terms import Prior, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.warn import show_progress
@@ -55,20 +53,6 @@ variance cannot be separated from the noise of the rows, and its estimate is cha
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Target (n,) and weights (n,), empty for none, in the scale of training; `start` (n, K): the offset.
-
-    `copies` (n,): how many rows each stands for, None for one each; `sampler`: what draws a sample of many.
-    """
-
-    y: Floats
-    weight: Floats
-    start: Floats
-    copies: Copies = None
-    sampler: Sampler | None = None
-
-
-@dataclass(frozen=True)
 class Optimum:
     """The result of a fit: coefficients `solver.theta`, variances `components`, iterations, whether all converged.
 
@@ -84,62 +68,28 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Solved:
-    """The result of a fit, term by term, in the scale of training.
+class Posterior:
+    """The posterior at an optimum, in the scale of training.
 
     Attributes
     ----------
-    theta, sd : list of (q, K)
-        Coefficients, and their posterior standard deviations.
-    variance, edf : list of float
-        Prior variance (infinite for unpenalized coefficients) and effective degrees of freedom of each term.
-    dispersion, working : float
-        Pearson's, which standard deviations are based on, and that which variances were estimated with.
+    sd : list of (q, K)
+        Standard deviations of the coefficients of each term.
     samples : list of (q, M) or None
-        Posterior samples minus the coefficients.
-    flat, together : list of int, (f, f, K) or None
-        The unpenalized terms, and their covariances where there are no samples.
-    loss : float
-        Mean of the rows.
-    n_sweeps : int
-        Iterations.
-    converged, drawn, interrupted : bool
-        Whether the optimum was reached, whether the samples converged, and whether Ctrl-C ended the fit.
+        Minus the coefficients.
+    drawn : bool
+        Whether the samples converged.
+    together : (f, f, K) or None
+        Covariances of the unpenalized terms, where there are no samples.
     """
 
-    theta: list[Floats]
     sd: list[Floats]
-    variance: list[float]
-    edf: list[float]
-    dispersion: float
-    working: float
     samples: list[Floats] | None
-    flat: list[int]
-    together: Floats | None
-    loss: float
-    n_sweeps: int
-    converged: bool
     drawn: bool
-    interrupted: bool
+    together: Floats | None
 
 
 def find_optimum(
-    terms: Sequence[SolverTerm],
-    rows: Rows,
-    loss: Loss,
-    newton: Newton,
-    penalty: float | None,
-    theta: Sequence[Floats],
-    rng: np.random.RandomState,
-    fixed: Mapping[int, float] | None = None,
-) -> Optimum:
-    """The optimum of terms for rows; see `optimum_of`."""
-    solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss, copies=rows.copies)
-    solver.sampler = rows.sampler
-    return optimum_of(solver, newton, penalty, theta, rng, fixed)
-
-
-def optimum_of(
     solver: BlockDescent,
     newton: Newton,
     penalty: float | None,
@@ -315,13 +265,12 @@ def _weigh(solver: BlockDescent, components: VarianceComponents) -> None:
     components.move(())
 
 
-def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -> Solved:
-    """The optimum with posterior standard deviations, and samples where they are requested."""
+def posterior_of(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -> Posterior:
+    """Posterior standard deviations, and samples where they are requested."""
     solver, components = optimum.solver, optimum.components
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
     root = np.sqrt(components.pearson)
-    flat = components.posteriors.flat
-    posteriors = components.posteriors
+    posteriors, flat = components.posteriors, components.posteriors.flat
     together = posteriors.of_flat() if flat and isinstance(posteriors, MulticlassPosteriors) else None
     sd = []
     for index, theta in enumerate(solver.theta):
@@ -337,9 +286,5 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
         sd.append(root * np.sqrt(variances))
     components.count_unpenalized()  # whose posteriors count each by itself
     found = None if samples is None else [root * one for one in samples.found]
-    variance = [components.variance(index) for index in range(len(solver.terms))]
-    return Solved(
-        solver.theta, sd, variance, components.edf.tolist(), components.pearson, components.dispersion, found, flat,
-        None if together is None else components.pearson * together, solver.mean_loss(), optimum.n_sweeps,
-        optimum.converged, samples is None or samples.converged, optimum.interrupted,
-    )  # fmt: skip
+    together = None if together is None else components.pearson * together
+    return Posterior(sd, found, samples is None or samples.converged, together)
