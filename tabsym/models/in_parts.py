@@ -21,9 +21,9 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training, training_loss
 from tabsym.models.fitting import Fitted, Precomputed, plan_terms
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import with_keys
+from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.parts import TermOfPart
-from tabsym.models.solving import conclude, counted, given_precisions, goes_by_turns
+from tabsym.models.solving import conclude, counted, goes_by_turns
 from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_parameters
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tabsym.categories.threads import by_rows
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
+from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.design.units import TargetUnits
@@ -20,6 +22,9 @@ from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
 from tabsym.solvers.newton.certainty import Certainty, Whole
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.sgd.optimizers import Newton
+
+Floats = NDArray[np.float64]
 
 _EMPTY = np.empty(0)
 _NO_CHAIN = np.empty(0, dtype=np.intp)
@@ -136,7 +141,31 @@ def source_of(spec: ModelSpec, index: int) -> Source | None:
     return None if number is None else spec.sources[number]
 
 
-Floats = NDArray[np.float64]
+def given_precisions(
+    spec: ModelSpec, terms: list[SolverTerm], newton: Newton, total: float, units: TargetUnits
+) -> dict[int, float] | None:
+    """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows."""
+    if newton.penalties is None:
+        return None
+    penalties = _checked_penalties(spec, terms, newton.penalties)
+    return {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
+
+
+def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
+    """The penalties by index of their term; unknown interactions and count effects are ignored, as of another fit."""
+    indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
+    found = {}
+    for name, alpha in penalties.items():
+        if name not in indices:
+            if ":" in name or name.startswith(RARITY):
+                continue
+            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
+        if terms[indices[name]].prior is Prior.FLAT:
+            raise ValueError(
+                f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
+            )
+        found[indices[name]] = alpha
+    return found
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import solver_terms
-from tabsym.models.solving import count_rows
 from tabsym.models.start import Coded
 from tabsym.solvers.newton.shards import Shard
 from tabsym.solvers.newton.terms import SolverTerm
@@ -190,7 +189,7 @@ class Part:
 
     def count_terms(self, spec: ModelSpec) -> tuple[NDArray[np.int64], Floats]:
         """Number and weight of the rows of each coefficient."""
-        return count_rows(spec, Coded(spec.code(self._coder), self.numbers, self.training(1)))
+        return Coded(spec.code(self._coder), self.numbers, self.training(1)).count_rows(spec)
 
     def load(self, model: WideModel, units: TargetUnits) -> list[TermOfPart]:
         """Lay the rows out for the solver; its terms without rows."""

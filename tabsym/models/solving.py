@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.categories import count_column
 from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
-from tabsym.design.plan import RARITY
 from tabsym.design.program import Rows as LaidRows
-from tabsym.design.sources import rows_by_code
 from tabsym.design.units import TargetUnits, with_sizes
-from tabsym.frame.weights import Copies
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.losses.loss import deviance, log_likelihood
 from tabsym.models.config import Config
@@ -31,13 +27,21 @@ from tabsym.models.identified import (
     shares_of_means,
 )
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, with_keys, without_idle
+from tabsym.models.newton_terms import (
+    Answer,
+    given_precisions,
+    in_users_target,
+    in_users_units,
+    solver_terms,
+    with_keys,
+    without_idle,
+)
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import show_progress, warn_user
@@ -84,7 +88,7 @@ def _solved(
     by_turns: bool,
 ) -> tuple[WideModel, Outcome]:
     model, rows, units, ridge = _begun(config, model, coded)
-    model = counted(model, count_rows(model.spec, coded))
+    model = counted(model, coded.count_rows(model.spec))
     if by_turns:
         terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
 
@@ -196,7 +200,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     phi = np.empty((model.spec.n_coefs, model.n_outputs))
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
         phi[model.spec.coefs(term.block)] = theta
-    model = counted(model, count_rows(model.spec, coded))
+    model = counted(model, coded.count_rows(model.spec))
     fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))
@@ -250,16 +254,6 @@ def _by_turns(
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
 
-def given_precisions(
-    spec: ModelSpec, terms: list[SolverTerm], newton: Newton, total: float, units: TargetUnits
-) -> dict[int, float] | None:
-    """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows."""
-    if newton.penalties is None:
-        return None
-    penalties = _checked_penalties(spec, terms, newton.penalties)
-    return {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
-
-
 def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> Answer:
     """Arrange the solver result by the coefficients of the model."""
     spec, phi = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
@@ -279,23 +273,6 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
     return Answer(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
-
-
-def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
-    """The penalties by index of their term; unknown interactions and count effects are ignored, as of another fit."""
-    indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
-    found = {}
-    for name, alpha in penalties.items():
-        if name not in indices:
-            if ":" in name or name.startswith(RARITY):
-                continue
-            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
-        if terms[indices[name]].prior is Prior.FLAT:
-            raise ValueError(
-                f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
-            )
-        found[indices[name]] = alpha
-    return found
 
 
 def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
@@ -320,41 +297,6 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
 def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:
     """The model with the number of training rows of each coefficient, and their weight."""
     return replace(model, counts=found[0], weights=found[1])
-
-
-def count_rows(spec: ModelSpec, coded: Coded) -> tuple[NDArray[np.int64], Floats]:
-    """The number and weight of the training rows of each coefficient."""
-    counts = np.zeros(spec.n_coefs, dtype=np.int64)
-    weights = np.zeros(spec.n_coefs)
-    weight, copies = coded.training.weight, coded.training.copies
-    for index, block in enumerate(spec.blocks):
-        own, n = spec.coefs(index), spec.sizes[index] // block.rank
-        found, heavy = _rows_of_block(spec, index, coded, n, weight, copies)
-        if block.rank > 1:
-            found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
-        counts[own], weights[own] = found, heavy
-    return counts, weights
-
-
-def _rows_of_block(
-    spec: ModelSpec, index: int, coded: Coded, n: int, weight: Floats | None, copies: Copies
-) -> tuple[NDArray[np.int64], Floats]:
-    """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
-    reads = [read for read in spec.reads if read.block == index]
-    if not reads:
-        return np.zeros(n, dtype=np.int64), np.zeros(n)
-    columns = [np.asarray(coded.codes[read]) for read in reads]
-    counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
-    if len(columns) == 1 and weight is None:
-        count_column(columns[0], counts)
-        return counts, counts.astype(np.float64)
-    for number, codes in enumerate(columns):
-        first = codes >= 0
-        for before in columns[:number]:
-            first &= codes != before
-        counts += rows_by_code(np.where(first, codes, -1), n, copies)
-        weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
-    return counts, weights
 
 
 CERTAIN = 0.02

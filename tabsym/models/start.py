@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.categories import UNSEEN, RawCodes
+from tabsym.categories import UNSEEN, RawCodes, count_column
 from tabsym.categories.kernels import first_rows
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.program import Rows
-from tabsym.design.sources import Coder, CountEffect
+from tabsym.design.sources import Coder, CountEffect, rows_by_code
 from tabsym.design.units import Moments, Units, find_units, users_units
 from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.checks import Init
@@ -52,6 +52,37 @@ class Coded:
         """The rows in the kernels' memory spec, in the order of training."""
         order = storage_order(len(self.training.y), len(model.spec.reads), options.shuffle, rng)
         return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
+
+    def count_rows(self, spec: ModelSpec) -> tuple[NDArray[np.int64], Floats]:
+        """The number and weight of the training rows of each coefficient."""
+        counts = np.zeros(spec.n_coefs, dtype=np.int64)
+        weights = np.zeros(spec.n_coefs)
+        for index, block in enumerate(spec.blocks):
+            own, n = spec.coefs(index), spec.sizes[index] // block.rank
+            found, heavy = self._rows_of_block(spec, index, n)
+            if block.rank > 1:
+                found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
+            counts[own], weights[own] = found, heavy
+        return counts, weights
+
+    def _rows_of_block(self, spec: ModelSpec, index: int, n: int) -> tuple[NDArray[np.int64], Floats]:
+        """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
+        weight, copies = self.training.weight, self.training.copies
+        reads = [read for read in spec.reads if read.block == index]
+        if not reads:
+            return np.zeros(n, dtype=np.int64), np.zeros(n)
+        columns = [np.asarray(self.codes[read]) for read in reads]
+        counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+        if len(columns) == 1 and weight is None:
+            count_column(columns[0], counts)
+            return counts, counts.astype(np.float64)
+        for number, codes in enumerate(columns):
+            first = codes >= 0
+            for before in columns[:number]:
+                first &= codes != before
+            counts += rows_by_code(np.where(first, codes, -1), n, copies)
+            weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
+        return counts, weights
 
 
 def blank_model(
