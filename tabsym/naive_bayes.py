@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import MODLEncoder
 from tabsym.frame import (
     Table,
+    TableEstimator,
     check_classes,
     check_same_rows,
     check_weights,
@@ -253,7 +254,7 @@ def _with_unknown(table: Floats) -> Floats:
     return np.append(table, np.zeros((1, table.shape[1])), axis=0)
 
 
-class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
+class SelectiveNaiveBayesClassifier(LabelClassifier, TableEstimator):
     """Naive Bayes over the intervals and groups that `MODLEncoder` finds, with a weight for each column.
 
     As in Khiops, a class has the score ln P(class) + sum of weight * ln P(interval or group | class). The weights,
@@ -318,13 +319,6 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, BaseEstimator):
     def __init__(self, *, encoder=None, prior_weight=0.1):
         self.encoder = encoder
         self.prior_weight = prior_weight
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelectiveNaiveBayesClassifier:
         """Find the intervals and groups of each column, and the weights of the columns.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +17,7 @@ from tabsym.design.polynomial import expand
 from tabsym.frame import (
     Kind,
     Table,
+    TableEstimator,
     check_frequencies,
     check_same_rows,
     match_features,
@@ -44,19 +45,12 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 
 
-class WideBase(Readable, BaseEstimator):
+class WideBase(Readable, TableEstimator):
     """Base class of the wide models, solved and online; not public."""
 
     def _config(self) -> Config:
         """The validated constructor arguments."""
         raise NotImplementedError
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     random_state: Any
     handle_unknown: str
