@@ -124,10 +124,6 @@ class WideBase(Readable, TableEstimator):
         """Whether the loss has a log link, or is selected among losses with one."""
         return False
 
-    def _draws(self, config: Config) -> np.random.RandomState:
-        """The random number generator of a fit."""
-        return check_random_state(self.random_state)
-
     def _fit(
         self, config: Config, training: Training, loss: Loss, n_outputs: int, precomputed: Precomputed | None = None
     ) -> KeyboardInterrupt | None:
@@ -135,7 +131,7 @@ class WideBase(Readable, TableEstimator):
 
         Returns the interrupt of training after its first iteration, if any, to be raised when all attributes are set.
         """
-        rng = self._draws(config)
+        rng = check_random_state(self.random_state)
         fitted = fit_model(config, training, loss, n_outputs, rng, precomputed)
         if not isinstance(config.optimizer, Newton):  # partial_fit continues with it
             self._rng = rng

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
 
 from tabsym.categories.threads import threads_for_rows
 from tabsym.design.plan import used_columns
@@ -141,7 +142,7 @@ def _seed_of(estimator: Any) -> int:
 
 def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> KeyboardInterrupt | None:
     """Fit an estimator to coded rows; its attributes are set at the end."""
-    wanted, sample, rng = read.wanted, read.sample, estimator._draws(config)
+    wanted, sample, rng = read.wanted, read.sample, check_random_state(estimator.random_state)
     weight = None if wanted.weight is None else np.asarray(sample[wanted.weight].to_numpy(), dtype=np.float64)
     rows = estimator._read_rows(config, sample.select(wanted.columns), sample[wanted.target], weight, None)
     of_class, classes = None, None

@@ -24,11 +24,6 @@ HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses", "_offset_column", "_ha
 """Attributes that a fit sets in addition to those with a trailing underscore."""
 
 
-def can_repeat(X: Any) -> bool:
-    """Whether a stream can be iterated again from its start."""
-    return is_dataset(X)
-
-
 def count_rows(X: Any) -> int | None:
     """Number of rows of a stream, where it is known without iteration."""
     return int(X.count_rows()) if is_dataset(X) else None
@@ -161,8 +156,8 @@ def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
 
 def _epochs(estimator: Any, stream: Any, total: int | None) -> int:
     if isinstance(estimator.max_iter, str):
-        return auto_epochs(total) if can_repeat(stream) and total else 1
-    if estimator.max_iter > 1 and not can_repeat(stream):
+        return auto_epochs(total) if is_dataset(stream) and total else 1
+    if estimator.max_iter > 1 and not is_dataset(stream):
         raise ValueError(
             f"max_iter={estimator.max_iter} needs a stream that can be read again, such as a pyarrow dataset; "
             "an iterator ends after one."

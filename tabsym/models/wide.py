@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import check_regression_target, split_target
@@ -438,7 +439,9 @@ class WideRegressor(_Solved, WideRegressorBase):
                 f"loss='auto' compares losses of different links, and {given} belongs to one of them; name the loss, "
                 "such as loss='poisson' or 'squared_error'."
             )
-        loss, scores, precomputed = choose_loss(config, training, losses, self.scoring, self._draws(config))
+        loss, scores, precomputed = choose_loss(
+            config, training, losses, self.scoring, check_random_state(self.random_state)
+        )
         show_progress(config.verbose, f"losses compared on held-out rows: {loss.public_name} of {', '.join(scores)}")
         return loss, training, precomputed, scores
 
