@@ -1,7 +1,7 @@
 """Categories and their codes, interactions of columns, the code matrix, and counts by category and by pair."""
 
 from tabsym.categories.categories import UNSEEN, Categories, Cross
-from tabsym.categories.coding import RawCodes, encode_column, encode_columns
+from tabsym.categories.coding import CodeMatrix, RawCodes, csr, encode_column, encode_columns, gather, row_numbers
 from tabsym.categories.contingency import (
     CodedValues,
     Contingency,
@@ -12,7 +12,6 @@ from tabsym.categories.contingency import (
     merge_tables,
 )
 from tabsym.categories.kernels import count_codes, count_column
-from tabsym.categories.matrix import CodeMatrix, csr, gather, row_numbers
 
 __all__ = [
     "UNSEEN",
