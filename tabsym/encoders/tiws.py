@@ -15,7 +15,7 @@ from tabsym.categories import encode_column
 from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
-from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in, with_missing
+from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
 from tabsym.encoders.tiws_rows import (
     MIN_CATEGORIES,
@@ -24,15 +24,17 @@ from tabsym.encoders.tiws_rows import (
     TIWSColumn,
     alphabet_of,
     carried_over,
+    donor_table,
+    print_columns,
+    state_of,
+)
+from tabsym.encoders.tiws_target import (
     check_mergeable,
     check_options,
     check_same_classes,
     components,
-    donor_table,
     further,
     lazy_target,
-    print_columns,
-    state_of,
 )
 from tabsym.frame import (
     TARGET_TYPES,
@@ -583,17 +585,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
 
     def _lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
-        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
-        by_row = [
-            f"handle_{what}='return_nan'"
-            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
-            if one not in ("return_nan", "error") and not (what == "missing" and None in categories)
-        ]
-        if by_row:
-            raise ValueError(
-                f"TIWSEncoder estimates unknown categories of column {name!r} from their whole rows, which is no "
-                f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
-            )
+        self._rows.check_is_lookup(name)
         return self._known_lookup(name, state)
 
     def _lazy_lookup(self, name: str, state: TIWSColumn, frame: nw.LazyFrame[Any]) -> ColumnLookup:
@@ -621,15 +613,9 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
         """The lookup in which all that is unknown is NaN."""
-        categories = alphabet_of(self.counts_, state.fitted.number).symbols.tolist()
-        codes, coding = with_missing(categories, self.handle_missing)
-        estimates = state.fitted.estimates
-        values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
-        values[: len(categories)] = estimates
-        if None in categories and self.handle_missing == "return_nan":
-            values[categories.index(None)] = np.nan
-        columns = self._kept_columns(state, state.outputs(values, np.append(codes < 0, True)))
-        stack = stacked(list(columns.values()), len(values))
+        coding, outputs = self._rows.known(name)
+        columns = self._kept_columns(state, outputs)
+        stack = stacked(list(columns.values()), len(outputs[0]))
         return ColumnLookup(name, "category", list(columns), coding, stack, self.handle_unknown == "error")
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
@@ -655,22 +641,15 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self._named(fold.encoding.encoded(fold.table))
 
     def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
-        unseen = np.ones(len(table), dtype=bool)  # as all categories are to a fold that has seen nothing
+        unseen, rows = np.ones(len(table), dtype=bool), self._rows  # all categories, to a fold that has seen nothing
         return self._named(
-            {name: state.outputs(self._prior(table, name), unseen) for name, state in self.columns_.items()}
+            {name: state.outputs(rows.prior(table, name), unseen) for name, state in self.columns_.items()}
         )
 
     def _named(self, outputs: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         """Output columns by their own names, from those of each encoded column."""
         pairs = ((self.columns_[name].names, columns) for name, columns in outputs.items())
         return {new: column for names, columns in pairs for new, column in zip(names, columns, strict=True)}
-
-    def _prior(self, table: Table, name: str) -> Floats:
-        """Estimates (n_rows, q) of one column where nothing is known, NaN as `handle_missing` says."""
-        values = np.tile(self.columns_[name].fitted.prior, (len(table), 1))
-        if self.handle_missing == "return_nan":
-            values[encode_column(table[name]).codes < 0] = np.nan
-        return values
 
     def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedRows] | None) -> Any:
         """The encoded rows of fit, one category of each as if it had not been seen."""
@@ -698,7 +677,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         """
         name = self._names_in[state.fitted.number]
         whole = [(np.arange(len(table)), FittedFold(table, self._rows))]
-        values = self._prior(table, name)
+        values = self._rows.prior(table, name)
         for rows, fold in whole if folds is None else folds:
             values[rows] = fold.as_unseen(name, self.random_state)
         return state.outputs(values, np.ones(len(table), dtype=bool))

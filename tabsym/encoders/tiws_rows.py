@@ -1,35 +1,22 @@
-"""What `TIWSEncoder` takes and gives: rows encoded by fitted columns, and the target and further pieces, checked.
-
-Known categories are encoded by their estimates, others from the columns of their rows.
-"""
+"""Rows as `TIWSEncoder` encodes them by fitted columns: known categories by their estimates, others from their rows."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
-from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing, refuse_unknown
-from tabsym.frame import (
-    Table,
-    check_classes,
-    check_regression_target,
-    check_target,
-    holds_classes,
-    name_of_target,
-)
+from tabsym.encoders.lookups import with_missing
+from tabsym.frame import Table
+from tabsym.models.records import Coding
 from tabsym.tiws.column import FittedColumn, Observed, Unseen, UnseenRows, no_rows, unseen_rows
 from tabsym.tiws.counts import Symbols, TableCounts, codes_of
-from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +117,39 @@ class RowEncoding:
                     columns[f"{state.names[place]}_{side}"] = column
         return columns
 
+    def prior(self, table: Table, name: str) -> Floats:
+        """Estimates (n, q) of one column where nothing is known, NaN as `handle_missing` says."""
+        values = np.tile(self.columns[name].fitted.prior, (len(table), 1))
+        if self.handle_missing == "return_nan":
+            values[encode_column(table[name]).codes < 0] = np.nan
+        return values
+
+    def known(self, name: str) -> tuple[Coding, list[NDArray[np.generic]]]:
+        """The coding of known categories, and the output columns of their codes, NaN for all that is unknown."""
+        state = self.columns[name]
+        categories = alphabet_of(self.counts, state.fitted.number).symbols.tolist()
+        codes, coding = with_missing(categories, self.handle_missing)
+        estimates = state.fitted.estimates
+        values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
+        values[: len(categories)] = estimates
+        if None in categories and self.handle_missing == "return_nan":
+            values[categories.index(None)] = np.nan
+        return coding, state.outputs(values, np.append(codes < 0, True))
+
+    def check_is_lookup(self, name: str) -> None:
+        """A `ValueError` where the encoding of a column depends on more than its category."""
+        has_missing = alphabet_of(self.counts, self.columns[name].fitted.number).has_missing
+        by_row = [
+            f"handle_{what}='return_nan'"
+            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
+            if one not in ("return_nan", "error") and not (what == "missing" and has_missing)
+        ]
+        if by_row:
+            raise ValueError(
+                f"TIWSEncoder estimates unknown categories of column {name!r} from their whole rows, which is no "
+                f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
+            )
+
     def _to_be_nan(self, codes: NDArray[np.int32], raw: RawCodes) -> NDArray[np.bool_]:
         nan = (raw.codes < 0) if self.handle_missing == "return_nan" else np.zeros(len(codes), dtype=bool)
         return nan | ((codes == UNSEEN) & (raw.codes >= 0)) if self.handle_unknown == "return_nan" else nan
@@ -208,129 +228,6 @@ def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: in
     return pd.DataFrame(records, columns=["category", "donor", "weight", *labels, "rows"])
 
 
-# -- options, the target, and pieces whose counts are added ----------------------------------------
-
-
-def check_options(encoder: Any) -> None:
-    """A `ValueError` that names the argument and what it can be."""
-    check_declared_options(encoder)
-    if encoder.names and encoder.method == "poster":
-        raise ValueError("names=True needs method='documents'; set names=False with method='poster'.")
-    _check_numeric(encoder.numeric)
-
-
-def _check_numeric(numeric: Any) -> None:
-    allowed = ("modl", "quantile", "passthrough")
-    if isinstance(numeric, str) and numeric in allowed:
-        return
-    words = ", ".join(map(repr, allowed))
-    if not isinstance(numeric, Mapping):
-        raise ValueError(
-            f"numeric={numeric!r} is not known; use one of {words}, or a dict of column names and edges (or one of "
-            "these words)."
-        )
-    for name, edges in numeric.items():
-        if isinstance(edges, str):
-            if edges not in allowed:
-                raise ValueError(f"numeric has {edges!r} for column {name!r}; use one of {words}, or edges.")
-            continue
-        try:
-            values = np.asarray(edges, dtype=np.float64)
-        except (TypeError, ValueError):
-            values = np.full(1, np.nan)
-        if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
-            raise ValueError(f"The edges of column {name!r} in numeric must be ascending finite numbers.")
-
-
-@dataclass(frozen=True)
-class Components:
-    """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) of classes."""
-
-    y: Floats
-    classes: NDArray[Any] | None
-    codes: NDArray[Any]
-
-
-def components(y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None) -> Components:
-    """The target of a table, checked; `classes`: all that there can be, if they are known."""
-    if classes is not None:
-        return further(y, n_rows, _all_classes(classes, target_type), caller)
-    if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
-        found = check_classes(y, n_rows, caller=caller)
-        return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
-    return further(y, n_rows, None, caller)
-
-
-def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | None:
-    """The classes of a lazy frame's target, checked; None where it holds numbers."""
-    name = rows.target
-    assert name is not None
-    if target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGET_CELLS:
-        ends = rows.total(low=nw.col(name).min(), high=nw.col(name).max())
-        check_regression_target(list(ends.values()), 2, caller=caller)
-        return None
-    groups = rows.groups([nw.col(name)])
-    column = rows.read(groups, "k0", name)
-    series = column.series.to_native()
-    values = check_target(series, len(groups), caller)
-    if holds_classes(values, target_type, caller, name, rows=sizes_of(groups)):
-        found = check_classes(series, len(groups), caller=caller)
-        return LazyTarget.of(nw.col(name), found.classes, column, found.codes)
-    check_regression_target(series, len(groups), caller=caller)
-    return None
-
-
-def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Components:
-    """The target of a further piece of a table, with the classes of the first."""
-    if classes is None:
-        values = check_regression_target(y, n_rows, caller=caller)
-        return Components(values[:, None], None, values)
-    found = check_classes(y, n_rows, classes=classes, caller=caller)
-    return Components(np.eye(len(classes))[found.codes], classes, found.codes)
-
-
-def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:
-    """A `ValueError` where the classes given with a further piece are not those of the first."""
-    if given is None:
-        return
-    if before is None:
-        raise ValueError("classes were given, but the target held numbers before; leave classes out.")
-    if not np.array_equal(_distinct(given), before):
-        raise ValueError(
-            f"classes={list(given)!r} is not the same as on last call to partial_fit, was: {before.tolist()!r}; leave "
-            "classes out."
-        )
-
-
-def _all_classes(given: Any, target_type: str) -> NDArray[Any]:
-    if target_type == "continuous":
-        raise ValueError("target_type='continuous' has no classes; leave classes out.")
-    classes = _distinct(given)
-    if len(classes) < 2:
-        raise ValueError(f"classes={list(given)!r} is not possible; give all classes, at least 2.")
-    return classes
-
-
-def _distinct(classes: Any) -> NDArray[Any]:
-    return np.unique(column_or_1d(classes))
-
-
-def check_mergeable(one: Any, other: Any) -> None:
-    """A `ValueError` where the counts of two fitted encoders cannot be added."""
-    if one._names_in != other._names_in or list(one.columns_) != list(other.columns_):
-        raise ValueError("merge needs encoders of the same columns, in the same order.")
-    if _labels(one._classes) != _labels(other._classes):
-        raise ValueError(
-            f"merge needs encoders of the same target; these have {_told(one._classes)} and {_told(other._classes)}."
-        )
-    for a, b in zip(one.counts_.words, other.counts_.words, strict=True):
-        if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
-            raise ValueError(
-                f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
-                "numeric={'column': [...]}."
-            )
-
-
 def carried_over(
     observed: dict[str, Observed], before: TableCounts, now: TableCounts, columns: dict[str, TIWSColumn]
 ) -> dict[str, Observed]:
@@ -343,11 +240,3 @@ def carried_over(
         keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
         out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
     return out
-
-
-def _labels(classes: NDArray[Any] | None) -> list[Any] | None:
-    return None if classes is None else classes.tolist()
-
-
-def _told(classes: NDArray[Any] | None) -> str:
-    return "numbers" if classes is None else f"the classes {classes.tolist()}"
