@@ -1,5 +1,6 @@
 """Design building: the terms of columns or of a formula, their bins and scales, and the compiled form for the kernels.
 
-`formula` (text to a syntax tree), `polynomial` (a sum of products), `plan` (the terms), `spec` (terms and their
-coefficients), `sources` (columns as codes), `units` (scales), `program` and `rows` (the kernels' input).
+`formula` (text to a syntax tree), `polynomial` (a sum of products), `plan` (the terms), `model_spec` (terms and their
+coefficients), `sources` (columns as codes), `units` (scales, and rows in them), `program` (the kernels' input),
+`content` (a number for each row, the same for rows that hold the same).
 """
