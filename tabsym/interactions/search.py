@@ -281,15 +281,13 @@ class _Search:
         self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 
-    def _least(self, candidate: _Candidate) -> float:
-        """The least gain of a candidate, however significant."""
-        if len(candidate.indices) < 3 or self.options.triple_share == 0:
-            return self.options.threshold
-        most = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
-        return max(self.options.threshold, self.options.triple_share * most)
-
     def _is_evident(self, candidate: _Candidate, one: Weighed) -> bool:
-        return one.gain > self._least(candidate) and one.gain > self._errors * one.error
+        """Whether a candidate gains enough, and significantly; triples by a part of what the best pair gains."""
+        least = self.options.threshold
+        if len(candidate.indices) == 3 and self.options.triple_share:
+            most = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
+            least = max(least, self.options.triple_share * most)
+        return one.gain > least and one.gain > self._errors * one.error
 
     def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
         """Choose a candidate unless it is redundant: add its steps to the linear predictors."""

@@ -189,8 +189,8 @@ class Answer:
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
     """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
     certainty, by = answer.certainty, units.of_loss
-    scaled: dict[str, Any] = {"dispersion": by * certainty.dispersion, "working": by * certainty.working}
-    return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
+    certainty = replace(certainty, dispersion=by * certainty.dispersion, working=by * certainty.working)
+    return replace(answer, certainty=certainty, loss=units.users_loss(answer.loss))
 
 
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
@@ -213,8 +213,15 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
         if answer.together is not None:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
-    variances = certainty.variances * np.square(units.sizes)
-    return replace(certainty, variances=variances, sd=sd, samples=samples, **_dispersions(model, certainty))
+    by = units.scale**2
+    return replace(
+        certainty,
+        variances=certainty.variances * np.square(units.sizes),
+        sd=sd,
+        samples=samples,
+        dispersion=certainty.dispersion * by,
+        working=certainty.working * by,
+    )
 
 
 def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
@@ -234,11 +241,6 @@ def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances:
         spread[coefs] = axes * np.sqrt(np.maximum(lengths, 0.0))
         moved = units.to_user(spec, spread) - units.to_user(spec, np.zeros_like(spread))
         variances[alone, k] = np.square(moved[alone]).sum(axis=1)
-
-
-def _dispersions(model: WideModel, certainty: Certainty) -> dict[str, Any]:
-    by = model.units.scale**2
-    return {"dispersion": certainty.dispersion * by, "working": certainty.working * by}
 
 
 def without_idle(model: WideModel) -> WideModel:

@@ -173,7 +173,10 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
     config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
-    columns = _numeric_columns(config, training) if config.formula is None else _binned_by_formula(config, training)
+    if config.formula is None:
+        columns = [column for column in _split_columns(config, training)[1] if column.kind is not Kind.SYMBOLIC]
+    else:
+        columns = _binned_by_formula(config, training)
     _refuse_unknown(config, training, columns)
     by_way: dict[Treatment, list[Column]] = {}
     for column in columns:
@@ -269,11 +272,6 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
 def _has_fractions(column: Column) -> bool:
     values = column.values[np.isfinite(column.values)]
     return column.measure.name == "numbers" and bool((values != np.floor(values)).any())
-
-
-def _numeric_columns(config: Config, training: Training) -> list[Column]:
-    _, others = _split_columns(config, training)
-    return [column for column in others if column.kind is not Kind.SYMBOLIC]
 
 
 def build_spec(
