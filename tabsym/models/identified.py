@@ -17,7 +17,14 @@ from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import Certainty, Parts, TermCovariance, Whole, covariance_of, whole_covariance
+from tabsym.solvers.newton.certainty import (
+    Certainty,
+    CovariancesByTerm,
+    JointCovariance,
+    TermCovariance,
+    covariance_of,
+    whole_covariance,
+)
 from tabsym.solvers.newton.fit import Optimum
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
@@ -202,7 +209,7 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
         blocks = [terms[index].block for index in active]
         found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
     elif active and model.n_outputs == 1:
-        parts = Parts(solver, active, held)
+        parts = CovariancesByTerm(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(spec, certainty.samples, shares, random)
         else:
@@ -219,7 +226,9 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
-def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
+def of_formula(
+    model: WideModel, certainty: Certainty, whole: JointCovariance, dispersion: float, shares: Shares
+) -> Certainty:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     spec, sd = model.spec, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
@@ -235,7 +244,7 @@ _NO_JOINT: dict[str, Any] = {}
 def _of_whole(
     model: WideModel,
     blocks: Sequence[int],
-    whole: Whole,
+    whole: JointCovariance,
     dispersion: float,
     shares: Shares,
     random: Collection[int],
@@ -300,7 +309,7 @@ def _of_draws(spec: ModelSpec, samples: Floats, shares: Shares, random: Collecti
 
 def _of_parts(
     model: WideModel,
-    parts: Parts,
+    parts: CovariancesByTerm,
     terms: Sequence[SolverTerm],
     shares: Shares,
     sd: Floats,

@@ -20,7 +20,7 @@ from tabsym.design.units import TargetUnits
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
-from tabsym.solvers.newton.certainty import Certainty, Whole
+from tabsym.solvers.newton.certainty import Certainty, JointCovariance
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.optimizers import Newton
 
@@ -182,7 +182,7 @@ class Answer:
     n_sweeps: int
     converged: bool
     together: tuple[NDArray[np.int64], Floats] | None = None
-    whole: Whole | None = None
+    whole: JointCovariance | None = None
     interrupted: bool = False
 
 

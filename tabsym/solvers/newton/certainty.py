@@ -155,7 +155,7 @@ matrix."""
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class JointCovariance:
     """Covariances of all coefficients, and what the rows do not determine.
 
     Attributes
@@ -172,7 +172,7 @@ class Whole:
     unknown: Floats
 
 
-def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
+def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> JointCovariance | None:
     """Joint covariance of the terms at `indices`, in their order; None where they are too many."""
     information = information_of(solver, shares)
     p = sum(solver.terms[index].size for index in indices)
@@ -184,10 +184,10 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
         found, unknown = beside @ found @ beside, without_rounding(beside @ unknown)
     blocks, untold = found.reshape(k, p, k, p), np.any(untold.reshape(k, p), axis=0)
-    return Whole(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1))
+    return JointCovariance(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1))
 
 
-class Parts:
+class CovariancesByTerm:
     """Covariances of larger models, term by term, for losses with one linear predictor.
 
     Parameters

@@ -24,7 +24,7 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import target_scale_of
-from tabsym.solvers.newton.certainty import MAX_VISITS, Whole
+from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
@@ -62,7 +62,7 @@ class Answer:
     loss: float
     n_passes: int
     converged: bool
-    whole: Whole | None
+    whole: JointCovariance | None
     interrupted: bool
 
 
@@ -208,7 +208,7 @@ def _optimum(
     return phi, converged and change < STILL, weighed
 
 
-def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
+def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:
     """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many."""
     spec, k = objective.spec, objective.task.n_outputs
     has_vectors = any(block.rank > 1 for block in spec.blocks)  # identified up to rotations: conditional only
@@ -228,7 +228,7 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
             information[own, own] += objective.precision[index] * held
         found.append(inverse(information)[0])
         untold |= np.diag(information) == 0.0  # scales shared by factors are not shown
-    return Whole(np.array(found), untold, np.empty((k, len(untold), 0)))
+    return JointCovariance(np.array(found), untold, np.empty((k, len(untold), 0)))
 
 
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
