@@ -40,9 +40,7 @@ from tabsym.models.start import (
     Coded,
     begin,
     blank_model,
-    blank_of,
     choose_units,
-    code_table,
     grow_model,
     scores_of,
     target_moments,
@@ -116,13 +114,9 @@ def fit_model(
     column_codes = precomputed.column_codes  # columns are factorized once
     spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
     if isinstance(config.optimizer, Newton):
-        coder = spec.coder(training.table, config.n_jobs, column_codes, training.copies)
-        spec, coded = code_table(config, spec, coder, training, n_outputs)
-        show_progress(
-            config.verbose,
-            f"{len(spec.blocks)} terms coded: {spec.n_coefs:,} coefficients, {training.n_rows:,} rows",
-        )
-        model = blank_of(config, NO_MEMORY, spec, coded, loss, n_outputs, rng)
+        model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
+        size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
+        show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
         model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
         return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))

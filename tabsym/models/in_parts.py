@@ -170,7 +170,7 @@ def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _blank(config: Config, spec: ModelSpec, parts: Parts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
-    """The model before training: as `begin.blank_of`, by sums."""
+    """The model before training: as `start.blank_of`, by sums."""
     numerics, target = reduce(_added, parts.engine.every("moments", spec, loss.scales))
     of_target = target if loss.scales else None
     phi = starting_parameters(spec, {}, n_outputs, rng)
