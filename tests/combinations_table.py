@@ -17,7 +17,7 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tests.test_options_matter import AMOUNTS, CLASSES, OPTIONS, X
 
 PAGE = Path(__file__).parent.parent / "docs" / "combinations.md"
-N_ROWS = 60
+N_ROWS = 40
 TABLE = X.drop(columns=["d", "z"]).head(N_ROWS)
 WEIGHT = np.linspace(0.5, 2.0, N_ROWS)
 OFFSET = np.linspace(-0.1, 0.1, N_ROWS)

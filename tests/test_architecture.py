@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -41,8 +42,18 @@ def layer_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    return list(_imports_of(path))
+
+
+def _imports_of(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -52,7 +63,7 @@ def imports_of(path):
 
 
 def calls_of(path):
-    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes_of(path) if isinstance(node, ast.Call))
     return (ast.unparse(function) for function in calls)
 
 
@@ -124,8 +135,7 @@ def test_warnings_name_the_line_of_the_user():
 def test_no_module_is_called_utils_and_none_evaluates_text():
     for path in modules():
         assert path.stem not in ("utils", "helpers", "misc")
-        calls = [n.func.id for n in ast.walk(ast.parse(path.read_text()))
-                 if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]  # fmt: skip
+        calls = [n.func.id for n in nodes_of(path) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
         assert not {"eval", "exec"} & set(calls), path
 
 
