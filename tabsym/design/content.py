@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,12 @@ def bits_of(name: str, values: Floats) -> Keys:
 
 
 def _salted(name: str, keys: Keys) -> Keys:
-    return mixed(mixed(keys + _ODD) + keys_of([name]))
+    return mixed(mixed(keys + _ODD) + _key_of(name))
+
+
+@lru_cache(maxsize=1024)  # a fit asks for that of each column some ten times
+def _key_of(name: str) -> np.uint64:
+    return np.uint64(keys_of([name])[0])
 
 
 def content_of_rows(

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.solvers.newton.block_descent import BlockDescent, taken
+from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.solvers.newton.polish import bind, finish, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
@@ -192,8 +193,10 @@ def _find_variances(
             components.posterior(index)
         return n_sweeps, stood
     logs = []
+    rows = solver.sample(MAX_HELD_OUT, rng)
+    content = content_of_terms(*rows)
     for _ in range(MORE_SPLITS if solver.n_rows <= FEW_ROWS else 1):
-        halves = _two_halves(solver, rng)
+        halves = _two_halves(solver, rows, content, rng)
         halves.precision, halves.dropped = solver.precision.copy(), solver.dropped.copy()
         held_out = HeldOut(halves, components.dispersion)
         logs.append(np.log(held_out.tune(rare)))
@@ -210,10 +213,9 @@ def _find_variances(
     return n_sweeps + more, stood
 
 
-def _two_halves(solver: BlockDescent, rng: np.random.RandomState) -> BlockDescent:
-    """Two models of half the rows each, started at the unpenalized coefficients; a sample of large tables."""
-    rows = solver.sample(MAX_HELD_OUT, rng)
-    dealt, column = halves_of(content_of_terms(*rows), rows[-1], rows[1] if solver.loss.for_classes else None, rng)
+def _two_halves(solver: BlockDescent, rows: SampledRows, content: Keys, rng: np.random.RandomState) -> BlockDescent:
+    """Two models of half of these rows each, started at the unpenalized coefficients."""
+    dealt, column = halves_of(content, rows[-1], rows[1] if solver.loss.for_classes else None, rng)
     terms, y, weight, start_of_rows, copies = rows if dealt.copies is None else taken(rows, dealt)
     halves = BlockDescent(terms, y, weight, start_of_rows, solver.loss, column, 2, copies)
     start = []
