@@ -54,12 +54,38 @@ def solve(
     config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
 ) -> tuple[WideModel, Outcome]:
     """The model at its optimum; `sampler`: of the rows of `coded`."""
-    if newton.samples and (model.n_outputs > 1 or not goes_by_turns(model.spec)):
+    by_turns = goes_by_turns(model.spec)
+    _refuse_options(config, newton, model, by_turns=by_turns)
+    with threads_for_rows(config.n_jobs):
+        model, rows, units, ridge = _begun(config, model, coded)
+        model = counted(model, coded.count_rows(model.spec))
+        if by_turns:
+            terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
+
+            def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
+                return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
+
+            return conclude(config, newton, model, terms, optimum, units, rng, likely)
+        answer = _by_formula(ridge, newton, model, rows, rng)
+        dispersion = answer.certainty.dispersion
+        answer = in_users_target(answer, units)
+        fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+        certainty = in_users_units(fitted, answer)
+        shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
+        fitted = identify(fitted, shares)
+        if answer.whole is not None:
+            certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+        certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
+        return _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
+
+
+def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_turns: bool) -> None:
+    """A `ValueError` for options that the kind of spec, or the number of classes, has no use for."""
+    if newton.samples and (model.n_outputs > 1 or not by_turns):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
             "and for formulas that multiply or share terms."
         )
-    by_turns = goes_by_turns(model.spec)
     if by_turns and newton.starts != Newton.starts:
         raise ValueError(
             f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
@@ -73,40 +99,6 @@ def solve(
         raise ValueError(
             "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
         )
-    with threads_for_rows(config.n_jobs):
-        return _solved(config, newton, model, coded, rng, sampler, by_turns=by_turns)
-
-
-def _solved(
-    config: Config,
-    newton: Newton,
-    model: WideModel,
-    coded: Coded,
-    rng: Rng,
-    sampler: Sampler | None,
-    *,
-    by_turns: bool,
-) -> tuple[WideModel, Outcome]:
-    model, rows, units, ridge = _begun(config, model, coded)
-    model = counted(model, coded.count_rows(model.spec))
-    if by_turns:
-        terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
-
-        def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
-            return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
-
-        return conclude(config, newton, model, terms, optimum, units, rng, likely)
-    answer = _by_formula(ridge, newton, model, rows, rng)
-    dispersion = answer.certainty.dispersion
-    answer = in_users_target(answer, units)
-    fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
-    certainty = in_users_units(fitted, answer)
-    shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
-    fitted = identify(fitted, shares)
-    if answer.whole is not None:
-        certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
-    certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
-    return _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
 
 
 def conclude(
