@@ -42,14 +42,14 @@ NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
 
 @dataclass(frozen=True)
 class Coded:
-    """A training table coded by a spec, before conversion to the kernels' memory spec."""
+    """A training table coded by a spec, before its rows are arranged for the kernels."""
 
     codes: Mapping[Read, Codes]
     numbers: Numbers
     training: Training
 
     def lay(self, model: WideModel, options: Options, rng: Rng, n_jobs: int | None) -> Rows:
-        """The rows in the kernels' memory spec, in the order of training."""
+        """The rows as the kernels take them, in the order of training."""
         order = storage_order(len(self.training.y), len(model.spec.reads), options.shuffle, rng)
         return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
 

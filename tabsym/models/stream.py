@@ -29,14 +29,14 @@ def count_rows(X: Any) -> int | None:
     return int(X.count_rows()) if is_dataset(X) else None
 
 
-def terms(X: Any) -> Iterator[Any]:
+def batches(X: Any) -> Iterator[Any]:
     """The batches of a stream as frames, without empty ones."""
     if is_dataset(X):
         stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     else:
         stream = X
-    for term in stream:
-        frame = _as_table(term)
+    for batch in stream:
+        frame = _as_table(batch)
         if not (hasattr(frame, "__len__") and len(frame) == 0):
             yield frame
 
@@ -54,9 +54,9 @@ def target_name(y: Any, formula: str | None) -> str:
     return named
 
 
-def split_target(term: Any, target: str) -> tuple[Any, Any]:
+def split_target(batch: Any, target: str) -> tuple[Any, Any]:
     """A batch without its target, and the target."""
-    frame = nw.from_native(term)
+    frame = nw.from_native(batch)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if target not in frame.columns:
@@ -98,13 +98,13 @@ class Progress:
             print(file=sys.stderr)
 
 
-def _as_table(term: Any) -> Any:
+def _as_table(batch: Any) -> Any:
     """A record batch as a table; other frames unchanged."""
-    if type(term).__module__.split(".")[0] == "pyarrow" and type(term).__name__ == "RecordBatch":
+    if type(batch).__module__.split(".")[0] == "pyarrow" and type(batch).__name__ == "RecordBatch":
         import pyarrow as pa  # already imported by the batch
 
-        return pa.Table.from_batches([term])
-    return term
+        return pa.Table.from_batches([batch])
+    return batch
 
 
 def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], first_call: dict[str, Any]) -> None:
@@ -124,8 +124,8 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     try:
         for _ in range(epochs):
             lost, seen = 0.0, 0
-            for term in terms(stream):
-                X, values = split_target(term, target)
+            for batch in batches(stream):
+                X, values = split_target(batch, target)
                 draft.partial_fit(X, values, **({} if hasattr(draft, "model_") else first_call))
                 lost, seen = lost + draft.loss_curve_[-1] * len(values), seen + len(values)
                 progress.add(len(values), lost / seen)

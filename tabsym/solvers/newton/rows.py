@@ -106,7 +106,7 @@ class SingleOutputRows:
         return gradient, curvature
 
     def _collect(self, term: SolverTerm) -> Floats:
-        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the spec of kernels; work space."""
+        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the shape that kernels take; work space."""
         before, steps = self.hand_over(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
         space = n_lanes * length
@@ -158,7 +158,7 @@ class SingleOutputRows:
         return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
-        """Work space for a term's update in the spec of kernels, its first part 0; none may be pending."""
+        """Work space for a term's update in the shape that kernels take, its first part 0; none may be pending."""
         length = (1 + term.size) * self.width
         if len(self._moves) < length:
             self._moves = np.empty(length)
@@ -177,7 +177,7 @@ class SingleOutputRows:
         return waiting or (term, self._steps(term, np.zeros((term.size, self.width))))
 
     def take_over(self, term: SolverTerm, steps: Floats) -> None:
-        """Store the pending update of a term, in the spec of kernels."""
+        """Store the pending update of a term, in the shape that kernels take."""
         self._waiting = term, steps
 
     def kept(self) -> tuple[Floats, float, float]:
@@ -269,13 +269,13 @@ class SingleOutputRows:
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
-        """Coefficients (q, W) in the spec of kernels: preceded by zeros, for rows without a coefficient."""
+        """Coefficients (q, W) in the shape that kernels take: preceded by zeros, for rows without a coefficient."""
         padded = np.zeros((1 + len(numbers)) * self.width)
         padded[self.width :] = numbers.ravel()
         return padded
 
     def by_entry(self, sums: Floats) -> Floats:
-        """Sums (q, W) by coefficient, from the spec of kernels."""
+        """Sums (q, W) by coefficient, from the shape that kernels take."""
         return sums[self.width :].reshape(-1, self.width)
 
     def _steps(self, term: SolverTerm, steps: Floats) -> Floats:
