@@ -258,3 +258,17 @@ def test_a_constant_number_says_nothing(value, weighted, n_numbers):
         assert model.coefs_["k"]["value"].abs().max() < 1e-9
         alone = WideRegressor(loss="squared_error", **ADDITIVE).fit(X.drop(columns="k"), y, sample_weight=weight)
         np.testing.assert_allclose(model.predict(X), alone.predict(X.drop(columns="k")), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "information",
+    [[[0.0]], [[2.0]], [[1.0, 1.0], [1.0, 1.0]], [[2.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]],
+    ids=["nothing", "one", "confounded", "one without rows"],
+)
+def test_directions_without_information_have_no_inverse(information):
+    matrix = np.array(information)
+    np.testing.assert_allclose(inverse_of(matrix, np.diag(matrix)), np.linalg.pinv(matrix), atol=1e-12)
+
+
+def test_what_others_leave_nothing_of_has_no_inverse():
+    assert inverse_of(np.array([[1e-13]]), np.ones(1)) == 0.0
