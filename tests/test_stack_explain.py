@@ -1,6 +1,7 @@
 """What stacks say of themselves: contributions against the libraries' own, importances, weights of classes."""
 
 import copy
+import pickle
 import re
 
 import numpy as np
@@ -164,6 +165,29 @@ def test_importances_find_the_columns_and_are_saved(tmp_path):
     again = load(save(model, tmp_path / "stack.skops"))
     np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
     np.testing.assert_array_equal(again.explain(X.to_numpy()), made)
+
+
+@pytest.mark.parametrize("as_table", [X.copy, X.to_numpy], ids=["dataframe", "array"])
+@pytest.mark.parametrize("kept", ["asked", "pickled", "copied", "saved"])
+def test_importances_are_found_after_fit_of_its_rows_which_no_file_holds(as_table, kept, tmp_path, monkeypatch):
+    options = ALL_ROUNDS | {"cv": 3}
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", **options)
+    expected, table = clone(stack).fit(as_table(), TWO).feature_importances_, as_table()
+    with monkeypatch.context() as patch:
+        patch.setattr(readable, "importances_of", None)  # not called in fit
+        model = stack.fit(table, TWO)
+    if isinstance(table, np.ndarray):
+        table[:] = table[::-1].copy()
+    else:
+        table[:] = table[::-1].to_numpy()
+    if kept == "pickled":
+        model = pickle.loads(pickle.dumps(model))  # noqa: S301
+    elif kept == "copied":
+        model = copy.deepcopy(model)
+    elif kept == "saved":
+        model = load(save(model, tmp_path / "stack.skops"))
+    assert (kept == "asked") == isinstance(model._importances, readable.Sample)
+    np.testing.assert_array_equal(model.feature_importances_, expected)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ from tabsym.stacking.layer import (
     rounds_of,
 )
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of
-from tabsym.stacking.readable import ReadableStack, importances_of
+from tabsym.stacking.readable import ReadableStack, Sample
 from tabsym.stacking.selection import (
     Criterion,
     Member,
@@ -172,8 +172,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
-        importances = importances_of(fitted, layers, table.names, data, weight, labels, seed)
-        self._keep(table, fitted, loss, layers, selection, importances)
+        self._keep(table, fitted, loss, layers, selection, Sample.of(table.names, data, weight, seed))
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
@@ -229,7 +228,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         loss: Loss,
         layers: list[tuple[float, Layer | None]],
         selection: Selection,
-        importances: Floats | str,
+        sample: Sample,
     ) -> None:
         remember_features(self, table)
         self.wide_ = fitted
@@ -239,7 +238,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         self._evidence = None if selection.table is None else selection.table.to_dict("records")
         self._layers = layers
         self._loss = loss
-        self._importances = importances
+        self._importances = sample
 
     def _check_options(self, *, has_eval_set: bool) -> None:
         for option in ("offset_column", "exposure_column"):

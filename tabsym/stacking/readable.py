@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,23 @@ MAX_ROWS = 500
 rows of amazon at most, .029 of adult, where all rows would take as long as the fit."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The training rows that `feature_importances_` are of: names of their columns, table, weights."""
+
+    names: list[str]
+    X: Any
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, names: list[str], X: Any, weight: Floats | None, seed: int) -> Sample:
+        """Of a table, all rows or as many as are enough."""
+        places = np.arange(X.shape[0])
+        if len(places) > MAX_ROWS:
+            places = np.sort(np.random.RandomState(seed).choice(len(places), MAX_ROWS, replace=False))
+        return cls(names, take_rows(X, places), None if weight is None else weight[places])
+
+
 class ReadableStack:
     """The inspection methods of the stacks; not public."""
 
@@ -35,7 +53,14 @@ class ReadableStack:
     n_features_in_: int
     _layers: Layers
     _loss: Loss
-    _importances: Floats | str
+    _importances: Sample | Floats | str
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the importances instead of the training rows that they are of: files and pickles hold no rows."""
+        if hasattr(self, "_importances"):
+            self._found_importances()
+        state: Any = super().__getstate__()
+        return dict(state)
 
     def explain(self, X: Any) -> pd.DataFrame:
         """Contributions of the wide model's terms and of the booster's columns to each prediction.
@@ -125,8 +150,15 @@ class ReadableStack:
         their columns. The shares add up to 1. An `AttributeError` where the booster has no contributions of columns.
         """
         check_is_fitted(self)
-        if isinstance(self._importances, str):
-            raise AttributeError(f"feature_importances_ is not there: {self._importances}")
+        found = self._found_importances()
+        if isinstance(found, str):
+            raise AttributeError(f"feature_importances_ is not there: {found}")
+        return found
+
+    def _found_importances(self) -> Floats | str:
+        """The importances, found when they are first asked for, as they take a tenth of the time of a fit."""
+        if isinstance(self._importances, Sample):
+            self._importances = importances_of(self.wide_, self._layers, self._importances, self._classes())
         return self._importances
 
     def _table(self, X: Any) -> Table:
@@ -137,26 +169,14 @@ class ReadableStack:
         return getattr(self, "classes_", None)
 
 
-def importances_of(
-    wide: Any,
-    layers: Layers,
-    names: list[str],
-    data: Any,
-    weight: Floats | None,
-    classes: NDArray[Any] | None,
-    seed: int,
-) -> Floats | str:
-    """The shares of columns (n_columns,) in the scores of a table; a sentence where they cannot be told."""
-    places = np.arange(data.shape[0])
-    if len(places) > MAX_ROWS:
-        places = np.sort(np.random.RandomState(seed).choice(len(places), MAX_ROWS, replace=False))
-    data, weight = take_rows(data, places), None if weight is None else weight[places]
+def importances_of(wide: Any, layers: Layers, rows: Sample, classes: NDArray[Any] | None) -> Floats | str:
+    """The shares of columns (n_columns,) in the scores of some rows; a sentence where they cannot be told."""
     try:
-        found = _contributions(wide, layers, data, classes)
+        found = _contributions(wide, layers, rows.X, classes)
     except ValueError as error:
         return str(error)
     columns = columns_of_terms(wide.model_)
-    own = {name: np.zeros_like(next(iter(found.values()))) for name in names}
+    own = {name: np.zeros_like(next(iter(found.values()))) for name in rows.names}
     of_wide: Floats | None = None
     for (part, term), values in found.items():
         if part == "wide":
@@ -167,13 +187,13 @@ def importances_of(
             own[term] += values
         elif term != CONSTANT:
             return f"codes makes columns such as {term!r}, which the table has not; see explain(X)."
-    sizes = _sizes(own, weight)
+    sizes = _sizes(own, rows.weight)
     if of_wide is not None:
-        alone = {name: np.zeros_like(of_wide) for name in names}
-        for term, values in _terms(wide, data, classes).items():
+        alone = {name: np.zeros_like(of_wide) for name in rows.names}
+        for term, values in _terms(wide, rows.X, classes).items():
             _divide(alone, columns[term], values)
-        of_columns = _sizes(alone, weight)
-        sizes += _sizes({WIDE: of_wide}, weight) * of_columns / (float(of_columns.sum()) or 1.0)
+        of_columns = _sizes(alone, rows.weight)
+        sizes += _sizes({WIDE: of_wide}, rows.weight) * of_columns / (float(of_columns.sum()) or 1.0)
     return sizes / (float(sizes.sum()) or 1.0)
 
 
