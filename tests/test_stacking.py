@@ -740,6 +740,27 @@ def test_verbose_is_a_number_or_a_flag(verbose):
         WideBoostClassifier(verbose=verbose).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("wide", "y"),
+    [
+        (WideClassifier(), TWO),
+        (WideClassifier(), THREE),
+        (WideClassifier(n_posterior_samples=8, fixed={"age": 0.1}), TWO),
+        (WideClassifier(handle_unknown="similar", alpha=0.01), TWO),
+        (WideRegressor(loss="poisson"), COUNTS),
+        (WideRegressor("b[1] + u[kind] * v[shop] + s[1] * price", loss="squared_error"), VALUES),
+    ],
+    ids=["two", "three", "draws", "similar", "poisson", "formula"],
+)
+def test_clones_of_folds_predict_as_fits_do_and_find_no_joint_posterior(wide, y):
+    train, new = np.arange(400), np.arange(400, N)
+    learner = Learner(wide, X, y, None, np.unique(y) if isinstance(wide, WideClassifier) else None)
+    model, whole = learner.fit(train), clone(wide).fit(X[:400], y[:400])
+    np.testing.assert_array_equal(model._margins(X.iloc[new]), whole._margins(X.iloc[new]))
+    found = model.model_.certainty
+    assert found is None or not (found.joint.size or found.samples is not None)
+
+
 def test_codes_among_numbers_are_pointed_out_once_and_not_where_the_user_has_decided():
     draw = np.random.default_rng(0)
     codes = draw.integers(1, 60, 1500)

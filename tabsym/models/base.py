@@ -54,6 +54,8 @@ class WideBase(Readable, TableEstimator):
 
     random_state: Any
     handle_unknown: str
+    _only_predicts = False
+    """Of a clone that is fitted once, for what it predicts: without a posterior, and without warnings of columns."""
 
     # -- fitting ----------------------------------------------------------
 
@@ -87,7 +89,7 @@ class WideBase(Readable, TableEstimator):
 
     def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
         """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
-        if config.cols is not None or config.formula is not None or y is None:
+        if self._only_predicts or config.cols is not None or config.formula is not None or y is None:
             return
         found = [name for name in code_columns(table, y) if name not in config.numeric_of]
         if found:

@@ -134,10 +134,10 @@ class Config:
         return self.numeric_of.get(name, self.numeric)
 
 
-def solved_config(e: Any, *, joint: bool = True) -> Config:
+def solved_config(e: Any, *, posterior: bool = True) -> Config:
     """The configuration of a solved model; a `ValueError` names an invalid argument.
 
-    `joint`: with the joint posterior.
+    `posterior`: with that of the coefficients.
     """
     common = _common(e, SOLVED_NUMERIC, "smooth")
     alpha = check_alpha(e.alpha)
@@ -148,7 +148,7 @@ def solved_config(e: Any, *, joint: bool = True) -> Config:
         max_passes=check_whole("max_iter", e.max_iter),
         starts=n_init,
         samples=n_samples,
-        joint=joint,
+        posterior=posterior,
         penalties=alpha if isinstance(alpha, Mapping) else None,
         verbose=common["verbose"],
     )

@@ -22,7 +22,7 @@ def with_loss_of(wide: Any, fitted: Any) -> Any:
 
 
 def fit_for_margins(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
-    """Fit a clone of a wide model that predicts alike, without the joint posterior of its coefficients."""
+    """Fit a clone of a wide model that predicts alike, without what else a fit finds."""
     model = clone(wide)
-    model._joint = False
+    model._only_predicts = True
     return model.fit(X, y, sample_weight=weight)

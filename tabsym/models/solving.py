@@ -61,6 +61,9 @@ def solve(
         model = counted(model, coded.count_rows(model.spec))
         if by_turns:
             terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
+            if not newton.posterior:
+                fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
+                return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
 
             def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
                 return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
@@ -126,7 +129,7 @@ def conclude(
     fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
     certainty = in_users_units(fitted, answer)
     fitted = identify(fitted, shares)
-    certainty = jointly(fitted, certainty, optimum, shares) if newton.joint else certainty
+    certainty = jointly(fitted, certainty, optimum, shares)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted)
     if optimum.aliased:
@@ -189,10 +192,14 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
     terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+    return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
+
+
+def _at_optimum(model: WideModel, terms: list[SolverTerm], optimum: Optimum) -> WideModel:
+    """The fitted model of a sum of terms without a posterior."""
     phi = np.empty((model.spec.n_coefs, model.n_outputs))
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
         phi[model.spec.coefs(term.block)] = theta
-    model = counted(model, coded.count_rows(model.spec))
     fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))

@@ -37,8 +37,7 @@ class _Solved:
     """Base class of the solved models; not public."""
 
     fixed: Any
-    _joint = True
-    """Whether to find the joint posterior; not for a clone that is fitted once, for what it predicts."""
+    _only_predicts: bool
 
     def __getstate__(self) -> dict[str, Any]:
         """Fixed coefficients as lists instead of frames, for files without code."""
@@ -50,7 +49,7 @@ class _Solved:
         return dict(state)
 
     def _config(self) -> Config:
-        return solved_config(self, joint=self._joint)
+        return solved_config(self, posterior=not self._only_predicts)
 
     def _in_batches(
         self, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any, cache_dir: Any

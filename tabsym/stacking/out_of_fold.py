@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
-from tabsym.frame.meaning import CODES
 from tabsym.models.refitting import fit_for_margins
 
 Floats = NDArray[np.float64]
@@ -68,7 +67,6 @@ class Learner:
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", f".*{CODES}")
             return fit_for_margins(self.wide, take_rows(self.X, train), self.y[train], weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:

@@ -187,7 +187,7 @@ def fit_formula(
     told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
-    whole = _whole_covariance(objective, phi)
+    whole = _whole_covariance(objective, phi) if newton.posterior else None
     return Answer(phi, sd, variances, weighed.edf, dispersion, loss, objective.n_passes, converged, whole, interrupted)
 
 

@@ -234,8 +234,8 @@ class Newton:
         Variances of large terms with fewer rows per category are tuned by held-out loss; 0 for none.
     penalties : mapping of term -> float
         Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
-    joint : bool
-        Whether the joint posterior of a sum's coefficients is wanted, which predictions do without.
+    posterior : bool
+        Whether the posterior of the coefficients is wanted, which predictions do without.
     """
 
     tol: float = TOL
@@ -245,7 +245,7 @@ class Newton:
     samples: int = 0
     rare_rows: float = RARE_ROWS
     penalties: Mapping[str, float] | None = None
-    joint: bool = True
+    posterior: bool = True
     verbose: int = 0
 
     @classmethod
