@@ -83,6 +83,7 @@ class Crossed:
     def __init__(self, learner: Learner, splits: list[Split]) -> None:
         self.learner, self.splits = learner, splits
         self._clones: dict[int, Any] = {}
+        self._margins: dict[int, Floats] = {}
 
     def clone(self, fold: int) -> Any:
         """The wide model that knows nothing of a fold."""
@@ -92,7 +93,9 @@ class Crossed:
 
     def margins_of(self, fold: int) -> Floats:
         """Margins (m, K) of the rows of a fold."""
-        return self.learner.margins(self.clone(fold), self.splits[fold][1])
+        if fold not in self._margins:
+            self._margins[fold] = self.learner.margins(self.clone(fold), self.splits[fold][1])
+        return self._margins[fold]
 
     @cached_property
     def rows(self) -> Places:
