@@ -1,5 +1,7 @@
 """``monotonic_cst``: the constrained optimum beside quadratic programs of scipy, no violations, and what is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor, load, save
+from tabsym.solvers.newton.polish import _share_within
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tests.solver import working
 
@@ -208,6 +211,31 @@ def test_a_step_is_the_optimum_of_its_quadratic_program(seed, size, precision, i
     assert np.allclose(moved - theta, made)
     assert np.isclose(decrease, -value(moved[:, 0]), rtol=1e-7, atol=1e-9)
     assert value(moved[:, 0]) <= value(best) + 1e-9 * (1.0 + abs(value(best)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_joint_step_is_cut_where_it_leaves_the_constraints(seed):
+    """At the first of two terms that ends, and only as far as is needed: a little more is outside."""
+    rng = np.random.default_rng(seed)
+    chain = rng.permutation(6)[:5]
+    terms = [
+        SolverTerm(0, np.zeros(1, np.int32), np.empty(0), 6, Prior.RIDGE, chain=chain),
+        SolverTerm(1, np.zeros(1, np.int32), np.ones(1), 1, Prior.FLAT, sign=-1),
+    ]
+    theta = [rng.normal(size=(6, 1)), -rng.gamma(1.0, size=(1, 1))]
+    theta[0][chain, 0] = np.sort(theta[0][chain, 0])
+    steps = [rng.normal(size=one.shape) for one in theta]
+    solver = SimpleNamespace(terms=terms, theta=theta)
+    share = _share_within(solver, [0, 1], steps)
+
+    def is_within(share):
+        moved = [own + share * step for own, step in zip(theta, steps, strict=True)]
+        return (np.diff(moved[0][chain, 0]) >= 0.0).all() and (moved[1] <= 0.0).all()
+
+    assert 0.0 < share <= 1.0
+    assert is_within(share * (1 - 1e-9))
+    assert share == 1.0 or not is_within(share * (1 + 1e-9))
 
 
 # -- no violations -----------------------------------------------------------

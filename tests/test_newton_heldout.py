@@ -192,6 +192,10 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
     assert len(np.unique(sampled)) > 300
     np.testing.assert_allclose(solver.weight / solver.weight[0], (1.0 + sampled % 3) / (1.0 + sampled[0] % 3))
     np.testing.assert_allclose(solver.rows.start, 0.1 * (sampled % 7))
+    monkeypatch.setattr(newton_fit, "FEW_ROWS", len(y) - 1)
+    seen.clear()
+    model.fit(X, y)
+    assert len(seen) == 1  # of many rows one split is enough
 
 
 @pytest.mark.parametrize(
