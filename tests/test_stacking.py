@@ -233,7 +233,8 @@ WAVES = np.where(np.sin(4 * BOX["a"]) * np.sin(4 * BOX["b"]) > 0, "yes", "no")
     ],
     ids=["alone leads", "alone is behind"],
 )
-def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried):
+def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried, monkeypatch):
+    monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
     model = WideBoostClassifier(WideClassifier(**ADDITIVE), booster, cv=FOLDS, n_jobs=1).fit(table, y)
     rows = model.evidence_[model.evidence_["variant"] != ""]
     assert set(zip(rows["mode"], rows["variant"], strict=True)) == {tried}
@@ -244,6 +245,13 @@ def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried):
     if table is BOX:
         assert rows["loss"].min() < first["margin"]
         assert both[0.0] == pytest.approx(rows["loss"].min())
+
+
+def test_the_loser_of_two_boosters_is_tried_once_on_few_rows(monkeypatch):
+    model = WideBoostClassifier(WideClassifier(**ADDITIVE), LGBMClassifier(**SMALL), cv=FOLDS, n_jobs=1)
+    assert not model.fit(X, TWO).evidence_["variant"].any()
+    monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
+    assert clone(model).fit(X, TWO).evidence_["variant"].any()
 
 
 def test_boosters_of_the_same_trees_and_codes_are_tried_once():

@@ -202,12 +202,17 @@ class _Curve:
         return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
 
 
+MIN_ROWS_AGAIN = 1_000
+"""With fewer rows no second plan is tried: it took a sixth of a fit and gained nothing beyond noise
+(benchmarks/stacking)."""
+
+
 def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Selection:
     """The plan and number of rounds of the lowest loss on held-out rows, and how much a second one adds.
 
     The best booster on top of the wide model (or that model alone) and the best booster that stands alone are averaged,
     if that has a lower loss: their errors differ. The worse of the two is fitted once more, with what the other has
-    (`second_plan`).
+    (`second_plan`), of `MIN_ROWS_AGAIN` rows and more.
 
     Parameters
     ----------
@@ -235,8 +240,9 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
             started = found
     if other is None:
         return Selection([started.member], pd.DataFrame(evaluator.records))
+    n_rows = len(usable[0].plain.y) + len(usable[0].held_out.y)
     again = second_plan(plans, alone_leads=other.gains.loss < started.gains.loss)
-    if again is not None:
+    if again is not None and n_rows >= MIN_ROWS_AGAIN:
         found = evaluator.evaluate(again)
         if again.mode == "alone":
             other = found if evaluator.is_better(found, other) else other
