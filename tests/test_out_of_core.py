@@ -513,6 +513,14 @@ def test_rows_are_kept_of_files_only(table, message, kept):
     assert not cache.exists()
 
 
+def test_a_cache_of_a_table_that_is_read_whole_has_no_effect(kept, monkeypatch):
+    folder, cache, _ = kept
+    monkeypatch.setattr("tabsym.models.wide.SAMPLE_ROWS", 10**6)
+    with pytest.warns(UserWarning, match="has no effect: tables of up to 1,000,000 rows are read whole"):
+        WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
+    assert not cache.exists()
+
+
 def test_a_cache_that_is_a_file_is_named(kept, tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(ValueError, match="taken' is no folder that can be written to"):

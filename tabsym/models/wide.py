@@ -26,7 +26,7 @@ from tabsym.models.loss_selection import choose_loss
 from tabsym.models.out_of_core import fit_out_of_core
 from tabsym.models.stream import target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
-from tabsym.warn import show_progress
+from tabsym.warn import show_progress, warn_user
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,10 @@ class _Solved:
                 return X, sample_weight, batches
             X = batches.whole()
             if cache_dir is not None:
-                show_progress(self._config().verbose, "few enough rows to be read whole: none are kept in cache_dir")
+                warn_user(
+                    f"cache_dir={str(cache_dir)!r} has no effect: tables of up to {SAMPLE_ROWS:,} rows are read whole, "
+                    "and no coded rows are kept of them; leave it out."
+                )
             if isinstance(sample_weight, str):
                 X, sample_weight = split_target(X, sample_weight, type(self).__name__)
         elif is_stream(X):
@@ -211,7 +214,8 @@ class WideClassifier(_Solved, WideClassifierBase):
         cache_dir : str or path-like, optional
             A folder where the rows of Parquet files that are fitted out of core are kept once they are coded: the next
             fit with it, after an interruption or with other options, takes them from there. They are coded again, after
-            a warning, where a file, the columns or `random_state` changed.
+            a warning, where a file, the columns or `random_state` changed. Of a table that is read whole a warning says
+            that it has no effect.
 
         Returns
         -------
@@ -375,7 +379,8 @@ class WideRegressor(_Solved, WideRegressorBase):
         cache_dir : str or path-like, optional
             A folder where the rows of Parquet files that are fitted out of core are kept once they are coded: the next
             fit with it, after an interruption or with other options, takes them from there. They are coded again, after
-            a warning, where a file, the columns or `random_state` changed.
+            a warning, where a file, the columns or `random_state` changed. Of a table that is read whole a warning says
+            that it has no effect.
 
         Returns
         -------
