@@ -223,6 +223,7 @@ def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_time_limit_keeps_what_was_done(tmp_path):
     result = compare(
         SALES, "sales", contenders=["constant", "catboost"], folds=3, time_limit=0.05, out=tmp_path / "o", quiet=True

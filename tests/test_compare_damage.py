@@ -124,6 +124,7 @@ def refused(whole, folder, *words):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+@pytest.mark.slow
 def test_a_truncated_file_is_refused(whole, folder, share):
     path = folder / "results.json"
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])

@@ -279,6 +279,7 @@ def test_a_folder_has_one_owner(table, tmp_path):
         run(table, tmp_path, [])
 
 
+@pytest.mark.slow
 def test_ctrl_c_waits_for_whoever_still_writes(table, tmp_path, monkeypatch):
     """`Thread.join` takes a thread for ended when Ctrl-C interrupts it: results were written by two at a time."""
     ended = []
@@ -301,6 +302,7 @@ class Naps(LogisticRegression):
 
 
 @pytest.mark.parametrize("can_fork", [workers.CAN_FORK, False])
+@pytest.mark.slow
 def test_ctrl_c_before_a_process_is_listed_stops_it_too(table, tmp_path, monkeypatch, can_fork):
     begin, started = workers.Workers.start, []
 

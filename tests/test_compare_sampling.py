@@ -197,6 +197,7 @@ def test_rows_that_cannot_be_read_as_the_sample_train_no_winner(sales):
 
 
 @pytest.mark.parametrize("name", ["wide", "onehot-linear"])
+@pytest.mark.slow
 def test_which_rows_trained_the_winner_is_said(name, sales, tmp_path, capsys):
     sales[[*FEATURES, "class"]].to_parquet(tmp_path / "t.parquet")
     given = [str(tmp_path / "t.parquet"), "--target", "class", "--max-rows", "900", "--folds", "2"]

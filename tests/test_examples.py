@@ -44,6 +44,7 @@ def test_readme_python_runs():
 
 
 @pytest.mark.parametrize("name", ["onnx", "rates", "serving", "sql", "larger_than_memory"])
+@pytest.mark.slow
 def test_guides_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{name}.md").read_text()

@@ -137,6 +137,7 @@ def predicted(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", [*map("-".join, CASES), "blended", "dates"])
+@pytest.mark.slow
 def test_the_script_of_the_guide_predicts_as_the_stack_does(name, predicted):
     expected, found = predicted[name]
     if expected.dtype.kind in "OUT":

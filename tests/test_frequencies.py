@@ -219,6 +219,7 @@ def test_categories_without_a_coefficient_of_their_own():
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), loss=st.sampled_from(["squared_error", "poisson", "gamma", "two", "auto"]))
+@pytest.mark.slow
 def test_small_tables_of_any_kind(data, loss):
     n = data.draw(st.integers(4, 30))
     column = st.sampled_from(["a", "b", "\ud800", "1", None, ""])  # the third is half of a surrogate pair

@@ -217,6 +217,7 @@ def test_what_was_found_can_be_given(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.slow
 def test_pieces_weights_and_files(target, tmp_path):
     frame, y = frame_with_codes(), TARGETS[target]
     options = OWN if target != "classes" else OWN | {"monotonic": False}

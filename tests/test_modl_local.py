@@ -127,6 +127,7 @@ def test_groups_beside_garbage_come_near_every_partition(n_symbols, n_classes):
 
 
 @pytest.mark.parametrize("counts", MISSED)
+@pytest.mark.slow
 def test_groups_beside_garbage_that_were_missed(counts):
     best, _ = naive_groups.best_groups(counts, "khiops")
     assert grouped_locally(counts).cost <= best * (1 + CLOSE)

@@ -50,6 +50,7 @@ def built(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_same_adapters(built):
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         names = wheel.namelist()
@@ -80,6 +81,7 @@ def test_the_package_is_ready_for_an_index(built):
     assert not [name for name in names if name.startswith(("docs/_build", "docs/auto_gallery"))]
 
 
+@pytest.mark.slow
 def test_the_wheel_works_from_an_empty_folder(built, tmp_path):
     """Unpacked, without the checkout on the path."""
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
