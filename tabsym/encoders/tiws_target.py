@@ -57,7 +57,7 @@ def _check_numeric(numeric: Any) -> None:
 
 @dataclass(frozen=True)
 class Components:
-    """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) of classes."""
+    """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) for classification."""
 
     y: Floats
     classes: NDArray[Any] | None

@@ -75,8 +75,7 @@ def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | Non
 def relative_weights(weights: Floats | None, copies: Copies = None) -> Floats | None:
     """Weights (n,) over the mean of those above 0, of `copies` (n,) each, to twelve digits; None stays None.
 
-    What counts rows by their weight then counts as many as there are, in whatever unit the weights came; to so many
-    digits they are the same numbers in each unit.
+    Sums of them are numbers of rows, whatever the unit of the weights; twelve digits are the same in each unit.
     """
     if weights is None:
         return None
