@@ -12,7 +12,7 @@ import tabsym
 from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
 from tabsym.frame import read_table
-from tabsym.models.planning import cut_finely, cut_numbers, cut_twice
+from tabsym.models.planning import QUANTILES, Ordered
 
 
 def wave(n=3000, seed=0):
@@ -47,20 +47,35 @@ def test_coarse_and_fine_intervals_of_one_look_are_those_of_two(kind, weighted):
     }[kind]
     column = read_table(pd.DataFrame({"x": x}))["x"]
     weight = rng.randint(1, 5, 500).astype(float) if weighted else None
-    coarse, fine = cut_twice(column, weight)
-    (alone,) = cut_numbers([column], "quantile", x, weight, classes=False, n_jobs=None)
-    finely = cut_finely(column, weight, alone)
+    ordered = Ordered(column, weight)
+    coarse, fine = ordered.cut_twice()
+    alone = ordered.cut(QUANTILES)
+    finely = ordered.cut_finely(alone)
     for one, other in ((coarse, alone), (fine, finely)):
         assert one.bounds.tolist() == other.bounds.tolist()
         assert (one.labels, one.missing) == (other.labels, other.missing)
     assert set(coarse.bounds) <= set(fine.bounds)
 
 
+@pytest.mark.parametrize("n_parts", [8, 10, 32, 96, 288])
+@pytest.mark.parametrize("n", [1, 2, 9, 30, 333, 1_000])
+def test_quantiles_are_numpys_and_those_of_repeated_rows(n, n_parts):
+    rng = np.random.RandomState(n)
+    x, times = rng.normal(size=n).round(1), rng.randint(1, 4, n)
+    column = read_table(pd.DataFrame({"x": x}))["x"]
+    shares = np.arange(1, n_parts) / n_parts
+    want = np.append(np.quantile(x, shares, method="inverted_cdf"), x.max())
+    np.testing.assert_array_equal(Ordered(column, None).quantiles(n_parts), want)
+    of_copies = Ordered(column, times.astype(float), times).quantiles(n_parts)
+    repeated = Ordered(read_table(pd.DataFrame({"x": np.repeat(x, times)}))["x"], None)
+    np.testing.assert_array_equal(of_copies, repeated.quantiles(n_parts))
+
+
 @pytest.mark.parametrize(("n", "bins"), [(300, 64), (1_800, 64), (10_000, 128), (40_000, 288), (1_000_000, 1_024)])
 def test_numbers_have_more_fine_bins_where_there_are_more_rows(n, bins):
     x = np.random.RandomState(0).rand(n + n // 3)
     x[::4][: n // 3] = np.nan  # missing values do not count
-    fine = cut_twice(read_table(pd.DataFrame({"x": x}))["x"], None)[1]
+    fine = Ordered(read_table(pd.DataFrame({"x": x}))["x"], None).cut_twice()[1]
     assert len(fine.bounds) + 1 == bins
 
 

@@ -46,12 +46,12 @@ VARIANTS: dict[str, tuple[tuple[int, ...], int]] = {
 @contextmanager
 def variant(levels: tuple[int, ...], searched: int) -> Iterator[None]:
     """Fits with these numbers of bins."""
-    cut = planning.cut_levels if levels else (lambda *_: {})
+    cut = planning.Ordered.cut_levels if levels else (lambda *_: {})
     with (
         mock.patch.object(plan, "LEVELS", levels),
         mock.patch.object(planning, "LEVELS", levels or plan.LEVELS or (16,)),
         mock.patch.object(planning, "SEARCHED", searched),
-        mock.patch.object(planning, "cut_levels", cut),
+        mock.patch.object(planning.Ordered, "cut_levels", cut),
     ):
         yield
 

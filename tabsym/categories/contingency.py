@@ -157,7 +157,7 @@ def code_numbers(values: Numbers, measure: Measure = NUMBERS) -> CodedValues:
     """A numeric column: values (n,), NaN for missing."""
     if np.isnan(values).any():
         values = np.where(np.isnan(values), -np.inf, values)
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")  # several times as fast where a value is frequent
     ascending = values[order]
     first = np.empty(len(values), dtype=bool)
     first[0] = True

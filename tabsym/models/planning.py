@@ -42,11 +42,79 @@ SEARCHED = 8
 too few rows to show a gain (benchmarks/interactions/README.md)."""
 
 
-def cut_numbers(
-    columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None,
-    prove: bool = True, copies: Copies = None,
+class Ordered:
+    """A numeric column with its values in ascending order, for the bins of equal frequency.
+
+    Parameters
+    ----------
+    column : Column
+    weight : (n,) or None
+    copies : (n,) or None
+        How many rows each stands for, in whose weight they are counted.
+    """
+
+    def __init__(self, column: Column, weight: Floats | None, copies: Copies = None) -> None:
+        present = ~np.isnan(column.values)
+        values = column.values[present]
+        self.column, self._below = column, None
+        self.n_rows = len(values) if copies is None else int(copies[present].sum())
+        self._whole = True  # whether weights are numbers of rows
+        if weight is None:
+            self._values = np.sort(values)
+            return
+        own, order = weight[present], np.argsort(values, kind="stable")
+        self._values, self._below = values[order], np.cumsum(own[order])
+        self._whole = copies is not None and bool((own == copies[present]).all())
+
+    def quantiles(self, n_parts: int) -> Floats:
+        """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
+        if not len(self._values):
+            return np.empty(0)
+        shares = np.arange(1, n_parts) / n_parts
+        if self._below is None:  # as numpy's "inverted_cdf"
+            indices = np.maximum(np.ceil(len(self._values) * shares - 1.0).astype(np.intp), 0)
+        elif self._whole:
+            indices = np.searchsorted(self._below, np.ceil(self._below[-1] * shares - 1.0), side="right")
+        else:
+            indices = np.searchsorted(self._below, (shares - ROUNDING) * self._below[-1])
+        return np.append(self._values[indices], self._values[-1])
+
+    @property
+    def n_fine(self) -> int:
+        """How many fine bins it has at most in regression, by its rows with a value; a multiple of `QUANTILES`."""
+        return min(max(int(A_ROOT * np.sqrt(self.n_rows)), FEWEST), MOST) // QUANTILES * QUANTILES
+
+    def cut(self, n_parts: int) -> Bins:
+        """Bins of equal frequency."""
+        return _bins(self.column, _distinct(self.quantiles(n_parts)))
+
+    def cut_finely(self, coarse: Bins | None) -> Bins:
+        """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
+        cuts = _distinct(self.quantiles(FEWEST))
+        return _bins(self.column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
+
+    def cut_twice(self) -> tuple[Bins, Bins]:
+        """Equal-frequency bins, and as many fine ones as `n_fine`, which include their edges."""
+        quantiles = self.quantiles(self.n_fine)
+        every = self.n_fine // QUANTILES
+        return _bins(self.column, _distinct(quantiles, every)), _bins(self.column, _distinct(quantiles))
+
+    def cut_levels(self, coarse: Bins | None) -> dict[int, Bins]:
+        """Equal-frequency bins for each of `LEVELS`, where these differ from each other and from the coarse ones."""
+        quantiles = self.quantiles(LEVELS[-1])
+        kept: dict[int, Bins] = {}
+        for n_bins in LEVELS:
+            one = _bins(self.column, _distinct(quantiles, LEVELS[-1] // n_bins))
+            if not any(np.array_equal(one.bounds, other.bounds) for other in (*kept.values(), *filter(None, [coarse]))):
+                kept[n_bins] = one
+        return kept
+
+
+def cut_by_modl(
+    columns: Sequence[Column], y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None,
+    prove: bool = True,
 ) -> list[Bins]:  # fmt: skip
-    """Bins of numeric columns; a column that MODL finds uninformative is left out, and gets a slope.
+    """MODL's bins of numeric columns; a column that MODL finds uninformative is left out, and gets a slope.
 
     Without a proof of optimality (`prove`, of classes only) MODL's bins are a heuristic's, in a fraction of the time,
     and held-out errors hardly change (`benchmarks/evidence/constants_models.md`, `benchmarks/growth.md`).
@@ -54,18 +122,13 @@ def cut_numbers(
     Parameters
     ----------
     columns : numeric columns of the training table
-    how : {"modl", "quantile"}
     y : (n,)
         Class codes, or a numeric target.
     weight : (n,) or None
     classes : bool
     n_jobs : int or None
     prove : bool
-    copies : (n,) or None
-        How many rows each stands for, in whose weight they are counted.
     """
-    if how == "quantile":
-        return [_bins(column, _distinct(_quantiles(column, weight, QUANTILES, copies))) for column in columns]
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
@@ -75,55 +138,6 @@ def cut_numbers(
         return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None
 
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
-
-
-def n_fine(column: Column, copies: Copies = None) -> int:
-    """How many fine bins a column has at most in regression, by its rows with a value; a multiple of `QUANTILES`."""
-    present = ~np.isnan(column.values)
-    wanted = int(A_ROOT * np.sqrt(np.count_nonzero(present) if copies is None else copies[present].sum()))
-    return min(max(wanted, FEWEST), MOST) // QUANTILES * QUANTILES
-
-
-def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None, copies: Copies = None) -> Bins:
-    """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-    cuts = _distinct(_quantiles(column, weight, FEWEST, copies))
-    return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
-
-
-def cut_twice(column: Column, weight: Floats | None, copies: Copies = None) -> tuple[Bins, Bins]:
-    """Equal-frequency bins, and as many fine ones as `n_fine`, which include their edges."""
-    n_parts = n_fine(column, copies)
-    quantiles = _quantiles(column, weight, n_parts, copies)
-    every = n_parts // QUANTILES
-    return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
-
-
-def cut_levels(column: Column, weight: Floats | None, coarse: Bins | None, copies: Copies) -> dict[int, Bins]:
-    """Equal-frequency bins for each of `LEVELS`, where these differ from each other and from the coarse ones."""
-    quantiles = _quantiles(column, weight, LEVELS[-1], copies)
-    kept: dict[int, Bins] = {}
-    for n_bins in LEVELS:
-        one = _bins(column, _distinct(quantiles, LEVELS[-1] // n_bins))
-        if not any(np.array_equal(one.bounds, other.bounds) for other in (*kept.values(), *filter(None, [coarse]))):
-            kept[n_bins] = one
-    return kept
-
-
-def _quantiles(column: Column, weight: Floats | None, n_parts: int, copies: Copies = None) -> Floats:
-    """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
-    present = ~np.isnan(column.values)
-    values, weight = column.values[present], None if weight is None else weight[present]
-    if not len(values):
-        return np.empty(0)
-    shares = np.arange(1, n_parts) / n_parts
-    if weight is None:
-        return np.append(np.quantile(values, shares, method="inverted_cdf"), values.max())
-    order = np.argsort(values, kind="stable")
-    values, below = values[order], np.cumsum(weight[order])
-    total = below[-1]
-    if copies is not None and (weight == copies[present]).all():  # as of the rows, whose number is whole
-        return np.append(values[np.searchsorted(below, np.ceil(total * shares - 1.0), side="right")], values[-1])
-    return np.append(values[np.searchsorted(below, (shares - ROUNDING) * total)], values[-1])
 
 
 ROUNDING = 1e-10
@@ -183,43 +197,55 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
         by_way.setdefault(config.numeric_for(column.name), []).append(column)
     coarse: dict[str, Bins] = {}
     fine: dict[str, Bins] = {}
+    weight, copies = training.weight, training.copies
+    smooth = [Ordered(column, weight, copies) for column in by_way.get("smooth", [])]
     for how, own in by_way.items():
-        if how != "linear":
-            found = _cut(how, own, training, loss, config.n_jobs)
-            coarse |= {one.column: one for one in found.coarse}
-            fine |= {one.column: one for one in found.fine}
+        if how == "linear":
+            continue
+        jobs = config.n_jobs
+        found = _cut_smooth(smooth, training, loss, jobs) if how == "smooth" else _cut(how, own, training, loss, jobs)
+        coarse |= {one.column: one for one in found.coarse}
+        fine |= {one.column: one for one in found.fine}
     in_order = [column.name for column in columns]
-    smooth, weight, copies = by_way.get("smooth", []), training.weight, training.copies
     return Cuts(
         [coarse[name] for name in in_order if name in coarse],
         [fine[name] for name in in_order if name in fine],
-        {column.name: cut_levels(column, weight, coarse.get(column.name), copies) for column in smooth},
-        {column.name: _bins(column, _distinct(_quantiles(column, weight, SEARCHED, copies))) for column in smooth},
+        {one.column.name: one.cut_levels(coarse.get(one.column.name)) for one in smooth},
+        {one.column.name: one.cut(SEARCHED) for one in smooth},
     )
 
 
 def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
-    """The bins of columns for one value of `numeric`."""
-    y, weight, copies = training.y, training.weight, training.copies
+    """The bins of columns for one value of `numeric`, which is not "smooth"."""
     if isinstance(how, tuple):
         return Cuts([_cut_as_given(column, np.array(how)) for column in columns])
-    counted = weight
-    if loss.for_classes and weight is not None:
-        counted = weights_within_classes(y, weight, copies)
-        counted = counted / design_effect(counted, copies)
-    if how == "smooth" and not loss.for_classes:
-        pairs = [cut_twice(column, weight, copies) for column in columns]
+    if how == "modl":
+        counted = _counted(training, loss)
+        return Cuts(cut_by_modl(columns, training.y, counted, classes=loss.for_classes, n_jobs=n_jobs))
+    return Cuts([Ordered(column, training.weight, training.copies).cut(QUANTILES) for column in columns])
+
+
+def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
+    """The bins of smooth columns."""
+    if not loss.for_classes:
+        pairs = [column.cut_twice() for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
-    if how == "smooth":
-        coarse = cut_numbers(columns, "modl", y, counted, classes=True, n_jobs=n_jobs, prove=False)
-        found = {one.column: one for one in coarse}
-        fine = [cut_finely(column, weight, found.get(column.name), copies) for column in columns]
-        for column in columns:  # of no gain by itself, but perhaps in interactions
-            if column.name not in found:
-                found[column.name] = _bins(column, _distinct(_quantiles(column, weight, LEVELS[-1], copies)))
-        return Cuts(list(found.values()), fine)
-    own = counted if how == "modl" else weight
-    return Cuts(cut_numbers(columns, how, y, own, classes=loss.for_classes, n_jobs=n_jobs, copies=copies))
+    own = [one.column for one in columns]
+    cuts = cut_by_modl(own, training.y, _counted(training, loss), classes=True, n_jobs=n_jobs, prove=False)
+    found = {one.column: one for one in cuts}
+    fine = [column.cut_finely(found.get(column.column.name)) for column in columns]
+    for column in columns:  # of no gain by itself, but perhaps in interactions
+        if column.column.name not in found:
+            found[column.column.name] = column.cut(LEVELS[-1])
+    return Cuts(list(found.values()), fine)
+
+
+def _counted(training: Training, loss: Loss) -> Floats | None:
+    """The weights by which MODL counts rows: of classes without those of the classes."""
+    if not loss.for_classes or training.weight is None:
+        return training.weight
+    counted = weights_within_classes(training.y, training.weight, training.copies)
+    return np.asarray(counted / design_effect(counted, training.copies))
 
 
 def _cut_as_given(column: Column, cuts: Floats) -> Bins:
