@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, gammaln, logsumexp, softmax, xlogy
 
+from tabsym.categories.threads import by_parts
 from tabsym.losses import kernels as slopes
 from tabsym.losses.kernels import losses_of_rows, slope_of_shift, sum_softmax
 
@@ -84,10 +85,17 @@ class Loss:
 
     def values(self, margins: Floats, y: Floats) -> Floats:
         """The loss of each row (n,)."""
-        if self.code == slopes.MULTINOMIAL:
-            own = np.take_along_axis(margins, y.astype(np.int64)[:, None], axis=1)[:, 0]
-            return np.asarray(np.logaddexp.reduce(margins, axis=1) - own)
-        return self.rows(margins, y)[0]
+        values = np.empty(len(y))
+
+        def fill_part(number: int, own: slice) -> None:
+            if self.code == slopes.MULTINOMIAL:
+                chosen = np.take_along_axis(margins[own], y[own].astype(np.int64)[:, None], axis=1)[:, 0]
+                values[own] = np.logaddexp.reduce(margins[own], axis=1) - chosen
+            else:
+                values[own] = self.rows(margins[own], y[own])[0]
+
+        by_parts(fill_part, len(y))
+        return values
 
     def rows(self, margins: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, gradient and Hessian (n,) of each row's loss, for one linear predictor."""
@@ -167,32 +175,47 @@ def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
 
 def deviance(loss: Loss, margins: Floats, y: Floats, weight: Floats | None) -> float:
     """Twice the excess loss over that of a perfect prediction, summed over rows by their relative weight."""
-    above = loss.values(margins, y) - loss.least(y)
+    above = loss.values(margins, y)
+    if loss.log_link:  # the least of all others is 0
+        above -= loss.least(y)
     return 2.0 * float(above.sum() if weight is None else above @ weight)
 
 
-def log_likelihood(
+def deviance_and_likelihood(
     loss: Loss,
     margins: Floats,
     y: Floats,
     weight: Floats | None,
     dispersion: float,
     copies: NDArray[np.int64] | None = None,
-) -> float:
-    """Log-likelihood of targets (n,) at linear predictors (n, K); NaN where it has no closed form.
+) -> tuple[float, float]:
+    """Deviance and log-likelihood of targets (n,) at linear predictors (n, K), the latter NaN without a closed form.
 
     For the squared loss at the maximum-likelihood variance, as in ordinary least squares; for gamma at the dispersion.
     Weights are those of all copies of a row, of which there are `copies` (n,).
     """
+    found = deviance(loss, margins, y, weight)
+    return found, _log_likelihood(loss, found, margins, y, weight, dispersion, copies)
+
+
+def _log_likelihood(
+    loss: Loss,
+    deviance: float,
+    margins: Floats,
+    y: Floats,
+    weight: Floats | None,
+    dispersion: float,
+    copies: NDArray[np.int64] | None,
+) -> float:
     w = np.ones(len(y)) if weight is None else weight
     if loss.code == slopes.SQUARED:
         total = float(w.sum())
-        spread = deviance(loss, margins, y, weight) / total
+        spread = deviance / total
         return -0.5 * total * (np.log(2.0 * np.pi * spread) + 1.0) if spread > 0.0 else np.inf
     if loss.code in (slopes.LOGISTIC, slopes.MULTINOMIAL):
-        return -0.5 * deviance(loss, margins, y, weight)
+        return -0.5 * deviance
     if loss.code == slopes.POISSON:
-        return -float(w @ (loss.values(margins, y) + gammaln(y + 1.0)))
+        return -0.5 * deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
     if loss.code == slopes.GAMMA and dispersion > 0.0:
         times = np.ones(len(y)) if copies is None else copies
         shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
@@ -287,8 +310,16 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     weight = np.empty(0) if weights is None else weights
     size = float(np.average(np.abs(y), weights=weights)) or 1.0
     total = float(len(y)) if weights is None else float(weights.sum())
-    sums = slope_of_shift(loss.code)
-    return root_by_sums(loss, lambda shift: sums(margins, y, weight, loss.parameter, shift), size * total)
+    kernel = slope_of_shift(loss.code)
+
+    def sums(shift: float) -> tuple[float, float]:
+        def sum_part(number: int, own: slice) -> tuple[float, float]:
+            return kernel(margins[own], y[own], weight[own], loss.parameter, shift)
+
+        gradients, hessians = zip(*by_parts(sum_part, len(y)), strict=True)
+        return sum(gradients), sum(hessians)
+
+    return root_by_sums(loss, sums, size * total)
 
 
 def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size: float) -> float:

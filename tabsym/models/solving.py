@@ -14,7 +14,7 @@ from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
-from tabsym.losses.loss import deviance, log_likelihood
+from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
 from tabsym.models.identified import (
@@ -181,8 +181,9 @@ def _with_likelihood(
 ) -> Certainty:
     """Add deviance and log likelihood of the training rows; scores (n, K) on the training scale, in `units`."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
-    likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion, training.copies)
-    own = deviance(model.loss, margins, training.y, training.weight)
+    own, likely = deviance_and_likelihood(
+        model.loss, margins, training.y, training.weight, certainty.dispersion, training.copies
+    )
     return replace(certainty, deviance=own, log_likelihood=likely)
 
 

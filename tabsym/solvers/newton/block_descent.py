@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories.threads import by_parts, parts_of
+from tabsym.categories.threads import parts_of
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
 from tabsym.frame.weights import Copies, design_effect, of_one_copy
@@ -307,13 +307,7 @@ class BlockDescent:
 
     def mean_loss_at(self, scores: Floats) -> float:
         """Mean loss of the rows at other linear predictors (n, K)."""
-        losses = np.empty(len(scores))
-
-        def fill_part(number: int, own: slice) -> None:
-            losses[own] = self.loss.values(scores[own], self.y[own])
-
-        by_parts(fill_part, len(scores))
-        return self.mean_of(losses)
+        return self.mean_of(self.loss.values(scores, self.y))
 
     def mean_of(self, losses: Floats) -> float:
         """Weighted mean of the rows' losses (n,)."""

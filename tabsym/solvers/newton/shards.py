@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
-from tabsym.losses.loss import Loss, deviance, log_likelihood
+from tabsym.losses.loss import Loss, deviance_and_likelihood
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import columns_of
 from tabsym.solvers.newton.information import Information, informed
@@ -234,8 +234,7 @@ class Shard(BlockDescent):
         margins = self.rows.scores() * scale + shift
         weight = self.weight if len(self.weight) else None
         return (
-            deviance(loss, margins, self.users_y, weight),
-            log_likelihood(loss, margins, self.users_y, weight, dispersion),
+            *deviance_and_likelihood(loss, margins, self.users_y, weight, dispersion),
             self.total,
         )
 
