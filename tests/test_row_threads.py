@@ -8,6 +8,7 @@ import pytest
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import threads
+from tabsym.design.content import Dealt
 from tests.test_frequencies import TABLE, TARGETS
 
 OPTIONS = {
@@ -77,3 +78,18 @@ def test_none_is_left_running_where_one_ends(n_jobs, monkeypatch):
         before = len(ended)
         sleep(0.3)
         assert len(ended) == before
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_rows_of_a_sample_are_the_same_by_parts(copies, monkeypatch):
+    rng = np.random.RandomState(0)
+    content = rng.randint(0, 900, 2000).astype(np.uint64)  # some of them several times
+    content[:200] = 7  # and one many times
+    times = rng.randint(1, 4, 2000) if copies else None
+    whole = Dealt.sampled(content, times, 600, np.random.RandomState(1))
+    monkeypatch.setattr(threads, "MANY_ROWS", 500)
+    with threads.threads_for_rows(2):
+        parts = Dealt.sampled(content, times, 600, np.random.RandomState(1))
+    assert 500 < whole.n_rows < 700
+    for name in ("rows", "content", "copies"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

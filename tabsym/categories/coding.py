@@ -301,7 +301,7 @@ def interval_codes(climbed: Stairs, values: Floats, *, missing: int, first: int 
 
 def keys_of(symbols: Iterable[Any]) -> NDArray[np.uint64]:
     """A number (q,) for each category that its text determines: the same in every process and dataframe."""
-    texts = [_text(symbol) for symbol in symbols]
+    texts = [symbol if type(symbol) is str else _text(symbol) for symbol in symbols]
     try:
         return np.asarray(pd.util.hash_array(np.array(texts, dtype=object), categorize=False))
     except UnicodeEncodeError:  # halves of surrogate pairs

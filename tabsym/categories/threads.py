@@ -75,8 +75,15 @@ def by_parts(work: Callable[[int, slice], Result], n_rows: int) -> list[Result]:
 
 def by_rows(work: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]) -> NDArray[Any]:
     """What `work` makes of rows (n,), a number for each, made by parts."""
-    found = by_parts(lambda _, own: work(rows[own]), len(rows))
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    if len(parts_of(len(rows))) == 1:
+        return work(rows)
+    found = np.empty(len(rows), dtype=work(rows[:0]).dtype)
+
+    def fill_part(number: int, own: slice) -> None:
+        found[own] = work(rows[own])
+
+    by_parts(fill_part, len(rows))
+    return found
 
 
 @contextmanager

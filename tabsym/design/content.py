@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.coding import keys_of
 from tabsym.categories.kernels import add_keys, number_repeats
-from tabsym.categories.threads import by_parts, by_rows
+from tabsym.categories.threads import by_parts, by_rows, parts_of
 from tabsym.design.sources import Crossing, Source, Symbols
 
 Floats = NDArray[np.float64]
@@ -197,9 +197,16 @@ class Dealt:
         return self.take(order), part[order]
 
 
-def _drawn(content: Keys, rng: np.random.RandomState) -> Keys:
-    salt = np.uint64(rng.randint(2**31))
-    return by_rows(lambda own: mixed(own ^ salt), content)
+def _drawn(content: Keys, rng: np.random.RandomState, number: Counts | None = None) -> Keys:
+    """Random numbers for rows (n,), the same for the same content and number (n,) of the copy."""
+    salt, drawn = np.uint64(rng.randint(2**31)), np.empty(len(content), dtype=np.uint64)
+
+    def draw_part(part: int, own: slice) -> None:
+        of_copies = 0 if number is None else (number[own].view(np.uint64) + np.uint64(1)) * _ODD
+        drawn[own] = mixed((content[own] + of_copies) ^ salt)
+
+    by_parts(draw_part, len(content))
+    return drawn
 
 
 class _Copies:
@@ -208,7 +215,9 @@ class _Copies:
     def __init__(self, dealt: Dealt, rng: np.random.RandomState) -> None:
         n, content, self._copies = len(dealt.rows), dealt.content, dealt.copies
         self.n_rows = n
-        ordered = np.sort(content)
+        ordered = by_rows(np.sort, content)
+        if len(parts_of(n)) > 1:
+            ordered.sort(kind="stable")  # which merges sorted parts
         repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
         self._before, self.many = np.zeros(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._number: NDArray[np.int64] | None = None
@@ -222,7 +231,7 @@ class _Copies:
             self.row = np.repeat(np.arange(n), few)
             number = np.arange(len(self.row)) - np.repeat(np.cumsum(few) - few, few) + self._before[self.row]
             content = content[self.row]
-        self.keys = _drawn(content + (number + 1).astype(np.uint64) * _ODD, rng)
+        self.keys = _drawn(content, rng, number)
 
     def _find_many(self, content: Keys, repeated: Keys) -> None:
         """Number the copies of repeated contents, and the contents that have many."""
