@@ -154,6 +154,7 @@ def test_another_format_is_refused(whole, folder, version):
     refused(whole, folder, "another version")
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_results(whole, folder):
     """One bit in each of 160 stretches of the file: refused, or as the whole one in the end."""
     path = folder / "results.json"

@@ -176,6 +176,7 @@ def test_sweeps_of_moves_that_cost_more_in_all_are_not_kept(n_classes):
                 assert task.price(again).cost <= task.price(settled).cost + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "share"), [(2, 0.65), (3, 0.9)])
 def test_polish_brings_perturbed_groups_back_to_the_optimum(n_classes, share):
     """Garbage groups that were perturbed: the exact program's groups come back, most of the time."""
