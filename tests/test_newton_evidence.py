@@ -1016,3 +1016,18 @@ def test_a_variance_of_0_is_reached_at_the_usual_tolerance(seed):
         for tol in (1e-3, 1e-7)
     )
     np.testing.assert_allclose(found, limit, atol=0.01)
+
+
+@pytest.mark.parametrize("target", ["amounts", "counts", "classes"])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_which_of_two_numbers_explains_does_not_depend_on_the_order_of_columns(seed, target):
+    rng = np.random.RandomState(seed)
+    z = rng.normal(size=150)
+    X = pd.DataFrame({f"x{k}": z + rng.normal(size=150) / 3 for k in range(4)})
+    y = np.exp(z + rng.normal(size=150) / 2)
+    if target == "classes":
+        y, model = y > 1, WideClassifier(interactions=None)
+    else:
+        model = WideRegressor() if target == "amounts" else WideRegressor(loss="poisson", interactions=None)
+    one, two = (model.fit(table, y).explain(table).sum(axis=1) for table in (X, X[X.columns[::-1]]))
+    np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)

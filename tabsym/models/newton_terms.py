@@ -31,7 +31,10 @@ _NO_CHAIN = np.empty(0, dtype=np.intp)
 
 
 def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
-    """The terms for the solver, unpenalized first, then by size."""
+    """The terms for the solver, unpenalized first, then by size, and by name: not in the order of the table's columns.
+
+    Where variances of two terms explain the same, their order decides which of them does.
+    """
     spec, numerics = model.spec, model.program.numerics
     terms = []
     for constant, term in zip(model.units.constants, spec.learned, strict=True):
@@ -55,7 +58,12 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
     made_of = {term.block: _made_of(spec, term.block) for term in terms}
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     terms = [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
-    return sorted(terms, key=lambda term: (term.prior is not Prior.FLAT, term.size))
+    return sorted(terms, key=partial(_order_of, spec))
+
+
+def _order_of(spec: ModelSpec, term: SolverTerm) -> tuple[bool, int, str]:
+    is_flat = term.prior is Prior.FLAT  # these take joint steps, in any order
+    return not is_flat, term.size, "" if is_flat else spec.blocks[term.block].name
 
 
 def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
