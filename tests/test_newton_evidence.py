@@ -1018,6 +1018,18 @@ def test_a_variance_of_0_is_reached_at_the_usual_tolerance(seed):
     np.testing.assert_allclose(found, limit, atol=0.01)
 
 
+@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_interactions_are_held_out_alike_in_any_order_of_columns(seed, classes):
+    rng = np.random.RandomState(seed)
+    X = pd.DataFrame({name: rng.choice(list("abcdefgh"), 120) for name in ("a", "b", "c")})
+    y = (X["a"] < "d") * 1.0 + (X["b"] == X["c"]) + rng.normal(size=120)
+    model = WideClassifier(interactions="pairwise") if classes else WideRegressor(interactions="pairwise")
+    y = y > 0.5 if classes else y
+    one, two = (model.fit(table, y).explain(table).sum(axis=1) for table in (X, X[["c", "a", "b"]]))
+    np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("target", ["amounts", "counts", "classes"])
 @pytest.mark.parametrize("seed", [0, 4])
 def test_which_of_two_numbers_explains_does_not_depend_on_the_order_of_columns(seed, target):

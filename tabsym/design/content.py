@@ -33,15 +33,18 @@ def mixed(numbers: Keys) -> Keys:
     return np.asarray(numbers ^ (numbers >> np.uint64(31)))
 
 
-def keys_of_source(sources: Sequence[Source], index: int) -> Keys:
-    """A number for each code of a source, that its meaning determines: not the order of rows."""
+def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]) -> Keys:
+    """A number for each code of a source of some columns, that its meaning determines: not the order of rows.
+
+    Nor that of the columns, as of an interaction.
+    """
     source = sources[index]
-    if isinstance(source, Symbols):
-        return source.alphabet.keys
-    if isinstance(source, Crossing):
-        left, right = source.interaction.pairs()
-        return mixed(keys_of_source(sources, source.left)[left] * _ODD + keys_of_source(sources, source.right)[right])
-    return np.arange(len(source), dtype=np.uint64)
+    if not isinstance(source, Crossing):
+        keys = source.alphabet.keys if isinstance(source, Symbols) else np.arange(len(source), dtype=np.uint64)
+        return _salted(f"of {columns[0]}", keys)
+    left, right = source.interaction.pairs()
+    of_left = keys_of_source(sources, source.left, columns[:-1])[left]
+    return np.asarray(of_left + keys_of_source(sources, source.right, columns[-1:])[right])
 
 
 def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:

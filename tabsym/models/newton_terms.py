@@ -31,7 +31,7 @@ _NO_CHAIN = np.empty(0, dtype=np.intp)
 
 
 def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
-    """The terms for the solver, unpenalized first, then by size, and by name: not in the order of the table's columns.
+    """The terms for the solver, unpenalized first, then by size, then by the names of their columns, not their order.
 
     Where variances of two terms explain the same, their order decides which of them does.
     """
@@ -55,25 +55,27 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
         sign = direction if source is None else 0
         terms.append(SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, apart, chain=chain, sign=sign))
+    terms.sort(key=partial(_order_of, spec))
     made_of = {term.block: _made_of(spec, term.block) for term in terms}
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
-    terms = [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
-    return sorted(terms, key=partial(_order_of, spec))
+    return [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
 
 
-def _order_of(spec: ModelSpec, term: SolverTerm) -> tuple[bool, int, str]:
-    is_flat = term.prior is Prior.FLAT  # these take joint steps, in any order
-    return not is_flat, term.size, "" if is_flat else spec.blocks[term.block].name
+def _order_of(spec: ModelSpec, term: SolverTerm) -> tuple[bool, int, list[str], str]:
+    if term.prior is Prior.FLAT:  # these take joint steps, in any order
+        return False, term.size, [], ""
+    block = spec.blocks[term.block]
+    return True, term.size, sorted(block.columns), block.name
 
 
 def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
     """The terms, with what their coefficients mean in any order of rows, where codes follow that."""
     found = []
     for term in terms:
-        index, name = spec.blocks[term.block].source, spec.blocks[term.block].name
-        keys = None
-        if index is not None and isinstance(spec.sources[index], (Symbols, Crossing)):
-            keys = partial(keys_of_source, spec.sources, index)
+        block, keys = spec.blocks[term.block], None
+        if block.source is not None and isinstance(spec.sources[block.source], (Symbols, Crossing)):
+            keys = partial(keys_of_source, spec.sources, block.source, block.columns)
+        name = block.name.replace(":".join(block.columns), ":".join(sorted(block.columns)))
         found.append(replace(term, name=name, keys=keys))
     return found
 
