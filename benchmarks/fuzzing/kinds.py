@@ -45,7 +45,7 @@ def solved(rng: Any, classes: bool) -> Case:
     alike = by_evidence and options.get("interactions", "") is None  # else rows held out by lot choose variances
     made = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(**options)
     unknown = options.get("handle_unknown")
-    return Case(made, X, y, task, draw_weight(rng, len(X)), offset, columns=0.01 if by_evidence else 0.05,
+    return Case(made, X, y, task, draw_weight(rng, len(X)), offset, columns=1e-3,
                 rows=0.02 if alike else None, relative=1e-5, alone=unknown != "similar",
                 settled=not (isinstance(options.get("alpha"), float) and options.get("interactions") == "pairwise"),
                 beats=beats and offset is None, refuses=unknown == "error" or "formula" in options)  # fmt: skip
@@ -258,7 +258,7 @@ def naive_bayes(rng: Any) -> Case:
     refuses = "encoder" in options and "error" in (encoder.handle_unknown, encoder.handle_missing)
     return Case(tabsym.SelectiveNaiveBayesClassifier(**options), X, draw_target(rng, task, signal), task,
                 draw_weight(rng, len(X), whole=True), columns=1e-5, rows=1e-5, repeats=True, alone=not similar,
-                beats=True, refuses=refuses)  # fmt: skip
+                refuses=refuses)  # fmt: skip
 
 
 KINDS: dict[str, tuple[int, Callable[[Any], Case]]] = {
