@@ -39,12 +39,17 @@ def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]
     Nor that of the columns, as of an interaction.
     """
     source = sources[index]
+    if isinstance(source, Symbols):
+        return source.alphabet.keys
     if not isinstance(source, Crossing):
-        keys = source.alphabet.keys if isinstance(source, Symbols) else np.arange(len(source), dtype=np.uint64)
-        return _salted(f"of {columns[0]}", keys)
+        return np.arange(len(source), dtype=np.uint64)
+
+    def own(part: int, names: Sequence[str]) -> Keys:
+        keys = keys_of_source(sources, part, names)
+        return keys if isinstance(sources[part], Crossing) else _salted(f"of {names[0]}", keys)
+
     left, right = source.interaction.pairs()
-    of_left = keys_of_source(sources, source.left, columns[:-1])[left]
-    return np.asarray(of_left + keys_of_source(sources, source.right, columns[-1:])[right])
+    return np.asarray(own(source.left, columns[:-1])[left] + own(source.right, columns[-1:])[right])
 
 
 def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:

@@ -121,7 +121,7 @@ def _content(
     for read, own in codes.items():
         index = spec.blocks[read.block].source
         if index is not None and not isinstance(spec.sources[index], CountEffect):  # which a category determines
-            coded.append((":".join(sorted(read.columns)), own, keys_of_source(spec.sources, index, read.columns)))
+            coded.append((":".join(read.columns), own, keys_of_source(spec.sources, index, read.columns)))
     coded += [(f"bins of {name}", own.codes, np.arange(own.size, dtype=np.uint64)) for name, own in cuts.items()]
     numbers = [(spec.numerics[numeric].label, rows.x[:, column]) for column, numeric in enumerate(numerics)]
     return content_of_rows(coded, numbers, rows.y, weight, rows.offset.reshape(-1, n_outputs))
