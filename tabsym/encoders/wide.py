@@ -27,7 +27,7 @@ from tabsym.frame import (
 )
 from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.config import defaults_of
-from tabsym.models.refitting import with_loss_of
+from tabsym.models.loss_selection import with_loss_of
 from tabsym.models.tables import split_frame
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
@@ -19,7 +19,7 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.models.config import Config
+from tabsym.models.config import Config, defaults_of
 from tabsym.models.data import Training
 from tabsym.models.fitting import Precomputed
 from tabsym.models.planning import build_spec, plan_cuts
@@ -206,6 +206,14 @@ def choose_loss(
     if best == "tweedie" and _are_counts(training.y) and not _is_certain(trials, "tweedie", "poisson"):
         best = "poisson"
     return losses[best], {name: found[name] for name in ranked}, precomputed
+
+
+def with_loss_of(wide: Any, fitted: Any) -> Any:
+    """A clone with the loss that another fit selected, so that all folds have the same scale; `wide` if it has one."""
+    if getattr(wide, "loss", None) != "auto":
+        return wide
+    options = {"scoring": defaults_of(type(wide))["scoring"]}  # `scoring` is for "auto" only
+    return clone(wide).set_params(loss=fitted.loss_, **options)
 
 
 def _are_counts(y: Floats) -> bool:

@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
-from tabsym.models.refitting import fit_for_margins
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
@@ -67,7 +66,9 @@ class Learner:
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_for_margins(self.wide, take_rows(self.X, train), self.y[train], weight)
+            model = clone(self.wide)
+            model._only_predicts = True  # without what else a fit finds
+            return model.fit(take_rows(self.X, train), self.y[train], sample_weight=weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:
         """Of a fitted clone, of some rows."""
