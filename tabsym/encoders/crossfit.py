@@ -1,4 +1,7 @@
-"""Any supervised encoder, made free of leaks: each training row is encoded by a model of the other folds."""
+"""`CrossFit`: any supervised encoder, made free of leaks: each training row is encoded by a model of the other folds.
+
+The folds are those of `folds`; the base of tabsym's own supervised encoders, `out_of_fold`, uses them too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
-from tabsym.encoders.out_of_fold import (
+from tabsym.encoders.folds import (
     Split,
     never_held,
     refuse_lost_groups,

@@ -21,6 +21,7 @@ from tabsym.categories.contingency import CodedValues, Contingency, code_numbers
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.folds import Split
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
     Handling,
@@ -30,7 +31,6 @@ from tabsym.encoders.modl_column import (
     parts_of_rows,
     plain_column,
 )
-from tabsym.encoders.out_of_fold import Split
 from tabsym.frame import (
     Column,
     Kind,
