@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from tables import TABLES, measure, read
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.models import planning
+from tabsym.models import bins as bins_of_numbers
 
 MAX_ROWS = {"rossmann": 200_000}
 
@@ -49,8 +49,8 @@ def run(name: str, rows: int | None, bins: list[int], n_folds: int) -> None:
     splitter = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=0)
     for train, test in splitter.split(X, y):
         for n, found in losses.items():
-            limits = {"FEWEST": n, "MOST": n} if n else {"MOST": planning.MOST}
-            with mock.patch.multiple(planning, **limits):
+            limits = {"MIN_FINE": n, "MAX_FINE": n} if n else {"MAX_FINE": bins_of_numbers.MAX_FINE}
+            with mock.patch.multiple(bins_of_numbers, **limits):
                 start = time.process_time()
                 model = kind().fit(X.iloc[train], y[train])
                 seconds[n] += time.process_time() - start

@@ -86,20 +86,20 @@ def pairs_by_level(X: pd.DataFrame, y: np.ndarray) -> list[Chosen]:
 @contextmanager
 def chosen_by_level(X: pd.DataFrame, y: np.ndarray, active: bool) -> Iterator[None]:
     """Fits within take the pairs of `pairs_by_level`."""
-    choose = fitting._choose_crosses
+    choose = fitting.search_interactions
     if active:
-        fitting._choose_crosses = lambda *args: pairs_by_level(X, y)
+        fitting.search_interactions = lambda *args: pairs_by_level(X, y)
     try:
         yield
     finally:
-        fitting._choose_crosses = choose
+        fitting.search_interactions = choose
 
 
 @contextmanager
 def timed_selection() -> Iterator[list[float]]:
     """The seconds that choosing crosses takes without coding, one for each fit within."""
     seconds: list[float] = []
-    choose, grow = fitting._choose_crosses, ModelSpec.grow
+    choose, grow = fitting.search_interactions, ModelSpec.grow
 
     def timed_choice(*args: Any) -> Any:
         start = time.perf_counter()
@@ -120,11 +120,11 @@ def timed_selection() -> Iterator[list[float]]:
         finally:
             coding.append(time.perf_counter() - start)
 
-    fitting._choose_crosses = timed_choice  # type: ignore[method-assign]
+    fitting.search_interactions = timed_choice  # type: ignore[method-assign]
     try:
         yield seconds
     finally:
-        fitting._choose_crosses = choose  # type: ignore[method-assign]
+        fitting.search_interactions = choose  # type: ignore[method-assign]
 
 
 def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:

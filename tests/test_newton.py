@@ -439,13 +439,13 @@ def test_an_online_model_goes_on_by_the_loss_that_it_started_with():
 
 def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
     """Crosses are looked for once, under the loss that is chosen."""
-    seen, choose = [], fitting._choose_crosses
+    seen, choose = [], fitting.search_interactions
 
     def spied(*arguments):
         seen.extend(one.name for one in arguments if isinstance(one, Loss))
         return choose(*arguments)
 
-    monkeypatch.setattr(fitting, "_choose_crosses", spied)
+    monkeypatch.setattr(fitting, "search_interactions", spied)
     table, y = amounts(True)
     model = WideRegressor(numeric="linear", count_effect=False)
     model.fit(table, y)

@@ -12,7 +12,7 @@ import tabsym
 from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
 from tabsym.frame import read_table
-from tabsym.models.planning import QUANTILES, Ordered
+from tabsym.models.bins import QUANTILES, Ordered
 
 
 def wave(n=3000, seed=0):

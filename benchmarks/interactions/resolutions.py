@@ -2,9 +2,9 @@
 
 By default an interaction has a coefficient for each combination of all bins, and for each of 4 and of 16 bins of equal
 frequency (`tabsym.design.plan.LEVELS`), each set with a variance of its own, and interactions are chosen by 8 bins of
-each number (`tabsym.models.planning.SEARCHED`). Beside it: all bins only ("cells"), other numbers of bins, and a choice
-by finer bins. 5 folds, seed 0, tables prepared as `tabsym compare` does; seconds of processor time of the fit. Needs
-`TABSYM_DATA`.
+each number (`tabsym.models.bins.SEARCHED_BINS`). Beside it: all bins only ("cells"), other numbers of bins, and a
+choice by finer bins. 5 folds, seed 0, tables prepared as `tabsym compare` does; seconds of processor time of the fit.
+Needs `TABSYM_DATA`.
 
     TABSYM_DATA=FOLDER python benchmarks/interactions/resolutions.py [--tables covtype_small kick] [--folds 5]
 """
@@ -30,13 +30,13 @@ from tables import measure, read
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.design import plan
-from tabsym.models import planning
+from tabsym.models import bins
 
 VARIANTS: dict[str, tuple[tuple[int, ...], int]] = {
-    "4, 16": (plan.LEVELS, planning.SEARCHED),
-    "cells": ((), planning.SEARCHED),
-    "8": ((8,), planning.SEARCHED),
-    "4, 8, 16": ((4, 8, 16), planning.SEARCHED),
+    "4, 16": (plan.LEVELS, bins.SEARCHED_BINS),
+    "cells": ((), bins.SEARCHED_BINS),
+    "8": ((8,), bins.SEARCHED_BINS),
+    "4, 8, 16": ((4, 8, 16), bins.SEARCHED_BINS),
     "by 16 bins": (plan.LEVELS, 16),
     "by 32 bins": (plan.LEVELS, 32),
 }
@@ -46,12 +46,12 @@ VARIANTS: dict[str, tuple[tuple[int, ...], int]] = {
 @contextmanager
 def variant(levels: tuple[int, ...], searched: int) -> Iterator[None]:
     """Fits with these numbers of bins."""
-    cut = planning.Ordered.cut_levels if levels else (lambda *_: {})
+    cut = bins.Ordered.cut_levels if levels else (lambda *_: {})
     with (
         mock.patch.object(plan, "LEVELS", levels),
-        mock.patch.object(planning, "LEVELS", levels or plan.LEVELS or (16,)),
-        mock.patch.object(planning, "SEARCHED", searched),
-        mock.patch.object(planning.Ordered, "cut_levels", cut),
+        mock.patch.object(bins, "LEVELS", levels or plan.LEVELS or (16,)),
+        mock.patch.object(bins, "SEARCHED_BINS", searched),
+        mock.patch.object(bins.Ordered, "cut_levels", cut),
     ):
         yield
 

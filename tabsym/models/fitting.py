@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,17 +11,17 @@ from numpy.typing import NDArray
 from tabsym.categories import RawCodes
 from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
+from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.program import Rows
-from tabsym.design.sources import Bins
-from tabsym.interactions.gains import CodeColumn
-from tabsym.interactions.search import AutoInteractions, Chosen
+from tabsym.frame import Kind
+from tabsym.interactions.search import Chosen
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
+from tabsym.models.bins import Cuts, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.data import (
     Sampler,
     Training,
-    lay_training,
     mean_weights,
     numeric_moments,
     rows_by_entry,
@@ -31,9 +30,15 @@ from tabsym.models.data import (
 )
 from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_terms
 from tabsym.models.identified import identify, shares_of_means
-from tabsym.models.interactions import find_crosses
+from tabsym.models.interactions import (
+    Crosses,
+    columns_apart,
+    named_interactions,
+    refuse_constrained,
+    search_interactions,
+)
 from tabsym.models.model import WideModel
-from tabsym.models.planning import Cuts, build_spec, columns_apart, plan_cuts
+from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.models.solving import solve
 from tabsym.models.start import (
     NO_MEMORY,
@@ -56,6 +61,7 @@ from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
+NO_BINS = Cuts()
 
 
 @dataclass(frozen=True)
@@ -148,12 +154,56 @@ def plan_terms(
     chosen: list[Chosen] | None = None
     if auto is not None:
         plain = build_spec(config, training, 1, Cuts(cuts.coarse))
-        chosen = _choose_crosses(config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed, rng)
+        chosen = search_interactions(
+            config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes,
+            precomputed.sampler, rng,
+        )  # fmt: skip
         names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
         interactions = [interaction.columns for interaction in chosen]
     return build_spec(config, training, interactions, cuts), chosen
+
+
+def build_spec(
+    config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_BINS, *, whole: bool = True
+) -> ModelSpec:
+    """The spec of the formula; without one, of the columns, bins and interactions.
+
+    `whole`: whether these are all training rows, so that a column without values will have none later.
+    """
+    levels = cuts.levels if config.by_evidence else {}  # with a variance each
+    if config.formula is not None:
+        terms = config.free_terms
+        if isinstance(config.optimizer, Newton) and not config.count_effect and not is_sum(terms):
+            raise ValueError(
+                "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
+            )
+        effects = config.has_count_effects
+        spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects)
+        return with_directions(spec, directions_of(config.monotonic, training), training)
+    symbolic, numeric = columns_by_kind(config, training, whole=whole)
+    text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
+    if text:
+        raise ValueError(
+            f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
+            "table."
+        )
+    directions = directions_of(config.monotonic, training)
+    if not isinstance(interactions, int):
+        interactions = named_interactions(interactions, training, symbolic, cuts, config.fixed)
+        refuse_constrained(interactions, directions)
+    spec = plan_additive(
+        symbolic,
+        numeric,
+        interactions=interactions,
+        bins=cuts.coarse,
+        fine=cuts.fine,
+        levels=levels,
+        count_effect=config.has_count_effects,
+        apart=columns_apart(config, training),
+    )
+    return with_directions(spec, directions, training)
 
 
 @one_blas_thread()
@@ -257,25 +307,3 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
     for column in {0, model.columns.shown}:
         state[first : first + model.n_outputs, column] += shift
     return with_state(model, state, model.n_steps)
-
-
-def _choose_crosses(
-    config: Config,
-    auto: AutoInteractions,
-    spec: ModelSpec,
-    searched: Mapping[str, Bins],
-    training: Training,
-    loss: Loss,
-    n_outputs: int,
-    precomputed: Precomputed,
-    rng: Rng,
-) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
-    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, precomputed.column_codes, rng)
-    rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
-    apart = columns_apart(config, training)
-    cuts = {name: CodeColumn(name, own.codes(training.table[name].values), len(own)) for name, own in searched.items()}
-    return find_crosses(
-        training_loss(model), n_outputs, model.spec, model.program.numerics, coded.codes, rows, training.copies, auto,
-        rng, config.n_jobs, apart, precomputed.sampler, cuts,
-    )  # fmt: skip

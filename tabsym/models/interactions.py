@@ -1,9 +1,14 @@
-"""interactions="auto" in the estimators: out-of-fold models, the selection, and the table of selected interactions."""
+"""Interactions of the estimators: the search of ``interactions="auto"``, the table of those chosen, and named ones.
+
+The rule by which they are chosen is in `tabsym.interactions.search`; here are the rows, folds and columns that it gets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from numbers import Integral
 from typing import Any
 from zlib import crc32
 
@@ -11,19 +16,50 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.categories import RawCodes
 from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read
 from tabsym.design.program import Rows
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
+from tabsym.frame import Column
 from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
-from tabsym.models.data import Sampler
+from tabsym.models.bins import Cuts
+from tabsym.models.config import Config
+from tabsym.models.data import Sampler, Training, lay_training, training_loss
+from tabsym.models.monotonic import directions_of
+from tabsym.models.start import NO_MEMORY, blank_model
 
 Floats = NDArray[np.float64]
+Crosses = int | Sequence[tuple[str, ...]]
+"""Named interactions, or up to how many columns all interactions have."""
+
+
+def search_interactions(
+    config: Config,
+    auto: AutoInteractions,
+    spec: ModelSpec,
+    searched: Mapping[str, Bins],
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    column_codes: dict[str, RawCodes],
+    sampler: Sampler | None,
+    rng: np.random.RandomState,
+) -> list[Chosen]:
+    """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
+    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
+    rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
+    apart = columns_apart(config, training)
+    cuts = {name: CodeColumn(name, own.codes(training.table[name].values), len(own)) for name, own in searched.items()}
+    return find_crosses(
+        training_loss(model), n_outputs, model.spec, model.program.numerics, coded.codes, rows, training.copies, auto,
+        rng, config.n_jobs, apart, sampler, cuts,
+    )  # fmt: skip
 
 
 def find_crosses(
@@ -192,3 +228,55 @@ def _folds(
     # by category, for memory locality of sums
     order = np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, column.size)).rows[1]])
     return dealt.take(order), fold[order]
+
+
+# -- named interactions -----------------------------------------------------------------------------
+
+
+def named_interactions(
+    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, fixed: Collection[str]
+) -> list[tuple[str, ...]]:
+    """Named interactions as column names; a `ValueError` for columns without categories or bins."""
+    names = training.table.names
+    crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
+    found = []
+    for one in interactions:  # type: ignore[union-attr]
+        members = []
+        for given in one:
+            is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
+            name = names[int(given)] if is_place else given
+            if name not in names:
+                near = get_close_matches(str(name), names, n=3) or names[:5]
+                raise ValueError(
+                    f"interactions names {name!r}, and there is no such column; there is "
+                    f"{' or '.join(map(repr, near))}."
+                )
+            if name in fixed:
+                raise ValueError(
+                    f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
+                    "of them out."
+                )
+            if name not in crossable:
+                raise ValueError(
+                    f"interactions names {name!r}, a numeric column without bins; add it to "
+                    "categorical_features to take its numbers for categories, or give it bins by numeric='quantile'."
+                )
+            members.append(name)
+        found.append(tuple(members))
+    return found
+
+
+def columns_apart(config: Config, training: Training) -> set[str]:
+    """The columns that are in no interaction: an interaction would bend the direction that one of them must have."""
+    return set(directions_of(config.monotonic, training))
+
+
+def refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Mapping[str, int]) -> None:
+    """A `ValueError` where an interaction names a column that `monotonic_cst` constrains."""
+    for members in interactions:
+        for name in members:
+            if name in directions:
+                raise ValueError(
+                    f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "
+                    "interaction; leave one of them out."
+                )

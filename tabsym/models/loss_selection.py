@@ -19,10 +19,10 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
+from tabsym.models.bins import plan_cuts
 from tabsym.models.config import Config, defaults_of
 from tabsym.models.data import Training
-from tabsym.models.fitting import Precomputed
-from tabsym.models.planning import build_spec, plan_cuts
+from tabsym.models.fitting import Precomputed, build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_MEMORY, blank_of, code_table
 from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE

@@ -1,19 +1,16 @@
-"""Design building from a configuration and a training table: bins, terms, interactions."""
+"""The bins of numeric columns: how many there are, and where they are cut, for each value of the option `numeric`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import code_numbers
 from tabsym.categories.threads import in_threads
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.plan import LEVELS, Levels, is_sum, plan_additive, plan_formula
+from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
 from tabsym.frame.weights import Copies, design_effect, weights_within_classes
@@ -21,7 +18,6 @@ from tabsym.losses.loss import Loss
 from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
-from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
@@ -32,12 +28,12 @@ Floats = NDArray[np.float64]
 QUANTILES = 32
 """Maximum number of bins for numeric="quantile"."""
 
-FEWEST, MOST, A_ROOT = 64, 1024, 1.5
+MIN_FINE, MAX_FINE, FINE_OF_ROOT = 64, 1024, 1.5
 """Maximum number of equal-frequency bins for numeric="smooth": 1.5 times the root of the rows, within these
 limits (benchmarks/bins.md). Of classes the least, to which MODL's edges are added: a walk of more bins shrinks the
 jumps that these mark."""
 
-SEARCHED = 8
+SEARCHED_BINS = 8
 """Maximum number of equal-frequency bins of a smooth number while interactions are chosen: with more, most cells have
 too few rows to show a gain (benchmarks/interactions/README.md)."""
 
@@ -82,7 +78,7 @@ class Ordered:
     @property
     def n_fine(self) -> int:
         """How many fine bins it has at most in regression, by its rows with a value; a multiple of `QUANTILES`."""
-        return min(max(int(A_ROOT * np.sqrt(self.n_rows)), FEWEST), MOST) // QUANTILES * QUANTILES
+        return min(max(int(FINE_OF_ROOT * np.sqrt(self.n_rows)), MIN_FINE), MAX_FINE) // QUANTILES * QUANTILES
 
     def cut(self, n_parts: int) -> Bins:
         """Bins of equal frequency."""
@@ -90,7 +86,7 @@ class Ordered:
 
     def cut_finely(self, coarse: Bins | None) -> Bins:
         """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
-        cuts = _distinct(self.quantiles(FEWEST))
+        cuts = _distinct(self.quantiles(MIN_FINE))
         return _bins(self.column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
     def cut_twice(self) -> tuple[Bins, Bins]:
@@ -159,9 +155,6 @@ def _bins(column: Column, bounds: Floats) -> Bins:
     return Bins(column.name, finite, (*labels, *interval_labels(finite, measure=column.measure)), missing)
 
 
-Crosses = int | Sequence[tuple[str, ...]]
-
-
 @dataclass(frozen=True)
 class Cuts:
     """Bins of the numeric columns.
@@ -180,15 +173,12 @@ class Cuts:
     searched: Mapping[str, Bins] = field(default_factory=dict)
 
 
-NO_CUTS = Cuts()
-
-
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
     config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
     if config.formula is None:
-        columns = [column for column in _split_columns(config, training)[1] if column.kind is not Kind.SYMBOLIC]
+        columns = [column for column in columns_by_kind(config, training)[1] if column.kind is not Kind.SYMBOLIC]
     else:
         columns = _binned_by_formula(config, training)
     _refuse_unknown(config, training, columns)
@@ -211,7 +201,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
         [coarse[name] for name in in_order if name in coarse],
         [fine[name] for name in in_order if name in fine],
         {one.column.name: one.cut_levels(coarse.get(one.column.name)) for one in smooth},
-        {one.column.name: one.cut(SEARCHED) for one in smooth},
+        {one.column.name: one.cut(SEARCHED_BINS) for one in smooth},
     )
 
 
@@ -300,96 +290,7 @@ def _has_fractions(column: Column) -> bool:
     return column.measure.name == "numbers" and bool((values != np.floor(values)).any())
 
 
-def build_spec(
-    config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
-) -> ModelSpec:
-    """The spec of the formula; without one, of the columns, bins and interactions.
-
-    `whole`: whether these are all training rows, so that a column without values will have none later.
-    """
-    levels = cuts.levels if config.by_evidence else {}  # with a variance each
-    if config.formula is not None:
-        terms = config.free_terms
-        if isinstance(config.optimizer, Newton) and not config.count_effect and not is_sum(terms):
-            raise ValueError(
-                "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
-            )
-        effects = config.has_count_effects
-        spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects)
-        return with_directions(spec, directions_of(config.monotonic, training), training)
-    symbolic, numeric = _split_columns(config, training, whole=whole)
-    text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
-    if text:
-        raise ValueError(
-            f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
-            "table."
-        )
-    directions = directions_of(config.monotonic, training)
-    if not isinstance(interactions, int):
-        interactions = _found(interactions, training, symbolic, cuts, config.fixed)
-        _refuse_constrained(interactions, directions)
-    spec = plan_additive(
-        symbolic,
-        numeric,
-        interactions=interactions,
-        bins=cuts.coarse,
-        fine=cuts.fine,
-        levels=levels,
-        count_effect=config.has_count_effects,
-        apart=columns_apart(config, training),
-    )
-    return with_directions(spec, directions, training)
-
-
-def columns_apart(config: Config, training: Training) -> set[str]:
-    """The columns that are in no interaction: an interaction would bend the direction that one of them must have."""
-    return set(directions_of(config.monotonic, training))
-
-
-def _refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Mapping[str, int]) -> None:
-    for members in interactions:
-        for name in members:
-            if name in directions:
-                raise ValueError(
-                    f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "
-                    "interaction; leave one of them out."
-                )
-
-
-def _found(
-    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, fixed: Collection[str]
-) -> list[tuple[str, ...]]:
-    """Named interactions as column names; a `ValueError` for columns without categories or bins."""
-    names = training.table.names
-    crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
-    found = []
-    for one in interactions:  # type: ignore[union-attr]
-        members = []
-        for given in one:
-            is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
-            name = names[int(given)] if is_place else given
-            if name not in names:
-                near = get_close_matches(str(name), names, n=3) or names[:5]
-                raise ValueError(
-                    f"interactions names {name!r}, and there is no such column; there is "
-                    f"{' or '.join(map(repr, near))}."
-                )
-            if name in fixed:
-                raise ValueError(
-                    f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
-                    "of them out."
-                )
-            if name not in crossable:
-                raise ValueError(
-                    f"interactions names {name!r}, a numeric column without bins; add it to "
-                    "categorical_features to take its numbers for categories, or give it bins by numeric='quantile'."
-                )
-            members.append(name)
-        found.append(tuple(members))
-    return found
-
-
-def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
+def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
     """The categorical columns, including empty ones, and the other columns, without fixed ones."""
     columns = [column for column in training.table.columns if column.name not in config.fixed]
     cols = columns_of(config.cols, (training.given or training.table).names)
