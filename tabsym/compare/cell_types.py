@@ -14,14 +14,12 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.number_format import (
-    GROUP_MARKS,
     Cell,
     NumberFormat,
-    are_thousands,
-    choose_separators,
     is_plain,
     looks_ambiguous,
     number_of,
+    separators_of,
     split_cell,
     unit_factors,
 )
@@ -170,9 +168,9 @@ class TextColumn:
         digits: dict[str, int] = {}
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
-        decimal, thousands = self._separators(
-            digits, scaled=len({factors[cell.unit] for cell, _ in cells.values()}) > 1
-        )
+        scaled = len({factors[cell.unit] for cell, _ in cells.values()}) > 1
+        asked = self.options.decimal, self.options.thousands
+        decimal, thousands = separators_of(digits, *asked, prefer=self.prefer, scaled=scaled)
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}
@@ -207,18 +205,6 @@ class TextColumn:
             else:
                 cells[text] = (cell, times)
         return cells, words
-
-    def _separators(self, digits: dict[str, int], *, scaled: bool) -> tuple[str, str]:
-        """The separators; `scaled`: larger units save large numbers, so that points in "1.610k" are of decimals."""
-        asked, mark = self.options.decimal, self.options.thousands
-        if asked or mark:
-            decimal = asked or ("," if mark == "." else ".")
-            return decimal, mark if mark is not None else ("," if decimal == "." else ".") + GROUP_MARKS
-        if are_thousands(list(digits)) and not scaled:
-            return ",", "." + GROUP_MARKS
-        if looks_ambiguous(list(digits)) == "." and self.prefer == ".":
-            return ".", "," + GROUP_MARKS
-        return choose_separators(digits, self.prefer)
 
     def _few(self, unknown: dict[str, int], total: int, n_values: int) -> bool:
         """Whether words that are not known to mean missing are few enough to mean it all the same."""

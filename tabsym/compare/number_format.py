@@ -1,4 +1,4 @@
-"""How the numbers of a text column are written: currency, percent, units, thousands separators, words for missing.
+"""How the numbers of a text column are written: decimal comma or point, thousands, currency, percent, units.
 
 A format is learned from the distinct cells of a column and parses later cells in the same way. A number is only read
 where its digit groups are valid, so that dates, ranges, phone numbers and version numbers stay text.
@@ -203,8 +203,33 @@ def are_thousands(cells: Sequence[str]) -> bool:
     )
 
 
-def choose_separators(cells: Mapping[str, int], prefer: str = ".") -> tuple[str, str]:
-    """The decimal and the thousands separators under which most of these digits are numbers; `prefer`: in a tie."""
+def separators_of(
+    cells: Mapping[str, int], decimal: str | None, thousands: str | None, *, prefer: str, scaled: bool
+) -> tuple[str, str]:
+    """The decimal separator of a column and what may separate its thousands.
+
+    Parameters
+    ----------
+    cells : mapping of digits -> how often they occur
+    decimal, thousands : str or None
+        As the user gave them.
+    prefer : {".", ","}
+        The decimal separator where the cells leave a doubt: see `usual_decimal`.
+    scaled : bool
+        Whether larger units save large numbers, so that points in "1.610k" are of decimals.
+    """
+    if decimal or thousands:
+        decimal = decimal or ("," if thousands == "." else ".")
+        return decimal, thousands if thousands is not None else ("," if decimal == "." else ".") + GROUP_MARKS
+    if are_thousands(list(cells)) and not scaled:
+        return ",", "." + GROUP_MARKS
+    if looks_ambiguous(list(cells)) == "." and prefer == ".":
+        return ".", "," + GROUP_MARKS
+    return _by_majority(cells, prefer)
+
+
+def _by_majority(cells: Mapping[str, int], prefer: str) -> tuple[str, str]:
+    """The separators under which most of these digits are numbers; `prefer`: in a tie."""
     best, most = (".", ","), -1
     for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
         thousands = mark + GROUP_MARKS
@@ -212,6 +237,26 @@ def choose_separators(cells: Mapping[str, int], prefer: str = ".") -> tuple[str,
         if read > most:
             best, most = (decimal, thousands), read
     return best
+
+
+def usual_decimal(text: Mapping[str, Mapping[str, int]], separator: str) -> str:
+    """The decimal separator of a table: that of the columns that leave no doubt.
+
+    In a tie a point, of a file with semicolons between its fields (`separator`) a comma. `text`: by column, how often
+    each cell occurs.
+    """
+    votes = {".": 0, ",": 0}
+    for counts in text.values():
+        cells = [cell.digits for cell in map(split_cell, counts) if cell is not None]
+        if len(cells) < len(counts) / 2:
+            continue
+        for mark, other in ((".", ","), (",", ".")):
+            votes[mark] += any(
+                number_of(cell, mark, other) is not None and number_of(cell, other, mark) is None for cell in cells
+            )
+    if votes["."] == votes[","]:
+        return "," if separator == ";" else "."
+    return max(votes, key=lambda mark: votes[mark])
 
 
 def unit_factors(cells: Sequence[tuple[Cell, int]]) -> dict[str, float] | str:

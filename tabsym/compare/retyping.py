@@ -22,8 +22,7 @@ from tabsym.compare.number_format import (
     are_thousands,
     is_plain,
     looks_ambiguous,
-    number_of,
-    split_cell,
+    usual_decimal,
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
@@ -148,7 +147,7 @@ def retype(
     """
     frame = with_plain_types(without(frame, options.na_values), notes, options.categorical)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
-    prefer = options.decimal or _usual_decimal(text, separator)
+    prefer = options.decimal or usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
     booleans: list[str] = []
     formats: dict[str, NumberFormat] = {}
@@ -202,22 +201,6 @@ def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
     shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
     return [f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
             "use --decimal , if they are thousands."]  # fmt: skip
-
-
-def _usual_decimal(text: Mapping[str, Mapping[str, int]], separator: str) -> str:
-    """The decimal separator of the columns that leave no doubt; of a file with semicolons a comma in a tie."""
-    votes = {".": 0, ",": 0}
-    for counts in text.values():
-        cells = [cell.digits for cell in map(split_cell, counts) if cell is not None]
-        if len(cells) < len(counts) / 2:
-            continue
-        for mark, other in ((".", ","), (",", ".")):
-            votes[mark] += any(
-                number_of(cell, mark, other) is not None and number_of(cell, other, mark) is None for cell in cells
-            )
-    if votes["."] == votes[","]:
-        return "," if separator == ";" else "."
-    return max(votes, key=lambda mark: votes[mark])
 
 
 def _holds_text(column: pd.Series) -> bool:
