@@ -1,4 +1,4 @@
-"""Weights of rows: checked, made relative, and what they count for.
+"""Weights of rows and of classes (`class_weight`): checked, made relative, and what they count for.
 
 In classification, where the variance of a row is known, weights such as ``class_weight="balanced"`` say how much a row
 matters, not that it was seen several times: a rare class whose rows weigh ten times as much has no more rows. Taken for
@@ -7,10 +7,14 @@ repeated rows, they let each of them have a bin of its own (benchmarks/weights.m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 Copies = NDArray[np.int64] | None
@@ -85,6 +89,38 @@ def relative_weights(weights: Floats | None, copies: Copies = None) -> Floats | 
     mean = np.average(fractions[some], weights=None if copies is None else copies[some])
     digits, exponents = np.frexp(fractions / mean)
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+
+
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[Any]) -> Floats:
+    """The weight (n_classes,) of each class; `codes` (n,) are the classes of the rows.
+
+    Raises
+    ------
+    ValueError
+        `class_weight` names another class, holds another number than one from 0 on, or is not known.
+    """
+    if isinstance(class_weight, Mapping):
+        number = Number(at_least=0)
+        given = {label: check_option(f"class_weight[{label!r}]", one, [number]) for label, one in class_weight.items()}
+        unknown = [label for label in given if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(
+                f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes are "
+                f"{classes.tolist()}."
+            )
+        return np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
+    raise ValueError(
+        f"class_weight={class_weight!r} is not known; use 'balanced', a mapping from class to number, or None."
+    )
+
+
+def class_weights_by_counts(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
+    """The same by the number of rows (n_classes,) of each class."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(counts.sum() / (len(classes) * counts))
+    return weights_of_classes(class_weight, classes, np.arange(len(classes)))
 
 
 def weights_within_classes(y: NDArray[np.generic], weight: Floats, copies: Copies = None) -> Floats:

@@ -412,7 +412,7 @@ def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats
             symbols, to_left = _doubled(symbols), _doubled(to_left)
     nodes, real = whole[: used[1]], real[: used[1]].copy()
     if n_classes:
-        shares = _class_weights(nodes, orders[0], y.astype(np.int64), weight, n_classes)
+        shares = _weight_by_class(nodes, orders[0], y.astype(np.int64), weight, n_classes)
         value = shares / shares.sum(axis=1, keepdims=True)
     else:
         value = real[:, 4:5].copy()
@@ -428,7 +428,7 @@ def _doubled(array: NDArray) -> NDArray:
     return np.concatenate([array, np.zeros_like(array)])
 
 
-def _class_weights(
+def _weight_by_class(
     nodes: NDArray[np.int64], order: NDArray[np.int32], y: NDArray[np.int64], weight: Floats, n_classes: int
 ) -> Floats:
     """Weight of each class in every node (nodes, K): of the leaves from their rows, of others from both sides."""

@@ -20,6 +20,7 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
+from tabsym.frame.weights import class_weights_by_counts
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
@@ -28,7 +29,6 @@ from tabsym.models.in_parts import Parts, fit_parts, refuse_options
 from tabsym.models.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.parts import InFiles, Part
 from tabsym.models.stream import target_name
-from tabsym.models.targets import class_weights_by_counts
 from tabsym.solvers.newton.in_parts import Engine, OneAfterTheOther
 from tabsym.warn import show_progress
 

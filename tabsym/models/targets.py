@@ -1,8 +1,7 @@
-"""Base classes of the classifiers and the regressors: classes and their weights, losses, predictions."""
+"""Base classes of the classifiers and the regressors: their targets, losses and predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, plain_labels, split_target
 from tabsym.frame.read import as_rows
+from tabsym.frame.weights import class_weights_by_counts
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
-from tabsym.models.checks import check_loss, check_number, check_offset, check_offset_of_loss, check_target_of_loss
+from tabsym.models.checks import check_loss, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 
@@ -50,39 +49,6 @@ def _has_probabilities(classifier: Any) -> bool:
     if (getattr(classifier, "loss", "") if fitted is None else fitted.loss.name) == "hinge":
         raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='log_loss'.")
     return True
-
-
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[Any]) -> Floats:
-    """The weight (n_classes,) of each class; `codes` (n,) are the classes of the rows.
-
-    Raises
-    ------
-    ValueError
-        `class_weight` names another class, holds another number than one from 0 on, or is not known.
-    """
-    if isinstance(class_weight, Mapping):
-        given = {
-            label: check_number(f"class_weight[{label!r}]", value, 0, None) for label, value in class_weight.items()
-        }
-        unknown = [label for label in given if label not in classes.tolist()]
-        if unknown:
-            raise ValueError(
-                f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes are "
-                f"{classes.tolist()}."
-            )
-        return np.array([given.get(label, 1.0) for label in classes.tolist()])
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
-    raise ValueError(
-        f"class_weight={class_weight!r} is not known; use 'balanced', a mapping from class to number, or None."
-    )
-
-
-def class_weights_by_counts(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
-    """The same by the number of rows (n_classes,) of each class."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(counts.sum() / (len(classes) * counts))
-    return weights_of_classes(class_weight, classes, np.arange(len(classes)))
 
 
 class WideClassifierBase(LabelClassifier, WideBase):

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
+from tabsym.frame.weights import weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of
-from tabsym.models.targets import LabelClassifier, weights_of_classes
+from tabsym.models.targets import LabelClassifier
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.selection import Criterion
 
