@@ -1,4 +1,8 @@
-"""A comparison from end to end: settings checked, contenders run, results ranked and written."""
+"""`compare`: a comparison from end to end, by the functions that follow it in their order.
+
+The options are checked and the rows split (`_run_config`), the contenders run (`_run`), ranked and described
+(`_concluded`), and the best one trained on all rows and written where `save_best` asks for it (`_train_best`).
+"""
 
 from __future__ import annotations
 
@@ -191,34 +195,63 @@ def compare(
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles, max_rows=max_rows, seed=seed)
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
-    ranked_by = choose_metric(prepared.task, metric)
-    if isinstance(metric, Metric):
-        try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
     split = {
         "folds": folds, "repeats": repeats, "groups": groups, "time": time, "fold_column": fold_column,
         "unseen": unseen,
     }  # fmt: skip
-    config = _run_config(prepared, ranked_by, split, time_limit, tune, seed, jobs, threads, memory_limit)
+    config = _run_config(prepared, metric, split, time_limit, tune, seed, jobs, threads, memory_limit)
     settings = settings_of(config, name)
     folder = open_folder(out, name, resume)
     with owned(folder), Live(settings, quiet=quiet) as live:
         results = _run(config, chosen, folder, live, settings, resume=resume)
         ranking, sentences = _concluded(config, results, folder, live)
-    failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
-    by_name = {one.name: one for one in chosen}
-    larger = ranked_by.larger_is_better
-    table_of = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    comparison = Comparison(table_of, sentences, failures, folder, larger, config, by_name)
+    comparison = _comparison(config, chosen, results, ranking, sentences, folder)
     if not quiet:
         live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
-        vars(comparison)["best_file"] = _save_best(comparison, best_file, quiet)  # which has kept `best`, trained
-        if comparison.best_file is not None and prepared.whole is not None:
-            sentences.append(f"The winner, {comparison.best.label}, was trained on {comparison.best.trained_on}.")
-            settings["summary"] = sentences
-            with owned(folder):
-                _write(results, ranking, sentences, folder, config, {})
+        _train_best(comparison, best_file, results, ranking, quiet=quiet)
     return comparison
+
+
+def _run_config(
+    prepared: Prepared, metric: str | Metric | None, split: dict[str, Any], time_limit: float | None,
+    tune: int | str | None, seed: int, jobs: int, threads: int | None, memory_limit: float | None,
+) -> RunConfig:  # fmt: skip
+    """The metric, the folds and what else is the same for all contenders."""
+    ranked_by = choose_metric(prepared.task, metric)
+    if isinstance(metric, Metric):
+        try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
+    _check_split(prepared, split)
+    frame = prepared.frame
+    if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
+        frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
+    plan = make_plan(frame, seed=seed, **split)
+    splits = plan.splits(prepared.y, prepared.task)
+    refuse_unscorable(prepared, plan, splits, ranked_by)
+    return RunConfig(
+        prepared, plan, splits, ranked_by, time_limit, None if tune is None else str(tune), seed, jobs, threads,
+        memory_limit,
+    )  # fmt: skip
+
+
+def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:
+    """A `ValueError` where the rows cannot be split by a column that was named for it."""
+    for column in ("time", "unseen"):
+        if split[column] is not None and split[column] not in prepared.frame.columns:
+            have = list(prepared.raw.columns)
+            raise ValueError(
+                f"There is no column {split[column]!r} to split by{perhaps(split[column], have)}; "
+                f"there are {listed(have)}."
+            )
+        if split[column] == prepared.target.name:
+            raise ValueError(
+                f"{split[column]!r} is the target and cannot split the rows; name another {column} column."
+            )
+    if split["unseen"] is not None and split["unseen"] not in prepared.raw.columns:
+        raise ValueError(
+            f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
+            "categories cannot be held out; keep it as a feature, or name another unseen column."
+        )
 
 
 def _run(
@@ -234,6 +267,19 @@ def _run(
         live.note(changed)
     Runner(config, results, folder, live).run(_able(chosen, results, live))
     return results
+
+
+def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:
+    """The contenders whose libraries are installed; the others fail, with what to install."""
+    able = []
+    for contender in chosen:
+        remedy = contender.missing()
+        if remedy:
+            results.fail(contender.name, contender.label, remedy)
+            live.note(remedy)
+        else:
+            able.append(contender)
+    return able
 
 
 def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
@@ -252,6 +298,20 @@ def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) ->
     settings["summary"] = sentences
     _write(results, ranking, sentences, folder, config, drawn)
     return ranking, sentences
+
+
+def _judged(config: RunConfig, results: Results, folder: Path) -> list[dict[str, Any]]:
+    """The ranking with the significance of differences."""
+    names = complete(results.settings, results.contenders)
+    pairs, clusters = {}, config.plan.clusters
+    if len(names) > 1:
+        pairs = pairs_with(names[0], names[1:], config.prepared, config.splits, config.metric, folder, clusters)
+    ranking = rank(results.settings, results.contenders, pairs)
+    if clusters is not None:
+        errors = clustered_errors(names, config.prepared, config.splits, config.metric, folder, clusters)
+        for row in ranking:
+            row["clustered_error"] = errors.get(row["name"])
+    return ranking
 
 
 def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
@@ -287,6 +347,29 @@ def _write(
     write_report(results, ranking, sentences, folder, config.prepared, config.splits, config.plan.clusters, drawn)
 
 
+def _comparison(
+    config: RunConfig, chosen: list[Contender], results: Results, ranking: list[dict[str, Any]], sentences: list[str],
+    folder: Path,
+) -> Comparison:  # fmt: skip
+    failures = {name: entry["error"] for name, entry in results.contenders.items() if entry["error"]}
+    by_name = {one.name: one for one in chosen}
+    table = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
+    return Comparison(table, sentences, failures, folder, config.metric.larger_is_better, config, by_name)
+
+
+def _train_best(
+    comparison: Comparison, path: Path, results: Results, ranking: list[dict[str, Any]], *, quiet: bool
+) -> None:
+    """Train the best contender on all rows and write it; of a sample the summary then says on which rows it was."""
+    vars(comparison)["best_file"] = _save_best(comparison, path, quiet)  # which has kept `best`, trained
+    config, sentences = comparison._run_config, comparison.summary
+    if comparison.best_file is not None and config.prepared.whole is not None:
+        sentences.append(f"The winner, {comparison.best.label}, was trained on {comparison.best.trained_on}.")
+        results.settings["summary"] = sentences
+        with owned(comparison.folder):
+            _write(results, ranking, sentences, comparison.folder, config, {})
+
+
 def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:
     """The file with the best contender; where it cannot be trained or written, None and a warning."""
     try:
@@ -303,63 +386,3 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:
     if not quiet:
         print(f"{comparison.best.label}, trained on {comparison.best.trained_on}: {path}")
     return path
-
-
-def _run_config(
-    prepared: Prepared, metric: Metric, split: dict[str, Any], time_limit: float | None, tune: int | str | None,
-    seed: int, jobs: int, threads: int | None, memory_limit: float | None,
-) -> RunConfig:  # fmt: skip
-    """The folds and what else is the same for all."""
-    for column in ("time", "unseen"):
-        if split[column] is not None and split[column] not in prepared.frame.columns:
-            have = list(prepared.raw.columns)
-            raise ValueError(
-                f"There is no column {split[column]!r} to split by{perhaps(split[column], have)}; "
-                f"there are {listed(have)}."
-            )
-        if split[column] == prepared.target.name:
-            raise ValueError(
-                f"{split[column]!r} is the target and cannot split the rows; name another {column} column."
-            )
-    if split["unseen"] is not None and split["unseen"] not in prepared.raw.columns:
-        raise ValueError(
-            f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
-            "categories cannot be held out; keep it as a feature, or name another unseen column."
-        )
-    frame = prepared.frame
-    if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
-        frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
-    plan = make_plan(frame, seed=seed, **split)
-    splits = plan.splits(prepared.y, prepared.task)
-    refuse_unscorable(prepared, plan, splits, metric)
-    return RunConfig(
-        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs, threads,
-        memory_limit,
-    )  # fmt: skip
-
-
-def _judged(config: RunConfig, results: Results, folder: Path) -> list[dict[str, Any]]:
-    """The ranking with the significance of differences."""
-    names = complete(results.settings, results.contenders)
-    pairs, clusters = {}, config.plan.clusters
-    if len(names) > 1:
-        pairs = pairs_with(names[0], names[1:], config.prepared, config.splits, config.metric, folder, clusters)
-    ranking = rank(results.settings, results.contenders, pairs)
-    if clusters is not None:
-        errors = clustered_errors(names, config.prepared, config.splits, config.metric, folder, clusters)
-        for row in ranking:
-            row["clustered_error"] = errors.get(row["name"])
-    return ranking
-
-
-def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:
-    """The contenders whose libraries are installed; the others fail, with what to install."""
-    able = []
-    for contender in chosen:
-        remedy = contender.missing()
-        if remedy:
-            results.fail(contender.name, contender.label, remedy)
-            live.note(remedy)
-        else:
-            able.append(contender)
-    return able
