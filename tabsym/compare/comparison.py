@@ -1,13 +1,10 @@
 """The result of a comparison, and the winner: the best contender trained on all rows, with the table's preparation.
 
 A winner exports as terms or as a stack, with what was done to the columns of the table before its model got them.
-Where a sample was compared, a wide model goes over all rows out of core: they are prepared batch by batch, as later
-rows are, and written to a temporary Parquet file.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,17 +18,16 @@ from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.features import Features, numbers_of
-from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
+from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
-from tabsym.compare.prepare import CLASSES, Columns, Prepared, numbers_of_target, weights_of
+from tabsym.compare.prepare import CLASSES, Columns, Prepared
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
 from tabsym.export import save
 from tabsym.export.files import load_model
 from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns
 from tabsym.export.stack import Stack, stack_of
-from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.data import OffsetColumn
 from tabsym.models.records import Derived, ModelTerms
 from tabsym.warn import warn_user
@@ -204,8 +200,7 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 
     Examples
     --------
-    >>> import tempfile
-    >>> from tabsym.compare import compare, load
+    >>>     >>> from tabsym.compare import compare, load
     >>> from tabsym.datasets import make_retail
     >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
     ...     result = compare(make_retail(500), "sales", contenders=["wide"], out=f"{folder}/out")
@@ -436,83 +431,3 @@ class Comparison:
             config.seed,
             threads_of_each(1, config.threads),
         )
-
-
-def goes_out_of_core(model: Any) -> bool:
-    """Whether a contender's model can be trained on rows that do not fit into memory."""
-    return type(model) in (WideClassifier, WideRegressor)
-
-
-def train_on_all_rows(model: Any, prepared: Prepared) -> tuple[Trained, int]:
-    """A clone of the model, trained on all rows that have a target; and how many these are.
-
-    Raises
-    ------
-    ValueError
-        Rows that are not in the sample cannot be read as those in it.
-    """
-    target, weight = _free_name("target", prepared), _free_name("weight", prepared)
-    fresh = clone(model)
-    with tempfile.TemporaryDirectory(prefix="tabsym-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "rows.parquet"
-        n_rows, is_weighted = _write_rows(prepared, path, target, weight)
-        fresh.fit(path, target, sample_weight=weight if is_weighted else None)
-    seen = np.asarray(fresh.classes_, dtype=np.int64) if prepared.task in CLASSES else np.empty(0, dtype=np.int64)
-    return Trained(fresh, seen), n_rows
-
-
-def _free_name(name: str, prepared: Prepared) -> str:
-    while name in prepared.X.columns:
-        name += "_"
-    return name
-
-
-def _write_rows(prepared: Prepared, path: Path, target: str, weight: str) -> tuple[int, bool]:
-    """Write all rows, as the model gets them; their number, and whether they have weights."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    assert prepared.whole is not None
-    kind = pa.int64() if prepared.task in CLASSES else pa.float64()
-    schema = pa.Schema.from_pandas(prepared.X, preserve_index=False).remove_metadata().append(pa.field(target, kind))
-    is_weighted = prepared.weight is not None or prepared.exposure is not None
-    if is_weighted:
-        schema = schema.append(pa.field(weight, pa.float64()))
-    n_rows, codes = 0, _codes_of_classes(prepared)
-    with pq.ParquetWriter(path, schema) as writer:
-        for frame in prepared.whole.frames():
-            rows = prepared.retyping.apply(frame)
-            rows = rows[rows[prepared.target.name].notna()].reset_index(drop=True)
-            if not len(rows):
-                continue
-            y, weights = _target_and_weights(prepared, rows, codes)
-            X = prepared.features.apply(rows, later=True).assign(**{target: y})
-            if is_weighted:
-                X[weight] = weights
-            writer.write_table(pa.Table.from_pandas(X, schema=schema, preserve_index=False))
-            n_rows += len(rows)
-    return n_rows, is_weighted
-
-
-def _codes_of_classes(prepared: Prepared) -> dict[Any, int]:
-    """The code of each class of the target, for classification."""
-    if prepared.task not in CLASSES:
-        return {}
-    return dict(zip(prepared.frame[prepared.target.name].tolist(), prepared.y.tolist(), strict=True))
-
-
-def _target_and_weights(
-    prepared: Prepared, rows: pd.DataFrame, codes: dict[Any, int]
-) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
-    """Target and weights of some rows, as `fitting.train` makes them."""
-    name, values = prepared.target.name, rows[prepared.target.name].infer_objects()
-    weight, exposure, offset = weights_of(rows, prepared.task, prepared.roles)
-    if prepared.task in CLASSES:
-        new = next((value for value in values.unique().tolist() if value not in codes), None)
-        if new is not None:
-            raise ValueError(f"the sample has no row of class {new!r} of {name!r}")
-        return np.array([codes[value] for value in values.tolist()], dtype=np.int64), weight
-    y = numbers_of_target(values, name, prepared.task)
-    if exposure is not None:
-        y, weight = y / exposure, exposure if weight is None else weight * exposure
-    return y if offset is None else y - offset, weight
