@@ -1,4 +1,4 @@
-"""Summaries and explanations of a fitted wide model."""
+"""What `explain` returns of a fitted wide model, contributions to predictions, and what `summary` prints."""
 
 from __future__ import annotations
 

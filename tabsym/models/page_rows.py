@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from tabsym.design.sources import Symbols
-from tabsym.frame import Column, Kind, Table
+from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.models.explain import variances_of_columns
 from tabsym.plots.axes import draw_deciles, draw_reliability
 from tabsym.plots.held import Held, deciles, error_tables, gini, in_parts
@@ -58,6 +59,34 @@ class RowsOfReport:
     def held(self, output: int) -> Held:
         """One output's rows."""
         return Held(np.arange(len(self.weight)), self.predicted[:, output], self.observed[:, output], self.weight)
+
+
+def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
+    """Rows for the report of a fitted model, with their predictions, validated."""
+    table, own = model._read_to_predict(X)
+    given = np.ones(len(table)) if (found := check_weights(sample_weight, len(table))) is None else found
+    if model.model_.loss.for_classes and not model.model_.loss.is_smooth:
+        raise ValueError("The hinge loss has no probabilities for the sections of rows; leave X and y out.")
+    score = model.score(X, y, sample_weight, offset=offset)
+    if is_classifier(model):
+        predicted = np.asarray(model.predict_proba(X, offset=offset))
+        classes = model.classes_
+        observed = (np.asarray(plain_labels(y))[:, None] == classes[None, :]).astype(np.float64)
+        names = list(map(str, classes))
+        if len(names) == 2:
+            predicted, observed, names = predicted[:, 1:], observed[:, 1:], names[1:]
+        task = "binary" if len(names) == 1 else "multiclass"
+        return RowsOfReport(table, observed, predicted, given, given, names, task, f"accuracy {score:.3f}")
+    target = check_regression_target(y, len(table), caller=type(model).__name__)
+    values, weight = np.asarray(model.predict(X, offset=offset), dtype=np.float64), given
+    column = getattr(model, "_offset_column", None)
+    if column is not None and column.is_exposure and own is not None:
+        exposure = np.exp(own)
+        values, target, weight = values / exposure, target / exposure, weight * exposure
+    task = "count" if model.model_.loss.name == "poisson" else "regression"
+    is_squared = model._names_no_loss() or not model.model_.loss.log_link
+    words = f"R2 {score:.3f}" if is_squared else f"D2, the fraction of deviance explained, {score:.3f}"
+    return RowsOfReport(table, target[:, None], values[:, None], weight, given, ["target"], task, words)
 
 
 def sections_of_rows(model: Any, rows: RowsOfReport) -> list[str]:

@@ -11,11 +11,13 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from tabsym.design.sources import Bins, CountEffect, Crossing
+from tabsym.frame import Table
 from tabsym.models.coefficients import has_ratios, table_of_term
-from tabsym.models.explain import interactions_of_levels, switched_off, variances_of_terms
+from tabsym.models.explain import columns_of_terms, interactions_of_levels, switched_off, variances_of_terms
 from tabsym.models.model import WideModel
 from tabsym.models.tables import CoefficientFrames, categories_by_position, split_frame
-from tabsym.plots.style import INK, bounds_as_text, cut, plain, window
+from tabsym.plots.axes import draw_waterfall
+from tabsym.plots.style import INK, bounds_as_text, category_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
 from tabsym.validation import Number, check_option
 
@@ -204,3 +206,44 @@ def link_of(model: WideModel) -> tuple[str, Any, Any] | None:
     if model.n_outputs > 1 or not shows_ratios(model):
         return None
     return ("probability", logit, expit) if model.loss.for_classes else ("prediction", np.log, np.exp)
+
+
+def draw_explanation(
+    model: WideModel, explained: pd.Series, table: Table, row: int, outputs: list[str], *,
+    scale: str, top: int, output: Any, ax: Any,
+) -> Any:  # fmt: skip
+    """The contributions to one row's prediction (`explained`) as a waterfall; see `plot_explanation`."""
+    of = ""
+    if len(outputs) > 1:
+        if output is not None and str(output) not in outputs:
+            raise ValueError(f"There is no output {output!r}; it has {', '.join(map(repr, outputs))}.")
+        best = str(explained.groupby(level=1, sort=False).sum().idxmax()) if output is None else str(output)
+        explained, of = explained.xs(best, level=1), f" of {best}"
+    constants = [name for name, columns in columns_of_terms(model).items() if not columns]
+    base = float(explained.reindex(constants).sum())
+    explained = explained.drop(constants, errors="ignore")
+    values = _values_of_row(model, table, row)
+    labels = [f"{name} = {values[name]}" if name in values else str(name) for name in explained.index]
+    link = link_of(model) if scale == "response" else None
+    if scale == "response" and link is None and len(outputs) > 1:
+        raise ValueError("scale='response' is for one linear predictor, and each class has its own; use 'link'.")
+    score = base + float(explained.sum())
+    unit = "linear predictor" if link is None else link[0]
+    shown = score if link is None else float(link[2](score))
+    return draw_waterfall(
+        explained, base, labels, top=top, ax=ax, unit=unit + of, link=None if link is None else link[1:],
+        title=f"{unit}{of}: {shown:.4g}, from the intercept (dotted) on",
+    )  # fmt: skip
+
+
+def _values_of_row(model: WideModel, table: Table, row: int) -> dict[str, str]:
+    """The categories and numbers of a row as text, by term and by column."""
+    texts = {name: _value_text(table[name].series.to_list()[row]) for name in table.names}
+    blocks = [block for block in model.spec.blocks if block.columns]
+    by_term = {block.name: " | ".join(texts[name] for name in block.columns) for block in blocks}
+    return {name: text for name, text in texts.items() if name not in by_term} | by_term
+
+
+def _value_text(value: Any) -> str:
+    """A cell of a table, with numbers in six digits."""
+    return f"{value:.6g}" if isinstance(value, float) and value == value else category_text(value)  # noqa: PLR0124

@@ -1,4 +1,8 @@
-"""What a fitted wide model shows of itself: coefficients, deviations, explanations, plots, its page and report."""
+"""What a fitted wide model shows of itself, as documented methods; the work is done in other modules.
+
+`coefficients`: the table of coefficients, its intervals and p, contrasts; `term_tests`: tests of terms and of nested
+models; `explain`: `summary`, and contributions to predictions; `pictures`: plots; `page`, `page_rows`: the report.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.frame import Table, check_regression_target, check_weights, plain_labels, split_target
+from tabsym.frame import Table, split_target
 from tabsym.frame.read import as_rows
 from tabsym.models.coefficients import differences, model_by, table_of
 from tabsym.models.explain import (
-    columns_of_terms,
     contributions,
     describe_crosses,
     describe_model,
@@ -29,12 +31,10 @@ from tabsym.models.explain import (
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
 from tabsym.models.page import notebook_html, write_report
-from tabsym.models.page_rows import RowsOfReport
-from tabsym.models.pictures import draw_model, draw_term, link_of
+from tabsym.models.page_rows import rows_of_report
+from tabsym.models.pictures import draw_explanation, draw_model, draw_term
 from tabsym.models.tables import CoefficientFrames
 from tabsym.models.term_tests import compare_nested, wald_tests_of_terms
-from tabsym.plots.axes import draw_waterfall
-from tabsym.plots.style import category_text
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
@@ -527,28 +527,10 @@ class Readable:
         table = self._read_to_predict(as_rows(X))[0]
         if not isinstance(row, Integral) or not -len(table) <= row < len(table):
             raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
-        outputs = self._output_names()
-        made, of = self.explain(X).iloc[row], ""
-        if len(outputs) > 1:
-            if output is not None and str(output) not in outputs:
-                raise ValueError(f"There is no output {output!r}; it has {', '.join(map(repr, outputs))}.")
-            best = str(made.groupby(level=1, sort=False).sum().idxmax()) if output is None else str(output)
-            made, of = made.xs(best, level=1), f" of {best}"
-        constants = [name for name, columns in columns_of_terms(self.model_).items() if not columns]
-        base = float(made.reindex(constants).sum())
-        made = made.drop(constants, errors="ignore")
-        told = self._symbols_of_row(table, int(row))
-        labels = [f"{name} = {told[name]}" if name in told else str(name) for name in made.index]
-        link = link_of(self.model_) if scale == "response" else None
-        if scale == "response" and link is None and len(outputs) > 1:
-            raise ValueError("scale='response' is for one linear predictor, and each class has its own; use 'link'.")
-        score = base + float(made.sum())
-        unit = "linear predictor" if link is None else link[0]
-        shown = score if link is None else float(link[2](score))
-        return draw_waterfall(
-            made, base, labels, top=top, ax=ax, unit=unit + of, link=None if link is None else link[1:],
-            title=f"{unit}{of}: {shown:.4g}, from the intercept (dotted) on",
-        )  # fmt: skip
+        explained = self.explain(X).iloc[row]
+        return draw_explanation(
+            self.model_, explained, table, int(row), self._output_names(), scale=scale, top=top, output=output, ax=ax
+        )
 
     def report(
         self,
@@ -600,7 +582,7 @@ class Readable:
             X, y = split_target(X, y, type(self).__name__)
             if y is None:
                 raise ValueError("X is given without y; give both, for calibration and errors, or neither.")
-            rows = self._rows_of_report(as_rows(X), y, sample_weight, offset)
+            rows = rows_of_report(self, as_rows(X), y, sample_weight, offset)
         elif y is not None or sample_weight is not None or offset is not None:
             raise ValueError("y, sample_weight and offset belong to rows, and X is None; give X too, or none of them.")
         return write_report(self, path, rows, title)
@@ -633,49 +615,10 @@ class Readable:
         made = self.explain(X)
         return shap_explanation(self.model_, made, self._read_to_predict(X)[0], self._output_names())
 
-    def _rows_of_report(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
-        """The rows with their predictions, validated."""
-        table, own = self._read_to_predict(X)
-        given = np.ones(len(table)) if (found := check_weights(sample_weight, len(table))) is None else found
-        if self.model_.loss.for_classes and not self.model_.loss.is_smooth:
-            raise ValueError("The hinge loss has no probabilities for the sections of rows; leave X and y out.")
-        score = self.score(X, y, sample_weight, offset=offset)  # type: ignore[attr-defined]
-        if is_classifier(self):
-            predicted = np.asarray(self.predict_proba(X, offset=offset))  # type: ignore[attr-defined]
-            classes = self.classes_  # type: ignore[attr-defined]
-            observed = (np.asarray(plain_labels(y))[:, None] == classes[None, :]).astype(np.float64)
-            names = list(map(str, classes))
-            if len(names) == 2:
-                predicted, observed, names = predicted[:, 1:], observed[:, 1:], names[1:]
-            task = "binary" if len(names) == 1 else "multiclass"
-            return RowsOfReport(table, observed, predicted, given, given, names, task, f"accuracy {score:.3f}")
-        target = check_regression_target(y, len(table), caller=type(self).__name__)
-        values, weight = np.asarray(self.predict(X, offset=offset), dtype=np.float64), given  # type: ignore[attr-defined]
-        column = getattr(self, "_offset_column", None)
-        if column is not None and column.is_exposure and own is not None:
-            exposure = np.exp(own)
-            values, target, weight = values / exposure, target / exposure, weight * exposure
-        task = "count" if self.model_.loss.name == "poisson" else "regression"
-        is_squared = self._names_no_loss() or not self.model_.loss.log_link  # type: ignore[attr-defined]
-        words = f"R2 {score:.3f}" if is_squared else f"D2, the fraction of deviance explained, {score:.3f}"
-        return RowsOfReport(table, target[:, None], values[:, None], weight, given, ["target"], task, words)
-
     def _html_repr(self) -> str:
         """What a notebook shows: the fitted model, or scikit-learn's diagram before fit."""
         return notebook_html(self) if hasattr(self, "model_") else str(estimator_html_repr(self))
 
-    def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
-        """The categories and values of a row, by block."""
-        held = {name: _value_text(table[name].series.to_list()[row]) for name in table.names}
-        blocks = [block for block in self.model_.spec.blocks if block.columns]
-        said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
-        return {name: value for name, value in held.items() if name not in said} | said
-
     def _date_columns(self) -> set[str]:
         """The columns of dates, whose bins are days since 1970."""
         return {name for name, measure in getattr(self, "_moments", {}).items() if "date" in measure}
-
-
-def _value_text(value: Any) -> str:
-    """A cell of a table, with numbers in six digits."""
-    return f"{value:.6g}" if isinstance(value, float) and value == value else category_text(value)  # noqa: PLR0124
