@@ -1,4 +1,8 @@
-"""MODL as a transformer: supervised discretization of numeric columns and grouping of categories."""
+"""`MODLEncoder`: supervised discretization of numeric columns and grouping of categories, as a transformer.
+
+The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_constraints` checks `monotonic`, `splits` and
+`special_codes`, `modl_column` encodes rows by the parts, `modl_report` describes these, and `modl_plots` draws them.
+"""
 
 from __future__ import annotations
 
@@ -298,13 +302,13 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         rows = lazy_rows(self._clipped(X), y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             self._check_options()
-            self._learn(_counting_of(self).lazily(rows), rows.table)
+            self._fit_counts(_counting_of(self).lazily(rows), rows.table)
             self.n_cells_ = rows.cells
         else:
             X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
             check_same_rows(X, groups=groups)
             table, weight = self._read(X, y, sample_weight, first=True)
-            self._learn(_counting_of(self).first_piece(table, y, weight), table)
+            self._fit_counts(_counting_of(self).first_piece(table, y, weight), table)
             self.n_cells_ = {}
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
@@ -342,7 +346,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             before = Counted(self.tables_, self._classes)
             piece = counting.further_piece(table, y, weight, before, getattr(self, "classes_", None))
             counted = Counted(add_counts(self.tables_, piece.tables), self._classes)
-        self._learn(counted, table if first else None)
+        self._fit_counts(counted, table if first else None)
         self.tables_: dict[str, Contingency] = counted.tables
         return self
 
@@ -374,7 +378,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self._check_counts_suffice()
         check_mergeable(self, other)
         tables = add_counts(self.tables_, other.tables_)
-        self._learn(Counted(tables, self._classes), None)
+        self._fit_counts(Counted(tables, self._classes), None)
         self.tables_ = tables
         return self
 
@@ -424,7 +428,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         frame = restored_frame(encoded, self._types_in, self.columns_)
         return frame if self.return_df else as_array(frame)
 
-    # -- pieces -------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------
 
     def _check_counts_suffice(self) -> None:
         if self.handle_unknown == "similar":
@@ -467,7 +471,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
                 "finite numbers; change one of them."
             )
 
-    def _learn(self, counted: Counted, table: Table | None) -> None:
+    # -- counts, and the partitions that are fitted by them ----------------------------------------
+
+    def _fit_counts(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
         kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
@@ -488,6 +494,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             self.classes_ = next(iter(tables.values())).targets
         constant = [name for state in states.values() for name in state.constant_names()]
         self.invariant_cols_ = constant if self.drop_invariant else []
+
+    # -- rows --------------------------------------------------------------------------------------
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         how, parts = _output_of(self), self._parts(table)
@@ -510,6 +518,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
         return lookup_of(name, state, self._kept_names(state), _output_of(self))
+
+    # -- out of fold -------------------------------------------------------------------------------
 
     def _shows_target(self) -> bool:
         return self.output in ("probability", "logodds", "mean")

@@ -1,4 +1,7 @@
-"""Target encoding that estimates unknown categories, too, from the other columns of their rows."""
+"""`TIWSEncoder`: target encoding that estimates unknown categories, too, from the other columns of their rows.
+
+The counts and the estimates are in `tabsym.tiws`; `tiws_rows` encodes rows by them, `tiws_target` checks what is given.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
 from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
-from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import named_columns, refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in
@@ -23,11 +25,11 @@ from tabsym.encoders.tiws_rows import (
     FittedFold,
     RowEncoding,
     TIWSColumn,
-    alphabet_of,
     carried_over,
+    categories_of,
     donor_table,
+    fit_columns,
     print_columns,
-    state_of,
 )
 from tabsym.encoders.tiws_target import (
     check_mergeable,
@@ -52,7 +54,7 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.frame.frames import gather
-from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
+from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
@@ -237,7 +239,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         for name in encoded if self.handle_missing == "error" else []:
             rows.refuse_missing(name)
         counts = count_lazily(self._counting, rows, encoded, target)
-        self._learn(counts, encoded, None if target is None else target.values, rows.table)
+        self._fit_counts(counts, encoded, None if target is None else target.values, rows.table)
         self._named_in, self.n_cells_ = named_columns(rows.target, rows.weight), rows.cells
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
@@ -248,7 +250,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False, whole=whole)]
         self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight, whole=whole)
-        self._learn(counts, encoded, target.classes, table)
+        self._fit_counts(counts, encoded, target.classes, table)
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
 
@@ -512,23 +514,13 @@ class TIWSEncoder(OutOfFoldEncoder):
         table = X if isinstance(X, Table) else self._read_as_fitted(X)
         return self._rows.unseen(table, column, context=context)
 
-    # -- pieces -------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------
 
     def _check_encoded(self, column: str) -> None:
         check_is_fitted(self, "columns_")
         if column not in self.columns_:
             have = ", ".join(map(repr, self.columns_))
             raise ValueError(f"Column {column!r} is not encoded; there are {have}.")
-
-    @property
-    def _counting(self) -> Counting:
-        return Counting(self.numeric, self.n_jobs)
-
-    @property
-    def _rows(self) -> RowEncoding:
-        return RowEncoding(
-            self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
-        )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
         check_options(self)
@@ -540,11 +532,17 @@ class TIWSEncoder(OutOfFoldEncoder):
         for name in encoded if self.handle_missing == "error" else []:
             refuse_missing(name, encode_column(table[name]).codes < 0)
 
-    def _learn(
+    # -- counts, and the columns that are fitted by them -------------------------------------------
+
+    @property
+    def _counting(self) -> Counting:
+        return Counting(self.numeric, self.n_jobs)
+
+    def _fit_counts(
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
     ) -> None:
         """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
-        states = self._fitted_columns(counts, encoded, classes, self._names_in if table is None else table.names)
+        states = self._columns_of(counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
             print_columns({name: state.fitted for name, state in states.items()})
         if table is not None:
@@ -560,26 +558,28 @@ class TIWSEncoder(OutOfFoldEncoder):
         if self.drop_invariant:
             self.invariant_cols_ = [name for state in states.values() for name in state.constant_names()]
 
-    def _fitted_columns(
+    def _columns_of(
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, names_in: list[str]
     ) -> dict[str, TIWSColumn]:
-        """What is learned of each encoded column from counts."""
+        """What is fitted of each encoded column, by counts."""
         method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
-        places = {name: place for place, name in enumerate(names_in)}
-
-        def learn(name: str) -> TIWSColumn:
-            number = places[name]
-            symbols = alphabet_of(counts, number).symbols.tolist()
-            fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
-            return state_of(name, fitted, classes, indicator=bool(self.indicator))
-
-        return dict(zip(encoded, in_threads(learn, encoded, self.n_jobs), strict=True))
+        of_table = {name: position for position, name in enumerate(names_in)}
+        positions = {name: of_table[name] for name in encoded}
+        return fit_columns(counts, positions, classes, method, indicator=bool(self.indicator), n_jobs=self.n_jobs)
 
     def _add(self, piece: TableCounts) -> None:
         before, observed = self.counts_, self._observed
         counts = before + piece
-        self._learn(counts, list(self.columns_), self._classes, None)
+        self._fit_counts(counts, list(self.columns_), self._classes, None)
         self._observed = carried_over(observed, before, counts, self.columns_)
+
+    # -- rows, and lookups for lazy frames and exports ---------------------------------------------
+
+    @property
+    def _rows(self) -> RowEncoding:
+        return RowEncoding(
+            self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
+        )
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         encoded = self._rows.encoded(table)
@@ -595,7 +595,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         pieces = []
         if self.handle_unknown == "value":
             pieces.append(unknown_in(frame, known))
-        if self.handle_missing == "value" and not alphabet_of(self.counts_, state.fitted.number).has_missing:
+        if self.handle_missing == "value" and not categories_of(self.counts_, state.fitted.number).has_missing:
             pieces.append(frame.filter(is_missing(frame, name)))
         found = [one.select(self._names_in).collect() for one in pieces]
         found = [one for one in found if len(one)]
@@ -619,8 +619,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         stack = stacked(list(columns.values()), len(outputs[0]))
         return ColumnLookup(name, "category", list(columns), coding, stack, self.handle_unknown == "error")
 
+    # -- out of fold -------------------------------------------------------------------------------
+
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
-        """A fold learns words, components, covariances and donors' rules from its training rows."""
+        """A fold fits words, components, covariances and donors' rules by its training rows."""
         target = further(y, len(table), self._classes, type(self).__name__)
         is_classes, encoded = self._classes is not None, list(self.columns_)
         unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
@@ -631,7 +633,7 @@ class TIWSEncoder(OutOfFoldEncoder):
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
             known = target.y[train], is_classes
             counts = self._counting.first_piece(table.taken(train), encoded, known, each, whole=True)
-            columns = self._fitted_columns(counts, encoded, self._classes, table.names)
+            columns = self._columns_of(counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
             return FittedFold(table.taken(held_out), encoding)
@@ -651,6 +653,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         """Output columns by their own names, from those of each encoded column."""
         pairs = ((self.columns_[name].names, columns) for name, columns in outputs.items())
         return {new: column for names, columns in pairs for new, column in zip(names, columns, strict=True)}
+
+    # -- rows of fit as if one category had not been seen, for `augment` ---------------------------
 
     def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedRows] | None) -> Any:
         """The encoded rows of fit, one category of each as if it had not been seen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
+from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
 from tabsym.frame import Table
 from tabsym.models.records import Coding
-from tabsym.tiws.column import FittedColumn, Observed, Unseen, UnseenRows, no_rows, unseen_rows
+from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, no_rows, unseen_rows
 from tabsym.tiws.counts import Symbols, TableCounts, codes_of
 
 Floats = NDArray[np.float64]
@@ -52,6 +54,21 @@ def state_of(name: str, fitted: FittedColumn, classes: NDArray[np.generic] | Non
     return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
 
 
+def fit_columns(
+    counts: TableCounts, positions: Mapping[str, int], classes: NDArray[np.generic] | None, method: Method, *,
+    indicator: bool, n_jobs: int | None,
+) -> dict[str, TIWSColumn]:  # fmt: skip
+    """What is fitted of each encoded column, by counts; `positions`: of these columns in the table."""
+
+    def fit(name: str) -> TIWSColumn:
+        number = positions[name]
+        symbols = categories_of(counts, number).symbols.tolist()
+        fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
+        return state_of(name, fitted, classes, indicator=indicator)
+
+    return dict(zip(positions, in_threads(fit, list(positions), n_jobs), strict=True))
+
+
 @dataclass(frozen=True)
 class RowEncoding:
     """How rows are encoded: the encoder's columns, counts, what it has observed, and its options of these names."""
@@ -68,7 +85,7 @@ class RowEncoding:
         raw = encode_column(table[name])
         if self.handle_missing == "error":
             refuse_missing(name, raw.codes < 0)
-        codes = alphabet_of(self.counts, self.columns[name].fitted.number).transform(raw)
+        codes = categories_of(self.counts, self.columns[name].fitted.number).transform(raw)
         if self.handle_unknown == "error":
             refuse_unknown(name, raw, (codes == UNSEEN) & (raw.codes >= 0))
         return codes, raw
@@ -127,7 +144,7 @@ class RowEncoding:
     def known(self, name: str) -> tuple[Coding, list[NDArray[np.generic]]]:
         """The coding of known categories, and the output columns of their codes, NaN for all that is unknown."""
         state = self.columns[name]
-        categories = alphabet_of(self.counts, state.fitted.number).symbols.tolist()
+        categories = categories_of(self.counts, state.fitted.number).symbols.tolist()
         codes, coding = with_missing(categories, self.handle_missing)
         estimates = state.fitted.estimates
         values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
@@ -138,7 +155,7 @@ class RowEncoding:
 
     def check_is_lookup(self, name: str) -> None:
         """A `ValueError` where the encoding of a column depends on more than its category."""
-        has_missing = alphabet_of(self.counts, self.columns[name].fitted.number).has_missing
+        has_missing = categories_of(self.counts, self.columns[name].fitted.number).has_missing
         by_row = [
             f"handle_{what}='return_nan'"
             for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
@@ -155,8 +172,8 @@ class RowEncoding:
         return nan | ((codes == UNSEEN) & (raw.codes >= 0)) if self.handle_unknown == "return_nan" else nan
 
 
-def alphabet_of(counts: TableCounts, number: int) -> Categories:
-    """The alphabet of an encoded column."""
+def categories_of(counts: TableCounts, number: int) -> Categories:
+    """The categories of an encoded column."""
     words = counts.words[number]
     assert isinstance(words, Symbols)
     return words.alphabet
