@@ -1,4 +1,7 @@
-"""`to_stack`: a stack as the specs of its parts, and each booster in a file of its own library."""
+"""`to_stack`: a stack for other programs, as the specs of its parts, and each booster in a file of its own library.
+
+Of what `save` and pickles hold of a stack see `WideBoost._keep` in `stacking.base`.
+"""
 
 from __future__ import annotations
 

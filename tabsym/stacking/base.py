@@ -1,4 +1,4 @@
-"""What the stacks of classifiers and regressors share."""
+"""What the stacks of classifiers and regressors share: options, the fit of their parts, and their fitted state."""
 
 from __future__ import annotations
 
@@ -230,6 +230,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         selection: Selection,
         sample: Sample,
     ) -> None:
+        """The fitted state of a stack, all that files and pickles hold of it (but see `__getstate__`)."""
         remember_features(self, table)
         self.wide_ = fitted
         self.shares_ = {one.mode: one.share for one in selection.members}
@@ -239,6 +240,13 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         self._layers = layers
         self._loss = loss
         self._importances = sample
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the importances instead of the training rows that they are of: files and pickles hold no rows."""
+        if hasattr(self, "_importances"):
+            self._found_importances()
+        state: Any = super().__getstate__()
+        return dict(state)
 
     def _check_options(self, *, has_eval_set: bool) -> None:
         for option in ("offset_column", "exposure_column"):

@@ -55,13 +55,6 @@ class ReadableStack:
     _loss: Loss
     _importances: Sample | Floats | str
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With the importances instead of the training rows that they are of: files and pickles hold no rows."""
-        if hasattr(self, "_importances"):
-            self._found_importances()
-        state: Any = super().__getstate__()
-        return dict(state)
-
     def explain(self, X: Any) -> pd.DataFrame:
         """Contributions of the wide model's terms and of the booster's columns to each prediction.
 
