@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.export import to_sql
-from tabsym.export.sql_tables import last_microsecond
+from tabsym.export.sql_parts import last_microsecond
 from tests.exported import CATEGORIES, MODELS, close, fitted, in_duckdb, in_sqlite, new_rows, scores, table, target
 from tests.formulas import random_formula, random_table
 

@@ -1,4 +1,7 @@
-"""`to_sql`: a table for each term or encoded column, and a view that joins them to rows and predicts or transforms."""
+"""`to_sql`: a table for each term or encoded column, and a view that joins them to rows and predicts or transforms.
+
+The table of a term is `_ModelView._create_term`, of an interaction with a key column for each of its columns.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
-from tabsym.export.sql_tables import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
+from tabsym.export.sql_parts import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
 from tabsym.models.records import LookupFactor, ModelTerms, TermRecord
 
 PREDICTION = "prediction"
