@@ -1,5 +1,8 @@
 """The engine of a fit over workers: one actor each, which holds its parts and answers with their sums.
 
+The sweeps are those of fits out of core, `DescentInParts` in `tabsym.solvers.newton.in_parts`, whose `Engine` this is;
+what a worker computes of its rows in a sweep is `Shard`, in `tabsym.solvers.newton.shards`.
+
 Actors form a tree: the client asks `FEW` of them, and each passes the question on to as many that are below it and
 adds up their answers with its own. What the client sends and receives does not grow with the number of workers.
 """

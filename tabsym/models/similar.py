@@ -1,4 +1,7 @@
-"""The contribution of unknown categories to a linear predictor, from known categories with similar context.
+"""``handle_unknown="similar"`` of the wide models: what an unknown category contributes to the linear predictor.
+
+It is estimated from known categories with similar context. (The option of `MODLEncoder` is `encoders.modl_column`'s,
+that of jitter trees `jitter.tree`'s; context and similarity are of `tabsym.tiws` for all of them.)
 
 A row's working response is its category's coefficient plus the row's working residual, on the scale of the linear
 predictor. By category these are the targets of a regression on co-occurrence profiles, in which a coefficient has the
