@@ -23,7 +23,7 @@ from tabsym.interactions.kernels import (
     sort_rows,
     sum_cells,
 )
-from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
+from tabsym.losses.kernels import GAMMA, LOGISTIC, MULTINOMIAL, POISSON, SQUARED, TWEEDIE_1_5
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
 
 Floats = NDArray[np.float64]
@@ -145,7 +145,7 @@ def models_of(loss: Loss) -> type[FoldModels]:
         return _LogisticModels
     if loss.code == MULTINOMIAL:
         return _SoftmaxModels
-    return _KeptModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, HALVES) else FoldModels
+    return _KeptModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, TWEEDIE_1_5) else FoldModels
 
 
 MAIN_PENALTIES = 2.0, 2.0, 20.0

@@ -64,7 +64,7 @@ def logistic_gradients(n_folds):
 def kept_gradients(loss, n_folds):
     """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
-    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a
+    For squared loss, whose growth is the step, poisson, gamma and TWEEDIE_1_5, whose growth is the exp of it times a
     constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
 

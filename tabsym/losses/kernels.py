@@ -14,7 +14,7 @@ ROUNDING = 1e-13
 
 SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
 
-HALVES = 100
+TWEEDIE_1_5 = 100
 """Tweedie's loss of power 1.5 for rows stored as exp(score / 2), from which value and derivatives follow."""
 
 
@@ -45,11 +45,11 @@ def loss_of_one(score, target, loss, parameter):
 def stepped(value, step, loss):
     """The stored transform of a row's linear predictor after a step of a coefficient without a numeric factor.
 
-    Rows are stored as residuals (squared), exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (HALVES) or the
-    target times exp(-score) (gamma), else as scores. Where that is an exp, the step is passed as an exp too, computed
-    once per coefficient.
+    Rows are stored as residuals (squared), exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (TWEEDIE_1_5)
+    or the target times exp(-score) (gamma), else as scores. Where that is an exp, the step is passed as an exp too,
+    computed once per coefficient.
     """
-    if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
+    if loss in (LOGISTIC, POISSON, GAMMA, TWEEDIE_1_5):
         return value * step
     return value + step
 
@@ -66,7 +66,7 @@ def gradients_at(value, target, loss, parameter, least):
         return value - target, max(value, least)
     if loss == GAMMA:
         return 1.0 - value, max(value, least)
-    if loss == HALVES:
+    if loss == TWEEDIE_1_5:
         share = target / value
         return value - share, max(0.5 * (value + share), least)
     _, slope, hess = _other_loss(value, target, loss, parameter)

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, gammaln, logsumexp, softmax, xlogy
 
 from tabsym.categories.threads import by_parts
-from tabsym.losses import kernels as slopes
+from tabsym.losses import kernels
 from tabsym.losses.kernels import losses_of_rows, slope_of_shift, sum_softmax
 
 Floats = NDArray[np.float64]
@@ -57,29 +57,29 @@ class Loss:
     @property
     def public_name(self) -> str:
         """The name in the public interface: for classification the link follows from the number of classes."""
-        return "log_loss" if self.code in (slopes.LOGISTIC, slopes.MULTINOMIAL) else self.name
+        return "log_loss" if self.code in (kernels.LOGISTIC, kernels.MULTINOMIAL) else self.name
 
     @property
     def for_classes(self) -> bool:
-        return self.code in (slopes.LOGISTIC, slopes.HINGE, slopes.MULTINOMIAL)
+        return self.code in (kernels.LOGISTIC, kernels.HINGE, kernels.MULTINOMIAL)
 
     @property
     def is_smooth(self) -> bool:
         """Whether the loss has a second derivative, as Newton's method needs."""
-        return self.code not in (slopes.ABSOLUTE, slopes.QUANTILE, slopes.HINGE)
+        return self.code not in (kernels.ABSOLUTE, kernels.QUANTILE, kernels.HINGE)
 
     @property
     def variance_power(self) -> float | None:
         """Of the losses with a log link: the variance is proportional to this power of the mean."""
-        powers = {slopes.POISSON: 1.0, slopes.GAMMA: 2.0, slopes.TWEEDIE: self.parameter}
+        powers = {kernels.POISSON: 1.0, kernels.GAMMA: 2.0, kernels.TWEEDIE: self.parameter}
         return powers.get(self.code)
 
     def predict(self, margins: Floats) -> Floats:
         """The inverse link: margins (n, n_outputs) -> values (n, 1) or probabilities (n, classes)."""
-        if self.code == slopes.LOGISTIC:
+        if self.code == kernels.LOGISTIC:
             positive = expit(margins[:, 0])
             return np.column_stack([1.0 - positive, positive])
-        if self.code == slopes.MULTINOMIAL:
+        if self.code == kernels.MULTINOMIAL:
             return np.asarray(softmax(margins, axis=1))
         return np.exp(margins) if self.log_link else margins
 
@@ -88,7 +88,7 @@ class Loss:
         values = np.empty(len(y))
 
         def fill_part(number: int, own: slice) -> None:
-            if self.code == slopes.MULTINOMIAL:
+            if self.code == kernels.MULTINOMIAL:
                 chosen = np.take_along_axis(margins[own], y[own].astype(np.int64)[:, None], axis=1)[:, 0]
                 values[own] = np.logaddexp.reduce(margins[own], axis=1) - chosen
             else:
@@ -106,11 +106,11 @@ class Loss:
     def least(self, y: Floats) -> Floats:
         """The loss of each row (n,) under a perfect prediction; the excess over it is half a deviance."""
         p = self.parameter
-        if self.code == slopes.POISSON:
+        if self.code == kernels.POISSON:
             return np.asarray(y - xlogy(y, y))
-        if self.code == slopes.GAMMA:
+        if self.code == kernels.GAMMA:
             return np.log(y) + 1.0
-        if self.code == slopes.TWEEDIE:
+        if self.code == kernels.TWEEDIE:
             return np.asarray(y ** (2 - p) * (1 / (2 - p) - 1 / (1 - p)))
         return np.zeros(len(y))
 
@@ -118,16 +118,16 @@ class Loss:
 LOSSES = {
     loss.name: loss
     for loss in [
-        Loss("squared_error", slopes.SQUARED, scales=True, canonical=True),
-        Loss("absolute_error", slopes.ABSOLUTE, scales=True),
-        Loss("huber", slopes.HUBER, scales=True, argument="delta", parameter=1.35),
-        Loss("quantile", slopes.QUANTILE, scales=True, argument="quantile", parameter=0.5),
-        Loss("poisson", slopes.POISSON, log_link=True, canonical=True, lowest=0.0),
-        Loss("gamma", slopes.GAMMA, log_link=True, lowest=0.0, lowest_open=True),
-        Loss("tweedie", slopes.TWEEDIE, log_link=True, lowest=0.0, argument="power", parameter=1.5),
-        Loss("logistic", slopes.LOGISTIC, canonical=True),
-        Loss("hinge", slopes.HINGE),
-        Loss("multinomial", slopes.MULTINOMIAL, canonical=True),
+        Loss("squared_error", kernels.SQUARED, scales=True, canonical=True),
+        Loss("absolute_error", kernels.ABSOLUTE, scales=True),
+        Loss("huber", kernels.HUBER, scales=True, argument="delta", parameter=1.35),
+        Loss("quantile", kernels.QUANTILE, scales=True, argument="quantile", parameter=0.5),
+        Loss("poisson", kernels.POISSON, log_link=True, canonical=True, lowest=0.0),
+        Loss("gamma", kernels.GAMMA, log_link=True, lowest=0.0, lowest_open=True),
+        Loss("tweedie", kernels.TWEEDIE, log_link=True, lowest=0.0, argument="power", parameter=1.5),
+        Loss("logistic", kernels.LOGISTIC, canonical=True),
+        Loss("hinge", kernels.HINGE),
+        Loss("multinomial", kernels.MULTINOMIAL, canonical=True),
     ]
 }
 """The losses by name; formulas with p the prediction and s the score, p = s or exp(s):
@@ -138,15 +138,15 @@ tweedie p**(2 - k) / (2 - k) - y p**(1 - k) / (1 - k) with 1 < k < 2; logistic (
 hinge max(0, 1 - (+-1) s); multinomial (softmax).
 """
 
-RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: -1.0, slopes.HALVES: 0.5}
+RATES = {kernels.LOGISTIC: -1.0, kernels.POISSON: 1.0, kernels.GAMMA: -1.0, kernels.TWEEDIE_1_5: 0.5}
 """Rows of these losses are stored as exp(rate * score), gamma's as that times the target, where there are many steps: a
 step is then a factor, computed once per coefficient instead of one exp per row."""
 
 
 def as_kept(loss: Loss) -> tuple[int, float]:
     """The code and parameter of a loss in kernels that work on stored transforms."""
-    if loss.code == slopes.TWEEDIE and loss.parameter == 1.5:
-        return slopes.HALVES, 0.0
+    if loss.code == kernels.TWEEDIE and loss.parameter == 1.5:
+        return kernels.TWEEDIE_1_5, 0.0
     return loss.code, loss.parameter
 
 
@@ -155,22 +155,22 @@ def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
 
     Scores and targets of shapes that broadcast.
     """
-    if code == slopes.SQUARED:
+    if code == kernels.SQUARED:
         return scores - y
     if code not in RATES:
         return scores.copy()
     values = np.exp(np.clip(RATES[code] * scores, -far, far))
-    return values * y if code == slopes.GAMMA else values
+    return values * y if code == kernels.GAMMA else values
 
 
 def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
     """The linear predictors of rows from their stored transforms."""
-    if code == slopes.SQUARED:
+    if code == kernels.SQUARED:
         return values + y
     if code not in RATES:
         return values
     with np.errstate(divide="ignore"):
-        return np.log(values / y if code == slopes.GAMMA else values) / RATES[code]
+        return np.log(values / y if code == kernels.GAMMA else values) / RATES[code]
 
 
 def deviance(loss: Loss, margins: Floats, y: Floats, weight: Floats | None) -> float:
@@ -208,15 +208,15 @@ def _log_likelihood(
     copies: NDArray[np.int64] | None,
 ) -> float:
     w = np.ones(len(y)) if weight is None else weight
-    if loss.code == slopes.SQUARED:
+    if loss.code == kernels.SQUARED:
         total = float(w.sum())
         spread = deviance / total
         return -0.5 * total * (np.log(2.0 * np.pi * spread) + 1.0) if spread > 0.0 else np.inf
-    if loss.code in (slopes.LOGISTIC, slopes.MULTINOMIAL):
+    if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
         return -0.5 * deviance
-    if loss.code == slopes.POISSON:
+    if loss.code == kernels.POISSON:
         return -0.5 * deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
-    if loss.code == slopes.GAMMA and dispersion > 0.0:
+    if loss.code == kernels.GAMMA and dispersion > 0.0:
         times = np.ones(len(y)) if copies is None else copies
         shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
         return float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
@@ -238,21 +238,21 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     linear predictor is finite.
     """
     own = np.zeros((len(y), n_outputs)) if offset is None else offset
-    if loss.code in (slopes.LOGISTIC, slopes.MULTINOMIAL):
+    if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
         counts = _rows_by_class(y, weights, max(n_outputs, 2))
         log_share = np.log(counts / counts.sum())
-        start = log_share[1:] - log_share[:1] if loss.code == slopes.LOGISTIC else log_share - log_share.mean()
+        start = log_share[1:] - log_share[:1] if loss.code == kernels.LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, own + start, y, weights)
-    if loss.code == slopes.HINGE:
+    if loss.code == kernels.HINGE:
         return _best_hinge(y, weights, own[:, 0])
     if loss.log_link:
         return _best_log(loss, y, weights, own[:, 0])
     y = y - own[:, 0]
-    if loss.code == slopes.HUBER:
+    if loss.code == kernels.HUBER:
         middle = np.quantile(y, 0.5, weights=weights, method="inverted_cdf")
         return np.array([middle + _root(loss, np.full((len(y), 1), middle), y, weights)])
-    if loss.code in (slopes.ABSOLUTE, slopes.QUANTILE):
-        share = loss.parameter if loss.code == slopes.QUANTILE else 0.5
+    if loss.code in (kernels.ABSOLUTE, kernels.QUANTILE):
+        share = loss.parameter if loss.code == kernels.QUANTILE else 0.5
         return np.array([np.quantile(y, share, weights=weights, method="inverted_cdf")])
     return np.array([np.average(y, weights=weights)])
 
@@ -297,11 +297,11 @@ def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None
 
     Sums are weighted; for classification they are those of each class. Classes without a row are left unchanged.
     """
-    if loss.code == slopes.MULTINOMIAL:
+    if loss.code == kernels.MULTINOMIAL:
         return _settle_softmax(margins, y.astype(np.int64), weights)
-    if loss.code == slopes.LOGISTIC and (y > 0).all() != (y > 0).any():
+    if loss.code == kernels.LOGISTIC and (y > 0).all() != (y > 0).any():
         return np.array([_root(loss, margins, y, weights)])
-    if loss.code == slopes.LOGISTIC or (loss.code == slopes.POISSON and not y.any()):
+    if loss.code == kernels.LOGISTIC or (loss.code == kernels.POISSON and not y.any()):
         return np.zeros(1)  # one class, or all counts 0: there is no finite shift
     return np.array([_root(loss, margins, y, weights)])
 
@@ -329,7 +329,7 @@ def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size:
     for _ in range(MAX_STEPS):
         slope, hess = sums(shift)
         step = slope / max(hess, 1e-300)
-        if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size:
+        if loss.code == kernels.SQUARED or abs(slope) <= NEAR * size:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
         step = float(np.clip(step, -MAX_STEP, MAX_STEP))

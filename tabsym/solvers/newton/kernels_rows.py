@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, kernels_by, unsigned
-from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, gradients_at, stepped
+from tabsym.losses.kernels import GAMMA, LOGISTIC, POISSON, TWEEDIE_1_5, gradients_at, stepped
 
 MIN_HESSIAN = 1e-9
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
@@ -30,7 +30,7 @@ def _moved(value, step, x, i, loss):
         return value * np.exp(-step * x[i])
     if loss == POISSON:
         return value * np.exp(step * x[i])
-    if loss == HALVES:
+    if loss == TWEEDIE_1_5:
         return value * np.exp(0.5 * step * x[i])
     return value + step * x[i]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tabsym.losses import kernels as slopes
+from tabsym.losses import kernels
 from tabsym.losses.loss import Loss
 from tabsym.solvers.sgd import rules
 from tabsym.solvers.sgd.optimizers import Adagrad, Optimizer, StateColumns
@@ -33,7 +33,7 @@ def _bottou_start(l2: float, loss: Loss) -> float:
     """scikit-learn's t0: the first step changes a typical weight by no more than itself."""
     typical = float(np.sqrt(1.0 / np.sqrt(l2)))
     steepest = 0.5
-    if loss.code != slopes.MULTINOMIAL:
+    if loss.code != kernels.MULTINOMIAL:
         steepest = abs(float(loss.rows(np.array([[-typical]]), np.ones(1))[1][0]))
     return float(1.0 / (typical / max(1.0, steepest) * l2))
 
