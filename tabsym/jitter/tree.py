@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -168,6 +169,7 @@ class TreeColumns:
 
 DONOR_MODES = ("similar", "similar_per_node")
 MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
+"""Values of `handle_unknown` as `kernels_descend` knows them."""
 _TILE = 1024  # rows at a time, so that weights of all donors for each stay small
 
 
@@ -194,6 +196,15 @@ class Donors:
         if self.alike is not None:
             return self.alike[places]
         return self.fitted.weights(self.found.unseen.take(places))
+
+    def table(self, categories: list[Any], n_donors: int) -> pd.DataFrame:
+        """The heaviest donors of each unknown category, by name: `categories` are the known ones of the column."""
+        weights = self.weights(np.arange(len(self.found.unseen)))
+        records = []
+        for unknown, row in zip(self.found.unseen.symbols, weights, strict=True):
+            heaviest = np.argsort(-row, kind="stable")[:n_donors]
+            records += [[unknown, categories[self.codes[one]], row[one]] for one in heaviest if row[one] > 0]
+        return pd.DataFrame(records, columns=["category", "donor", "weight"])
 
 
 def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:

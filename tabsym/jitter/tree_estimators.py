@@ -1,4 +1,7 @@
-"""`JitterTreeClassifier` and `JitterTreeRegressor`: trees that split categories by subsets and route unknown ones."""
+"""`JitterTreeClassifier` and `JitterTreeRegressor`: trees that split categories by subsets and route unknown ones.
+
+Their options are described once, in `TREE_PARAMETERS`; `tree` has the tree itself, and what each `handle_unknown` does.
+"""
 
 from __future__ import annotations
 
@@ -131,13 +134,13 @@ class JitterTree(TableEstimator):
             return None
         encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
         encoder.set_params(
-            cols=[table.names[place] for place in split], target_type="classes" if n_classes else "continuous"
+            cols=[table.names[position] for position in split], target_type="classes" if n_classes else "continuous"
         )
         if weight is not None:  # which the encoder takes for rows, and boosting makes sum to 1
             weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())
         return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, weight)
 
-    # -- using --------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------
 
     def _read_as_fitted(self, X: Any) -> Table:
         check_is_fitted(self, "tree_")
@@ -145,26 +148,32 @@ class JitterTree(TableEstimator):
         return match_features(self, read_table(X, caller=type(self).__name__, allow_empty=True))
 
     def _route(self, X: Any) -> tuple[Floats, NDArray[np.int64]]:
-        """Values (n, K) and leaves (n,)."""
+        """Values (n, K) and leaves (n,) of the rows; with unknown categories, the leaf with most of the weight."""
         table = self._read_as_fitted(X)
         cells = self._columns.cells(table)
         if self.handle_unknown == "error":
             self._columns.refuse_unknown(table, cells)
         leaves = self.tree_.leaves(cells)
         values = self.tree_.value[leaves]
-        split = self.tree_.splits_symbols
-        rows = (cells[split] < 0).any(axis=0)
-        if rows.any():
-            some = [int(place) for place in split if (cells[place] < 0).any()]
-            donors = {} if self.encoder_ is None else {place: self._donors(table, place) for place in some}
-            mode = "node_value" if self.encoder_ is None and self.handle_unknown in DONOR_MODES else self.handle_unknown
-            found, heaviest = spread(self.tree_, cells, mode, donors)
-            values[rows], leaves[rows] = found[rows], heaviest[rows]
+        unknown = (cells[self.tree_.splits_symbols] < 0).any(axis=0)
+        if unknown.any():
+            spread_values, heaviest = self._route_unknown(table, cells)
+            values[unknown], leaves[unknown] = spread_values[unknown], heaviest[unknown]
         return values, leaves
 
-    def _donors(self, table: Table, place: int) -> Donors:
+    def _route_unknown(self, table: Table, cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Values (n, K) and heaviest leaves (n,) of the rows with unknown categories, as `handle_unknown` says."""
+        mode, donors = self.handle_unknown, {}
+        if self.encoder_ is not None:
+            columns = [int(column) for column in self.tree_.splits_symbols if (cells[column] < 0).any()]
+            donors = {column: self._donors(table, column) for column in columns}
+        elif mode in DONOR_MODES:
+            mode = "node_value"
+        return spread(self.tree_, cells, mode, donors)
+
+    def _donors(self, table: Table, column: int) -> Donors:
         assert self.encoder_ is not None
-        return Donors.of(self.encoder_, table, table.names[place], self.context)
+        return Donors.of(self.encoder_, table, table.names[column], self.context)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The leaf of each row; with unknown categories, the one with most of the row's weight.
@@ -215,26 +224,16 @@ class JitterTree(TableEstimator):
         ['a', 'b']
         """
         table = self._read_as_fitted(X)
-        able = [] if self.encoder_ is None else [table.names[place] for place in self.tree_.splits_symbols]
-        if column not in able:
-            raise ValueError(
-                f"There are no donors for column {column!r}: it is not split by categories"
-                + (
-                    f"; {', '.join(map(repr, able))} is."
-                    if able
-                    else f", or handle_unknown={self.handle_unknown!r} needs none."
-                )
-            )
-        place = table.names.index(column)
-        found, symbols = self._donors(table, place), self._columns.symbols(place)
-        weights = found.weights(np.arange(len(found.found.unseen)))
-        records = []
-        for symbol, row in zip(found.found.unseen.symbols, weights, strict=True):
-            best = np.argsort(-row, kind="stable")[:n_donors]
-            records += [[symbol, symbols[found.codes[one]], row[one]] for one in best if row[one] > 0]
-        return pd.DataFrame(records, columns=["category", "donor", "weight"])
+        split = [] if self.encoder_ is None else [table.names[position] for position in self.tree_.splits_symbols]
+        if column not in split:
+            why = f", or handle_unknown={self.handle_unknown!r} needs none."
+            if split:
+                why = f"; {', '.join(map(repr, split))} is."
+            raise ValueError(f"There are no donors for column {column!r}: it is not split by categories{why}")
+        position = table.names.index(column)
+        return self._donors(table, position).table(self._columns.symbols(position), n_donors)
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------
 
     @property
     def feature_importances_(self) -> Floats:
@@ -292,10 +291,10 @@ class JitterTree(TableEstimator):
         """
         check_is_fitted(self, "tree_")
         return write_tree(
-            self.tree_, self._columns, lambda node: self._say(node, decimals), max_depth, max_categories, decimals
+            self.tree_, self._columns, lambda node: self._leaf_text(node, decimals), max_depth, max_categories, decimals
         )
 
-    def _say(self, node: int, decimals: int) -> str:
+    def _leaf_text(self, node: int, decimals: int) -> str:
         raise NotImplementedError
 
 
@@ -440,10 +439,9 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         -------
         ndarray of shape (n_rows,)
         """
-        places = self._route(X)[0].argmax(axis=1)
-        return np.asarray(self.classes_[places])
+        return np.asarray(self.classes_[self._route(X)[0].argmax(axis=1)])
 
-    def _say(self, node: int, decimals: int) -> str:
+    def _leaf_text(self, node: int, decimals: int) -> str:
         return f"class: {self.classes_[self.tree_.value[node].argmax()]}"
 
 
@@ -548,5 +546,5 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         """
         return self._route(X)[0][:, 0]
 
-    def _say(self, node: int, decimals: int) -> str:
+    def _leaf_text(self, node: int, decimals: int) -> str:
         return f"value: {self.tree_.value[node, 0]:.{decimals}f}"
