@@ -8,13 +8,13 @@ from sklearn.metrics import roc_auc_score
 from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.report import held_out
 from tabsym.compare.results import prediction_path
-from tabsym.plots.held import Held, deciles, gini, lorenz, mean_gini, pooled
+from tabsym.plots.held_out import HeldOutRows, deciles, gini, lorenz, mean_gini, pooled
 
 
 def held(predicted, observed, weight=None):
     predicted, observed = np.asarray(predicted, dtype=float), np.asarray(observed, dtype=float)
     weight = np.ones(len(observed)) if weight is None else np.asarray(weight, dtype=float)
-    return Held(np.arange(len(observed)), predicted, observed, weight)
+    return HeldOutRows(np.arange(len(observed)), predicted, observed, weight)
 
 
 def naive_gini(one):

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from tabsym.compare.prepare import Columns, prepare
-from tabsym.plots.held import STANDARD_ERRORS, Held, cells_of, error_tables
+from tabsym.plots.held_out import STANDARD_ERRORS, HeldOutRows, cells_of, error_tables
 
 
 def rows_of(prepared):
@@ -20,7 +20,7 @@ def case(table, task, predicted, **roles):
     observed = prepared.y.astype(float)
     if prepared.exposure is not None:
         observed, weight = observed / prepared.exposure, weight * prepared.exposure
-    return Held(np.arange(len(table)), np.asarray(predicted, dtype=float), observed, weight), prepared
+    return HeldOutRows(np.arange(len(table)), np.asarray(predicted, dtype=float), observed, weight), prepared
 
 
 def by_category(tables, column):
@@ -70,7 +70,7 @@ def test_sums_and_standard_errors_are_those_of_the_formula(task):
 def test_rows_of_several_repeats_count_once_with_their_mean_prediction():
     table, mean = made("regression")
     held, prepared = case(table, "regression", mean)
-    twice = Held(
+    twice = HeldOutRows(
         np.concatenate([held.rows, held.rows[::-1]]), np.concatenate([mean + 0.2, (mean - 0.2)[::-1]]),
         np.concatenate([held.observed, held.observed[::-1]]), np.concatenate([held.weight, held.weight[::-1]]),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from tabsym.compare.prepare import CLASSES
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.results import load_results
 from tabsym.compare.text import cells, headings
-from tabsym.plots.axes import draw_deciles, draw_reliability
+from tabsym.plots.predictions import draw_deciles, draw_reliability
 from tabsym.plots.style import (
     BLUE,
     COLOURS,

@@ -24,7 +24,7 @@ from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results, load_predictions
 from tabsym.compare.splits import Split
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
-from tabsym.plots.held import Held, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
+from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
 from tabsym.plots.style import SCHEME, cut
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 TASKS = ("binary", "count", "regression")
 
 
-def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> list[Held] | None:
+def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -> list[HeldOutRows] | None:
     """A contender's held-out rows by fold; None where predictions are gone, or there are more than two classes."""
     predictions = load_predictions(folder, name, splits) if prepared.task in TASKS else None
     if predictions is None:
@@ -46,7 +46,7 @@ def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -
             exposure = prepared.exposure[test]
             predicted, observed, weight = predicted / exposure, observed / exposure, weight * exposure
             predicted = predicted.astype(np.float32)  # a rate that was multiplied and divided again is the same rate
-        folds.append(Held(test, np.asarray(predicted, dtype=np.float64), observed, weight))
+        folds.append(HeldOutRows(test, np.asarray(predicted, dtype=np.float64), observed, weight))
     return folds
 
 
@@ -156,7 +156,7 @@ def _plots(results: Results, ranking: list[dict[str, Any]], curves: dict[str, Fl
 
 
 def _lift(
-    ranking: list[dict[str, Any]], known: dict[str, list[Held]], settings: dict[str, Any]
+    ranking: list[dict[str, Any]], known: dict[str, list[HeldOutRows]], settings: dict[str, Any]
 ) -> dict[str, Any] | None:
     """Deciles of prediction and Lorenz curves of the best few; None where no order of predictions is defined."""
     best = [row for row in ranking if row["name"] in known][:_MAX_LIFTS]
@@ -189,13 +189,13 @@ def _ratio(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
-def _gini(folds: list[Held] | None) -> str:
+def _gini(folds: list[HeldOutRows] | None) -> str:
     value = None if folds is None else mean_gini(folds)
     return "-" if value is None else f"{value:.4f}"
 
 
 def _errors(
-    ranking: list[dict[str, Any]], known: dict[str, list[Held]], settings: dict[str, Any], prepared: Prepared,
+    ranking: list[dict[str, Any]], known: dict[str, list[HeldOutRows]], settings: dict[str, Any], prepared: Prepared,
     clusters: NDArray[np.int64] | None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Where the best contender errs, columns of large single gain first."""

@@ -13,8 +13,8 @@ from sklearn.base import is_classifier
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.models.explain import variances_of_columns
-from tabsym.plots.axes import draw_deciles, draw_reliability
-from tabsym.plots.held import Held, deciles, error_tables, gini, in_parts
+from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, gini, in_parts
+from tabsym.plots.predictions import draw_deciles, draw_reliability
 from tabsym.plots.style import (
     COLOURS,
     INK,
@@ -56,9 +56,11 @@ class RowsOfReport:
     task: str
     score: str
 
-    def held(self, output: int) -> Held:
+    def held(self, output: int) -> HeldOutRows:
         """One output's rows."""
-        return Held(np.arange(len(self.weight)), self.predicted[:, output], self.observed[:, output], self.weight)
+        return HeldOutRows(
+            np.arange(len(self.weight)), self.predicted[:, output], self.observed[:, output], self.weight
+        )
 
 
 def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
@@ -132,7 +134,7 @@ def _calibration(rows: RowsOfReport) -> str:
     return f"<div>{image(figure, 'Calibration')}</div>"
 
 
-def _lift(rows: RowsOfReport, held: Held) -> str:
+def _lift(rows: RowsOfReport, held: HeldOutRows) -> str:
     if rows.task == "multiclass":
         return ""
     tenths = deciles(held)
@@ -180,7 +182,7 @@ def _cells_of(column: Column) -> pd.Series:
     return days.dt.strftime("%Y" if is_long else "%Y-%m")
 
 
-def _segments(model: Any, rows: RowsOfReport, held: Held) -> list[str]:
+def _segments(model: Any, rows: RowsOfReport, held: HeldOutRows) -> list[str]:
     """Where predictions err."""
     heading = "<h2>Worst segments</h2>"
     if rows.task == "multiclass":

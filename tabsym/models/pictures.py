@@ -16,7 +16,7 @@ from tabsym.models.coefficients import has_ratios, table_of_term
 from tabsym.models.explain import columns_of_terms, interactions_of_levels, switched_off, variances_of_terms
 from tabsym.models.model import WideModel
 from tabsym.models.tables import CoefficientFrames, categories_by_position, split_frame
-from tabsym.plots.axes import draw_waterfall
+from tabsym.plots.predictions import draw_waterfall
 from tabsym.plots.style import INK, bounds_as_text, category_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
 from tabsym.validation import Number, check_option

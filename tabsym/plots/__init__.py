@@ -5,6 +5,6 @@ Pictures of a fitted model are its own methods: `plot`, `plot_term` and `plot_ex
 matplotlib: ``pip install "tabsym[plot]"``.
 """
 
-from tabsym.plots.axes import calibration, donors, double_lift, learning_curve, lift, waterfall
+from tabsym.plots.predictions import calibration, donors, double_lift, learning_curve, lift, waterfall
 
 __all__ = ["calibration", "donors", "double_lift", "learning_curve", "lift", "waterfall"]

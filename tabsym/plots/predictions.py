@@ -1,4 +1,4 @@
-"""Pictures of predictions, of one explanation and of training, as functions that return matplotlib axes."""
+"""Pictures of predictions, of one explanation, of training and of donors, as functions that return matplotlib axes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.plots.held import DECILES, Held, deciles, in_parts
+from tabsym.plots.held_out import DECILES, HeldOutRows, deciles, in_parts
 from tabsym.plots.style import BLUE, INK, ORANGE, PALE, axes_of, cut, dressed, label_of, legend, plain, titled, widened
 from tabsym.validation import Number, check_option
 
@@ -161,7 +161,7 @@ def draw_reliability(ax: Any, curve: Floats, limits: tuple[float, float]) -> Non
     ax.set_ylim(*limits)
 
 
-def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> Held:
+def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOutRows:
     """Observed and predicted values of rows, validated.
 
     Raises
@@ -184,7 +184,7 @@ def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> Held:
             raise ValueError(f"{name} holds values that are not finite; leave these rows out.")
     if not weight.sum() > 0.0 or weight.min() < 0.0:
         raise ValueError("sample_weight needs weights of 0 or more, and one above 0.")
-    return Held(np.arange(len(observed)), predicted, observed, weight)
+    return HeldOutRows(np.arange(len(observed)), predicted, observed, weight)
 
 
 def _observed(y: Any) -> Floats:

@@ -24,7 +24,7 @@ DECILES = 10
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOutRows:
     """Held-out rows of a fold: their indices, predicted and observed (probabilities, rates, values), and weights."""
 
     rows: Ints
@@ -33,9 +33,9 @@ class Held:
     weight: Floats
 
 
-def pooled(folds: list[Held]) -> Held:
+def pooled(folds: list[HeldOutRows]) -> HeldOutRows:
     """The rows of all folds, one after another."""
-    return Held(
+    return HeldOutRows(
         np.concatenate([one.rows for one in folds]),
         np.concatenate([one.predicted for one in folds]),
         np.concatenate([one.observed for one in folds]),
@@ -43,7 +43,7 @@ def pooled(folds: list[Held]) -> Held:
     )
 
 
-def deciles(held: Held) -> list[dict[str, float]]:
+def deciles(held: HeldOutRows) -> list[dict[str, float]]:
     """Tenths of the weight in the order of prediction, lowest first; equal predictions stay together.
 
     Each with its rows, share of weight, mean predicted and observed, their ratio, and lift: observed over the mean.
@@ -76,7 +76,7 @@ def lorenz(order: Floats, observed: Floats, weight: Floats) -> Floats:
     return np.asarray(np.concatenate([[[0.0, 0.0]], points]) / points[-1])
 
 
-def gini(held: Held) -> float:
+def gini(held: HeldOutRows) -> float:
     """The normalized Gini coefficient: that of the predictions over that of the perfect ordering.
 
     For two classes it is 2 AUC - 1. NaN where all observed values are equal.
@@ -86,7 +86,7 @@ def gini(held: Held) -> float:
     return by_prediction / perfect if perfect else float("nan")
 
 
-def mean_gini(folds: list[Held]) -> float | None:
+def mean_gini(folds: list[HeldOutRows]) -> float | None:
     """The mean over folds, as other scores; None where a fold has none."""
     values = [gini(one) for one in folds]
     return None if np.isnan(values).any() else float(np.mean(values))
@@ -126,7 +126,7 @@ _MAX_CATEGORIES = 200  # of a column; rarer ones are one cell
 
 
 def error_tables(
-    held: Held, X: pd.DataFrame, row_weight: Floats | None, task: str, order: list[str],
+    held: HeldOutRows, X: pd.DataFrame, row_weight: Floats | None, task: str, order: list[str],
     clusters: Ints | None = None, most: int = 5,
 ) -> dict[str, Any]:  # fmt: skip
     """By column: rows, observed, predicted, difference with its standard error, largest contribution first.
@@ -203,7 +203,7 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
     return codes, labels
 
 
-def _by_row(held: Held) -> tuple[Ints, Floats, Floats, Floats]:
+def _by_row(held: HeldOutRows) -> tuple[Ints, Floats, Floats, Floats]:
     """Each row once, with its mean prediction over repeats."""
     rows, first, index, times = np.unique(held.rows, return_index=True, return_inverse=True, return_counts=True)
     return rows, np.bincount(index, held.predicted) / times, held.observed[first], held.weight[first]
