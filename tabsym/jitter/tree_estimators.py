@@ -304,7 +304,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
 
     Parameters
     ----------
-    criterion : {{"gini", "entropy", "log_loss"}}, default "gini"
+    criterion : {"gini", "entropy", "log_loss"}, default "gini"
         The impurity; "entropy" and "log_loss" are the same.
     {parameters}
 
@@ -325,15 +325,15 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
     --------
     >>> import pandas as pd
     >>> from tabsym import JitterTreeClassifier
-    >>> X = pd.DataFrame({{"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50}})
+    >>> X = pd.DataFrame({"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50})
     >>> y = ["sold", "kept"] * 50
     >>> tree = JitterTreeClassifier().fit(X, y)
     >>> print(tree.export_text())
-    |--- model in {{b, d}}
+    |--- model in {b, d}
     |   |--- class: kept (50 rows)
-    |--- model not in {{b, d}}
+    |--- model not in {b, d}
     |   |--- class: sold (50 rows)
-    >>> tree.predict(pd.DataFrame({{"model": ["new", "other"], "kind": ["car", "van"]}})).tolist()
+    >>> tree.predict(pd.DataFrame({"model": ["new", "other"], "kind": ["car", "van"]})).tolist()
     ['sold', 'kept']
     """
 
@@ -451,7 +451,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
 
     Parameters
     ----------
-    criterion : {{"squared_error"}}, default "squared_error"
+    criterion : {"squared_error"}, default "squared_error"
         The impurity.
     {parameters}
 
@@ -469,9 +469,9 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
     --------
     >>> import pandas as pd
     >>> from tabsym import JitterTreeRegressor
-    >>> X = pd.DataFrame({{"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50}})
+    >>> X = pd.DataFrame({"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50})
     >>> tree = JitterTreeRegressor().fit(X, [10.0, 20.0, 11.0, 21.0] * 25)
-    >>> tree.predict(pd.DataFrame({{"model": ["a", "new", "other"], "kind": ["car", "car", "van"]}})).round(1).tolist()
+    >>> tree.predict(pd.DataFrame({"model": ["a", "new", "other"], "kind": ["car", "car", "van"]})).round(1).tolist()
     [10.0, 10.5, 20.5]
     """
 

@@ -265,11 +265,12 @@ validation_curve_ : list of float
 
 
 def fill_in(**terms: str) -> Callable[[Documented], Documented]:
-    """Fill ``{name}`` in a class docstring with a shared term."""
+    """Fill ``{name}`` in a class docstring with a shared term; other braces stay as they are."""
 
     def decorate(cls: Documented) -> Documented:
         if cls.__doc__:  # absent under python -OO
-            cls.__doc__ = cls.__doc__.format(**{name: indent(text, "    ").lstrip() for name, text in terms.items()})
+            for name, text in terms.items():
+                cls.__doc__ = cls.__doc__.replace(f"{{{name}}}", indent(text, "    ").lstrip())
         return cls
 
     return decorate

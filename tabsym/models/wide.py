@@ -133,13 +133,13 @@ class WideClassifier(_Solved, WideClassifierBase):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideClassifier
-    >>> X = pd.DataFrame({{"colour": ["red", "blue", "green", "grey"] * 25}})
+    >>> X = pd.DataFrame({"colour": ["red", "blue", "green", "grey"] * 25})
     >>> y = ["sold", "kept", "sold", "kept"] * 24 + ["kept", "sold", "sold", "kept"]
     >>> model = WideClassifier().fit(X, y)
-    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "green"]}})).tolist()
+    >>> model.predict(pd.DataFrame({"colour": ["red", "blue", "green"]})).tolist()
     ['sold', 'kept', 'sold']
     >>> model.coefs_["colour"]["value"].gt(0).to_dict()
-    {{'red': True, 'blue': False, 'green': True, 'grey': False}}
+    {'red': True, 'blue': False, 'green': True, 'grey': False}
     """
 
     def __init__(
@@ -285,10 +285,10 @@ class WideRegressor(_Solved, WideRegressorBase):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideRegressor
-    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50}})
+    >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
     >>> y = [10.0, 20.0, 30.0, 20.0] * 50
     >>> model = WideRegressor().fit(X, y)
-    >>> model.predict(pd.DataFrame({{"size": ["S", "L"]}})).round().tolist()
+    >>> model.predict(pd.DataFrame({"size": ["S", "L"]})).round().tolist()
     [10.0, 30.0]
     """
 

@@ -105,10 +105,10 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideSGDClassifier
-    >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 25}})
+    >>> X = pd.DataFrame({"colour": ["red", "blue", "red", "green"] * 25})
     >>> y = ["sold", "kept", "sold", "kept"] * 25
     >>> model = WideSGDClassifier(random_state=0).fit(X, y)
-    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "never seen"]}})).tolist()
+    >>> model.predict(pd.DataFrame({"colour": ["red", "blue", "never seen"]})).tolist()
     ['sold', 'kept', 'kept']
     """
 
@@ -296,10 +296,10 @@ class WideSGDRegressor(WideSGDBase, WideRegressorBase):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideSGDRegressor
-    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50}})
+    >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
     >>> y = [10.0, 20.0, 30.0, 20.0] * 50
     >>> model = WideSGDRegressor(random_state=0).fit(X, y)
-    >>> model.predict(pd.DataFrame({{"size": ["S", "L"]}})).round().tolist()
+    >>> model.predict(pd.DataFrame({"size": ["S", "L"]})).round().tolist()
     [10.0, 30.0]
     """
 

@@ -121,7 +121,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideBoostClassifier
-    >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 50, "price": range(200)}})
+    >>> X = pd.DataFrame({"colour": ["red", "blue", "red", "green"] * 50, "price": range(200)})
     >>> y = ["sold" if c == "red" and p < 120 else "kept" for c, p in zip(X["colour"], X["price"])]
     >>> model = WideBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
     >>> model.predict(X.iloc[[0, 1, 198]]).tolist()
@@ -288,7 +288,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideBoostRegressor
-    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50, "weight": range(200)}})
+    >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "weight": range(200)})
     >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
     >>> model = WideBoostRegressor(random_state=0, n_jobs=1).fit(X, y)
     >>> model.predict(X.iloc[[0, 2, 198]]).round().tolist()
