@@ -200,7 +200,7 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 
     Examples
     --------
-    >>>     >>> from tabsym.compare import compare, load
+    >>> from tabsym.compare import compare, load
     >>> from tabsym.datasets import make_retail
     >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
     ...     result = compare(make_retail(500), "sales", contenders=["wide"], out=f"{folder}/out")

@@ -55,17 +55,21 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
         sign = direction if source is None else 0
         terms.append(SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, apart, chain=chain, sign=sign))
-    terms.sort(key=partial(_order_of, spec))
+    numbers = {
+        term.factors[0].block: spec.numerics[term.numeric].label for term in spec.learned if term.numeric is not None
+    }
+    terms.sort(key=lambda term: _order_of(spec, term, numbers.get(term.block, "")))
     made_of = {term.block: _made_of(spec, term.block) for term in terms}
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     return [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
 
 
-def _order_of(spec: ModelSpec, term: SolverTerm) -> tuple[bool, int, list[str], str]:
+def _order_of(spec: ModelSpec, term: SolverTerm, number: str) -> tuple[bool, int, list[str], str, str]:
+    """What a term is sorted by; `number`: what it multiplies, if anything."""
     if term.prior is Prior.FLAT:  # these take joint steps, in any order
-        return False, term.size, [], ""
+        return False, term.size, [], "", ""
     block = spec.blocks[term.block]
-    return True, term.size, sorted(block.columns), block.name
+    return True, term.size, sorted(block.columns), number, block.name
 
 
 def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
