@@ -165,6 +165,28 @@ def test_weights_of_classes_choose_no_other_bins_and_interactions_and_fit_no_noi
     assert np.average(balanced.predict_proba(X[rows])[:, 1], weights=weight) == pytest.approx(0.5, abs=1e-3)
 
 
+@pytest.mark.parametrize("n_absent", [60, 100])
+@pytest.mark.parametrize(
+    "model",
+    [
+        WideClassifier(**ADDITIVE, alpha=1e-3),
+        WideSGDClassifier(random_state=0),
+        WideBoostClassifier(WideClassifier(**ADDITIVE), HistGradientBoostingClassifier(max_iter=20)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_rows_of_weight_zero_are_no_rows_of_their_class(model, n_absent):
+    """Of 100 rows of a third class some are absent, or all."""
+    X, y, _, weight = weighted_table()
+    y[:100], weight[:n_absent] = 2, 0.0
+    there = weight > 0
+    model = clone(model).set_params(class_weight="balanced").fit(X, y, sample_weight=weight)
+    n_classes = len(np.unique(y[there]))
+    of_class = there.sum() / (n_classes * np.maximum(np.bincount(y[there], minlength=3), 1))
+    by_hand = clone(model).set_params(class_weight=None).fit(X, y, sample_weight=weight * of_class[y])
+    np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(X), rtol=1e-9, atol=1e-12)
+
+
 def test_what_weights_are_worth_by_hand():
     y, weight = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 10.0, 30.0])
     np.testing.assert_allclose(weights_within_classes(y, weight), [0.5, 1.5, 0.5, 1.5])

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
 from tabsym.validation import Number, check_option
 
@@ -91,8 +90,8 @@ def relative_weights(weights: Floats | None, copies: Copies = None) -> Floats | 
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[Any]) -> Floats:
-    """The weight (n_classes,) of each class; `codes` (n,) are the classes of the rows.
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
+    """The weight (n_classes,) of each class, by the number of its rows (n_classes,), see `rows_of_classes`.
 
     Raises
     ------
@@ -110,17 +109,20 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], codes: NDArray[
             )
         return np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
+        return np.asarray(counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1)))
     raise ValueError(
         f"class_weight={class_weight!r} is not known; use 'balanced', a mapping from class to number, or None."
     )
 
 
-def class_weights_by_counts(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
-    """The same by the number of rows (n_classes,) of each class."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(counts.sum() / (len(classes) * counts))
-    return weights_of_classes(class_weight, classes, np.arange(len(classes)))
+def rows_of_classes(
+    codes: NDArray[Any], n_classes: int, weight: Floats | None, copies: Copies = None
+) -> NDArray[np.int64]:
+    """The number of rows (n_classes,) of each class, without those of weight 0: rows (n,) with their copies."""
+    if weight is not None:
+        kept = np.flatnonzero(weight)
+        codes, copies = codes[kept], None if copies is None else copies[kept]
+    return np.bincount(codes, copies, n_classes).astype(np.int64)
 
 
 def weights_within_classes(y: NDArray[np.generic], weight: Floats, copies: Copies = None) -> Floats:

@@ -20,7 +20,7 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
-from tabsym.frame.weights import class_weights_by_counts
+from tabsym.frame.weights import weights_of_classes
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
@@ -179,7 +179,7 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
     if estimator.class_weight is None:
         return target.classes, None
     (counts,) = engine.total("count_classes", len(target.classes))
-    return target.classes, class_weights_by_counts(estimator.class_weight, target.classes, counts)
+    return target.classes, weights_of_classes(estimator.class_weight, target.classes, counts)
 
 
 def _scale_weights(engine: Engine, of_class: Floats | None) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
-from tabsym.frame.weights import weights_of_classes
+from tabsym.frame.weights import rows_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of
@@ -189,7 +189,8 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         self._by_class = None
         if self.class_weight is not None:
             self._refuse_weights_twice()
-            self._by_class = weights_of_classes(self.class_weight, target.classes, target.codes)
+            counts = rows_of_classes(target.codes, len(target.classes), weight)
+            self._by_class = weights_of_classes(self.class_weight, target.classes, counts)
             of_class = self._by_class[target.codes]
             weight = of_class if weight is None else weight * of_class
         if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
