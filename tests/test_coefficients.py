@@ -233,6 +233,34 @@ def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
         assert table.loc[name, "df"] == pytest.approx(df, rel=2e-3)
 
 
+@pytest.mark.parametrize("alpha", [1e-6, 0.02, "auto"])
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_degrees_of_freedom_of_terms_that_overlap_are_counted_once(loss, alpha):
+    """Of an interaction and its main effects, against the trace of the dense hat matrix."""
+    X, y, offset, weight = made(loss)
+    X, y, offset, weight = X[:300], y[:300], offset[:300], weight[:300] / weight[:300].mean()
+    options = ADDITIVE | {"interactions": [("a", "b")], "alpha": alpha, "tol": 1e-7, "max_iter": 2000}
+    model = estimator(loss, **options).fit(X, y, sample_weight=weight, offset=offset)
+    margins = model.decision_function(X, offset=offset) if loss == "logistic" else model.predict(X, offset=offset)
+    mean = 1.0 / (1.0 + np.exp(-margins)) if loss == "logistic" else margins
+    variance = {"logistic": mean * (1.0 - mean), "poisson": mean, "gamma": mean**2}.get(loss, np.ones(300))
+    columns = {"a": X["a"], "b": X["b"], "a:b": X["a"] + X["b"]}
+    columns = {name: own for name, own in columns.items() if model.variances_.loc[name, "variance"] > 0.0}
+    blocks = [dummies(own, sorted(set(own))) for own in columns.values()]
+    design = np.column_stack([np.ones(300), X["x"] - X["x"].mean(), *blocks])
+    bend = weight * (np.ones(300) if loss == "gamma" else variance)  # expected
+    information = design.T @ (bend[:, None] * design)
+    working = model.model_.certainty.working if loss != "logistic" else np.square(weight).mean()
+    found = [300 * alpha] * len(blocks) if alpha != "auto" else working / model.variances_.loc[[*columns], "variance"]
+    held = np.diag(np.repeat([0.0, *found], [2, *(own.shape[1] for own in blocks)]))
+    edf = np.trace(np.linalg.pinv(information + held, hermitian=True, rcond=1e-12) @ information)
+    if loss != "logistic":
+        pearson = weight @ (np.square(y - mean) / variance)
+        assert model.dispersion_ == pytest.approx(pearson / (300 - edf), rel=1e-4)
+        np.testing.assert_allclose(model.term_table()["df_residual"].dropna(), 300 - edf, rtol=1e-4)
+    assert model.bic_ - model.aic_ == pytest.approx((np.log(300) - 2.0) * edf, rel=1e-4)
+
+
 def test_wald_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
     """Of a categorical column and a smooth; a term that is dropped has no p."""
     found = []

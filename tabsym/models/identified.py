@@ -178,7 +178,28 @@ def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_
     return np.isfinite(variances) & np.array([block.source is not None for block in model.spec.blocks])
 
 
-def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares) -> Certainty:
+def whole_of(model: WideModel, optimum: Optimum, shares: Shares) -> JointCovariance | None:
+    """The joint covariance of terms that are not dropped, with the means in `shares`; None where it is too large."""
+    solver, by_category = optimum.solver, is_mean_by_category(model.spec, optimum.solver.terms, optimum.solver)
+    active, held = _active(solver), _held(solver, shares, by_category)
+    n_numbers = model.spec.n_coefs * sum(solver.terms[index].size for index in active)
+    return whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
+
+
+def _active(solver: BlockDescent) -> list[int]:
+    """The terms that are not dropped."""
+    return [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+
+
+def _held(solver: BlockDescent, shares: Shares, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
+    """The weights of the means that are not identified, by term."""
+    blocks = {index: solver.terms[index].block for index in _active(solver)}
+    return {index: shares[block] for index, block in blocks.items() if block in shares and not by_category[block]}
+
+
+def jointly(
+    model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares, whole: JointCovariance | None
+) -> Certainty:
     """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
     Parameters
@@ -189,27 +210,21 @@ def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Sh
     optimum : Optimum
     shares : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
+    whole : JointCovariance or None
+        See `whole_of`.
     """
     spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
-    terms = solver.terms
-    active = [index for index in range(len(terms)) if not solver.dropped[index]]
+    terms, active = solver.terms, _active(solver)
     by_category = is_mean_by_category(spec, terms, solver)
     random = np.flatnonzero(by_category).tolist()
-    held = {
-        index: shares[terms[index].block]
-        for index in active
-        if terms[index].block in shares and not by_category[terms[index].block]
-    }
     found: dict[int, TermCovariance] = {}
-    n_numbers = spec.n_coefs * sum(terms[index].size for index in active)
-    whole = whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
     sd = certainty.sd.copy()
     total_sd, joint = certainty.total_sd, _NO_JOINT
     if whole is not None:
         blocks = [terms[index].block for index in active]
         found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
     elif active and model.n_outputs == 1:
-        parts = CovariancesByTerm(solver, active, held)
+        parts = CovariancesByTerm(solver, active, _held(solver, shares, by_category))
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(spec, certainty.samples, shares, random)
         else:

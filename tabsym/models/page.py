@@ -90,7 +90,7 @@ def facts(model: Any) -> str:
     spec, certainty = model.model_.spec, model.model_.certainty
     words = [f"{len(spec.blocks)} terms with {sum(spec.sizes) * model.model_.n_outputs:,} coefficients"]
     if certainty is not None:
-        words.append(f"{float(certainty.edf.sum()):,.1f} effective degrees of freedom")
+        words.append(f"{certainty.total_edf:,.1f} effective degrees of freedom")
         measures = (("deviance", model.deviance_), ("AIC", model.aic_), ("dispersion", model.dispersion_))
         words += [f"{name} {value:,.4g}" for name, value in measures if np.isfinite(value)]
     words.append(f"{model.n_iter_} iterations")

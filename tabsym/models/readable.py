@@ -100,7 +100,7 @@ class Readable:
 
         Columns: `variance`, for smooth terms that of the difference of neighbouring bins; `sd`, the standard deviation
         of coefficients about their mean, which is comparable between all terms; `edf`, the effective degrees of
-        freedom; `coefficients`, their number.
+        freedom, given the other terms; `coefficients`, their number.
         """
         certainty, spec = self._certainty("variances_"), self.model_.spec
         frame = pd.DataFrame(
@@ -173,17 +173,19 @@ class Readable:
     def aic_(self) -> float:
         """Akaike's information criterion, ``2 edf - 2 log likelihood``; the dispersion is not counted as a coefficient.
 
-        For penalized terms the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
-        Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two rows.
+        For penalized terms the effective degrees of freedom, given the variance components: of up to 1,200 coefficients
+        of all terms together, fewer than the sum of `edf` in `variances_`, each given the others. NaN for huber and
+        tweedie. Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two
+        rows.
         """
         certainty = self._certainty("aic_")
-        return 2.0 * float(certainty.edf.sum()) - 2.0 * certainty.log_likelihood
+        return 2.0 * certainty.total_edf - 2.0 * certainty.log_likelihood
 
     @property
     def bic_(self) -> float:
         """Schwarz's Bayesian information criterion, ``log(rows) edf - 2 log likelihood``; see `aic_`."""
         certainty = self._certainty("bic_")
-        return float(np.log(self._n_rows()) * certainty.edf.sum()) - 2.0 * certainty.log_likelihood
+        return float(np.log(self._n_rows())) * certainty.total_edf - 2.0 * certainty.log_likelihood
 
     def likelihood_ratio_test(self, smaller: Any) -> pd.Series:
         """Test of this fit against a smaller one nested in it, both without penalties.

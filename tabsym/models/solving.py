@@ -25,6 +25,7 @@ from tabsym.models.identified import (
     move_means,
     of_formula,
     shares_of_means,
+    whole_of,
 )
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import (
@@ -117,6 +118,9 @@ def conclude(
     """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     shares = shares_of_means(model, by_category=by_category)
+    whole = whole_of(model, optimum, shares)
+    if whole is not None:
+        optimum.components.count_jointly(whole.edf)
     posterior = posterior_of(optimum, newton, rng)
     answer = _answered(model, terms, optimum, posterior)
     if not posterior.drawn:
@@ -129,7 +133,7 @@ def conclude(
     fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
     certainty = in_users_units(fitted, answer)
     fitted = identify(fitted, shares)
-    certainty = jointly(fitted, certainty, optimum, shares)
+    certainty = jointly(fitted, certainty, optimum, shares, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted)
     if optimum.aliased:
@@ -267,7 +271,10 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
         variances[term.block], edf[term.block] = components.variance(number), components.edf[number]
         if samples is not None and posterior.samples:
             samples[own] = posterior.samples[number]
-    certainty = Certainty(variances, edf, components.pearson, sd, samples, working=components.dispersion)
+    joint = np.nan if components.used_jointly is None else components.used_jointly
+    certainty = Certainty(
+        variances, edf, components.pearson, sd, samples, working=components.dispersion, joint_edf=joint
+    )
     together = None
     if posterior.together is not None:
         flat = components.posteriors.flat

@@ -72,7 +72,7 @@ def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
         },
         index=pd.Index([spec.blocks[index].name for index in kept], name="term", dtype=object),
     )
-    left = np.nan if model.loss.for_classes else n_rows - float(certainty.edf.sum())
+    left = np.nan if model.loss.for_classes else n_rows - certainty.total_edf
     shares = variances_of_blocks(model) or {}
     total = sum(size for size, _ in shares.values()) or 1.0
     sizes = np.array([shares[name][0] if name in shares else np.nan for name in frame.index])

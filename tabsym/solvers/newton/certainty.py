@@ -95,7 +95,7 @@ class Certainty:
         Variance component of each term, of differences of neighbours for an ordered one: infinite where it is
         unpenalized, 0 where the term was dropped.
     edf : (blocks,)
-        Effective degrees of freedom of each term.
+        Effective degrees of freedom of each term, given the others.
     dispersion : float
         Variance of a row's gradient over its Hessian; for the squared loss the residual variance.
     sd : (coefficients, K)
@@ -122,6 +122,8 @@ class Certainty:
         Of the training rows.
     separated : tuple of str
         Names of the unpenalized terms with infinite estimates.
+    joint_edf : float
+        Effective degrees of freedom of all terms together; NaN for the sum of `edf`.
     """
 
     variances: Floats
@@ -138,6 +140,12 @@ class Certainty:
     deviance: float = np.nan
     log_likelihood: float = np.nan
     separated: tuple[str, ...] = ()
+    joint_edf: float = np.nan
+
+    @property
+    def total_edf(self) -> float:
+        """The effective degrees of freedom of all terms, together where they are known so."""
+        return float(self.edf.sum()) if np.isnan(self.joint_edf) else self.joint_edf
 
 
 MAX_BESIDE = 100
@@ -165,11 +173,14 @@ class JointCovariance:
         The coefficients without any information.
     unknown : (K, p, r)
         A basis of the directions in which coefficients can change together without a change of the fit.
+    edf : float
+        Effective degrees of freedom of all coefficients together; NaN where they are not counted.
     """
 
     matrix: Floats
     untold: NDArray[np.bool_]
     unknown: Floats
+    edf: float = np.nan
 
 
 def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> JointCovariance | None:
@@ -179,12 +190,14 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
     if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
     k = information.k
-    found, untold, unknown = inverse(information.of(indices))
+    of_rows = information.sum_pairs(indices)
+    found, untold, unknown = inverse(information.held(of_rows.copy(), indices))
+    edf = float(np.einsum("ij,ij->", found, of_rows.reshape(found.shape)))
     if k > 1:  # less the mean over classes, which is not identified
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
         found, unknown = beside @ found @ beside, without_rounding(beside @ unknown)
     blocks, untold = found.reshape(k, p, k, p), np.any(untold.reshape(k, p), axis=0)
-    return JointCovariance(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1))
+    return JointCovariance(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1), edf)
 
 
 class CovariancesByTerm:

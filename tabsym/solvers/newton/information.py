@@ -130,7 +130,11 @@ class Information:
 
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
-        whole, k = self.sum_pairs(indices), self.k
+        return self.held(self.sum_pairs(indices), indices)
+
+    def held(self, whole: Floats, indices: Sequence[int]) -> Floats:
+        """The sums over rows of `sum_pairs`, in place, with penalties and constraints."""
+        k = self.k
         ends = np.cumsum([0, *(self.solver.terms[index].size for index in indices)]).tolist()
         own = [slice(a, b) for a, b in pairwise(ends)]
         for i, index in enumerate(indices):

@@ -94,6 +94,7 @@ class VarianceComponents:
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
         if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
+        self.used_jointly: float | None = None
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -176,6 +177,16 @@ class VarianceComponents:
         self.edf[free] = np.array(alone) * (classes * rank / sum(alone))
         return free if rank < min(informed, sum(alone)) else []
 
+    def count_jointly(self, used: float) -> None:
+        """Take the effective degrees of freedom of all terms together, which are fewer than the sum of those of each.
+
+        Given the others, what terms share is counted in each of them, as by interactions and their main effects: there
+        were more than rows. Where nothing is penalized `count_unpenalized` has the rank, which is a whole number.
+        """
+        if (self.solver.precision[~self.solver.dropped] > 0.0).any():
+            self.used_jointly = used
+            self.take_pearson()
+
     def variance(self, index: int) -> float:
         """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""
         precision = self.solver.precision[index]
@@ -186,12 +197,13 @@ class VarianceComponents:
     def take_pearson(self) -> None:
         """Store Pearson's statistic over the residual degrees of freedom, once variances have converged."""
         if self.has_dispersion:
-            self.pearson = self._for_freedom_left(self.solver.pearson())
+            self.pearson = self._for_freedom_left(self.solver.pearson(), self.used_jointly)
 
-    def _for_freedom_left(self, a_row: float) -> float:
+    def _for_freedom_left(self, a_row: float, used: float | None = None) -> float:
         """A dispersion per row, rescaled to the residual degrees of freedom."""
         solver = self.solver
-        used = float(self.edf[~solver.dropped].sum())
+        if used is None:
+            used = float(self.edf[~solver.dropped].sum())
         left = max(solver.total - used, 0.05 * solver.total)
         return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
 
