@@ -439,7 +439,8 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         -------
         ndarray of shape (n_rows,)
         """
-        return np.asarray(self.classes_[self._route(X)[0].argmax(axis=1)])
+        probabilities = self.predict_proba(X)  # which needs a fit, and says so
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def _leaf_text(self, node: int, decimals: int) -> str:
         return f"class: {self.classes_[self.tree_.value[node].argmax()]}"
