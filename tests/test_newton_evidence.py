@@ -10,8 +10,11 @@ from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber, Tweedie
+from tabsym.losses.loss import LOSSES as BY_NAME
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_coefs import weigh_ridge
 from tabsym.solvers.newton.kernels_walk import weigh_walk
+from tabsym.solvers.newton.polish import MAX_STEPS, finish
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm, share_apart
 from tabsym.solvers.newton.variances import Aitken
@@ -1043,3 +1046,25 @@ def test_which_of_two_numbers_explains_does_not_depend_on_the_order_of_columns(s
         model = WideRegressor() if target == "amounts" else WideRegressor(loss="poisson", interactions=None)
     one, two = (model.fit(table, y).explain(table).sum(axis=1) for table in (X, X[X.columns[::-1]]))
     np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_joint_steps_reach_the_optimum_from_afar(loss):
+    """The information of the first step does not: it is another one there."""
+    rng = np.random.RandomState(0)
+    codes = [rng.randint(0, size, 400).astype(np.int32) for size in (1, 5, 8)]
+    y = (rng.rand(400) < 0.3).astype(float) if loss == "logistic" else rng.poisson(2.0, 400).astype(float)
+    terms = [
+        SolverTerm(block, own, np.empty(0), own.max() + 1, Prior.RIDGE if block else Prior.FLAT)
+        for block, own in enumerate(codes)
+    ]
+    solver = BlockDescent(terms, y, np.empty(0), np.zeros((400, 1)), BY_NAME[loss])
+    solver.precision[1:] = 2.0
+    solver.put([np.full((1, 1), 2.5), *(rng.normal(size=(term.size, 1)) / 2 for term in terms[1:])])
+    n_steps = finish(solver, 1.0, 1e-6)
+    score = sum(theta[own, 0] for theta, own in zip(solver.theta, codes, strict=True))
+    residual = y - (expit(score) if loss == "logistic" else np.exp(score))
+    for index, (own, theta) in enumerate(zip(codes, solver.theta, strict=True)):
+        gradient = np.bincount(own, residual, minlength=len(theta)) - (2.0 if index else 0.0) * theta[:, 0]
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-4)
+    assert 2 < n_steps < MAX_STEPS

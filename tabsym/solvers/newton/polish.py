@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 MAX_STEPS, MAX_HALVINGS = 8, 10
 """The most Newton steps, and the most halvings of a step that does not lower the objective."""
 
-SLOW = 0.1
+SLOW = 1e-3
 """Steps by the information of an earlier one converge too slowly where the Newton decrement falls to more than this
 fraction; the information is then computed again."""
 
@@ -73,6 +73,7 @@ class _System:
 
     @classmethod
     def of(cls, solver: BlockDescent, indices: list[int]) -> _System:
+        """The system of the terms at `indices`, at the current coefficients."""
         information = information_of(solver, {}).of(indices)
         face = _face(solver, indices) if solver.is_bound else None
         if face is not None:
