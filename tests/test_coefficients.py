@@ -248,8 +248,8 @@ def test_degrees_of_freedom_of_terms_that_overlap_are_counted_once(loss, alpha):
     columns = {name: own for name, own in columns.items() if model.variances_.loc[name, "variance"] > 0.0}
     blocks = [dummies(own, sorted(set(own))) for own in columns.values()]
     design = np.column_stack([np.ones(300), X["x"] - X["x"].mean(), *blocks])
-    bend = weight * (np.ones(300) if loss == "gamma" else variance)  # expected
-    information = design.T @ (bend[:, None] * design)
+    curvature = weight * (np.ones(300) if loss == "gamma" else variance)  # expected
+    information = design.T @ (curvature[:, None] * design)
     working = model.model_.certainty.working if loss != "logistic" else np.square(weight).mean()
     found = [300 * alpha] * len(blocks) if alpha != "auto" else working / model.variances_.loc[[*columns], "variance"]
     held = np.diag(np.repeat([0.0, *found], [2, *(own.shape[1] for own in blocks)]))

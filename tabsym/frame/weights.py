@@ -1,4 +1,4 @@
-"""Weights of rows and of classes (`class_weight`): checked, made relative, and what they count for.
+"""Weights of rows, and `class_weight`: checked, made relative, and what they count for.
 
 In classification, where the variance of a row is known, weights such as ``class_weight="balanced"`` say how much a row
 matters, not that it was seen several times: a rare class whose rows weigh ten times as much has no more rows. Taken for
@@ -128,7 +128,7 @@ def rows_of_classes(
 def weights_within_classes(y: NDArray[np.generic], weight: Floats, copies: Copies = None) -> Floats:
     """Weights (n,) over their mean in each class of `y` (n,), that of its copies.
 
-    Weights of classes change the intercept only, as in case-control studies (Prentice and Pyke 1979): what the other
+    Class weights change the intercept only, as in case-control studies (Prentice and Pyke 1979): what the other
     terms are is decided without them.
     """
     codes = np.unique(y, return_inverse=True)[1].ravel()

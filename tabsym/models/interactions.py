@@ -267,7 +267,7 @@ def named_interactions(
 
 
 def columns_apart(config: Config, training: Training) -> set[str]:
-    """The columns that are in no interaction: an interaction would bend the direction that one of them must have."""
+    """The columns that are in no interaction: an interaction would change the direction that one of them must have."""
     return set(directions_of(config.monotonic, training))
 
 
