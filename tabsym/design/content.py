@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.coding import keys_of
@@ -59,8 +60,10 @@ def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:
         numbers = (values - low).astype(np.int64)
         seen = np.bincount(numbers) > 0
         return (np.cumsum(seen) - 1)[numbers], int(np.count_nonzero(seen))
-    distinct, ranks = np.unique(values, return_inverse=True)
-    return ranks.ravel(), len(distinct)
+    codes, distinct = pd.factorize(values)  # a hash: np.unique would sort every row
+    ranks = np.full(len(distinct) + 1, len(distinct))  # code -1, of missing ones, selects the last
+    ranks[np.argsort(distinct)] = np.arange(len(distinct))
+    return ranks[codes], len(distinct) + int(codes.min(initial=0) < 0)
 
 
 Coded = tuple[str, NDArray[np.signedinteger[Any]], Keys]
