@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
+from tabsym.solvers.newton.heldout import MANY_ENTRIES, HalvesOfClasses, HeldOut, halves_of
 from tabsym.solvers.newton.polish import bind, finish, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -46,6 +46,10 @@ the variances are updated again later (`benchmarks/evidence/constants.md`)."""
 MORE_SWEEPS, MORE_BESIDE_VARIANCES = 12, 4
 """The most iterations after the objective has converged: coefficients that converge slowly are still off the optimum by
 a fraction of their standard error then. Fewer where variances were estimated, whose error is larger than that."""
+
+WIDER = 30.0
+"""Tolerance factor while a common factor of the variances of several classes is found: losses differ by more, and a
+tenth of it finds the same (`benchmarks/evidence/constants.md`)."""
 
 FEW_SHARED = 0.02
 """A term is dropped where at most this fraction of the rows share their coefficient with another row, as for an id: its
@@ -188,6 +192,8 @@ def _find_variances(
         rare = [index for index in rare if not solver.dropped[index]]
     else:
         n_sweeps, stood = _find_without(solver, components, common, rare, newton)
+    if solver.loss.code == MULTINOMIAL:
+        n_sweeps += _widen(solver, components, held, newton, rng)
     if not rare:
         for index in fixed:
             components.posterior(index)
@@ -211,6 +217,26 @@ def _find_variances(
             components.posterior(index)
     components.move(())
     return n_sweeps + more, stood
+
+
+def _widen(
+    solver: BlockDescent, components: VarianceComponents, held: list[int], newton: Newton, rng: np.random.RandomState
+) -> int:
+    """Multiply the variances of several classes by the factor that held-out rows want; the number of iterations."""
+    free = [index for index in held if not solver.dropped[index]]
+    if not free:
+        return 0
+    rows = solver.sample(MAX_HELD_OUT, rng)
+    dealt, column = halves_of(content_of_terms(*rows), rows[-1], rows[1], rng)
+    factor = HalvesOfClasses(solver, rows, dealt, column).factor(free, WIDER * newton.tol)
+    if factor == 1.0:
+        return 0
+    show_progress(newton.verbose, f"variances of {len(free)} terms times {factor:g}, by held-out rows")
+    solver.precision[free] /= factor
+    n_sweeps, _ = solver.iterate(newton.tol, newton.max_passes)
+    for index in free:
+        components.posterior(index)
+    return n_sweeps
 
 
 def _two_halves(solver: BlockDescent, rows: SampledRows, content: Keys, rng: np.random.RandomState) -> BlockDescent:

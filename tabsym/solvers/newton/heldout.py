@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
-from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.kernels_rows import take_linear_turn
-from tabsym.solvers.newton.rows import SingleOutputRows
-from tabsym.solvers.newton.terms import SolverTerm
+from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +59,10 @@ Regression needs more of them than classification (`benchmarks/evidence/constant
 
 MIN_PRECISION, MAX_PRECISION = 1e-3, 1e5
 """Bounds of a precision, over the Hessian of a row of average weight and the dispersion."""
+
+MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 30
+"""Several classes: how often all variances are doubled at most, and the most iterations of the models for each; they
+are doubled while that lowers the held-out loss by `CERTAIN` standard errors."""
 
 MAX_RISE = 5.0
 """The most by which the logarithm of a mean exceeds that of the median: a factor of 150."""
@@ -129,9 +133,7 @@ class HeldOut:
         """Whether losses (n,) are lower than others in the mean, by much and significantly."""
         weight = self.solver.weight if len(self.solver.weight) else np.ones(len(losses))
         gains = weight * (than - losses)
-        copies = np.ones(len(gains)) if self.solver.copies is None else self.solver.copies
-        error = np.sqrt(copies @ np.square(gains / copies - gains.sum() / self.solver.n_rows))
-        return bool(gains.sum() > max(MUCH * abs(float(weight @ than)), CERTAIN * error))
+        return bool(gains.sum() > MUCH * abs(float(weight @ than))) and _is_certain(gains, self.solver.copies, CERTAIN)
 
     def scores(self) -> Floats:
         """Held-out linear predictors (n,) of the rows."""
@@ -186,6 +188,80 @@ class HeldOut:
             sums,
         )  # fmt: skip
         return rows.by_entry(sums)
+
+
+class HalvesOfClasses:
+    """Two models of half the rows each, for several classes, that find a common factor of all variances.
+
+    Variances by REML are too small where classes are well separated: the Hessian at the optimum, for a class that a
+    category hardly ever has, is small but not 0, and so counts degrees of freedom that no sum of squares goes with
+    (`benchmarks/evidence/constants.md`, "factor of classes").
+
+    Parameters
+    ----------
+    solver : BlockDescent
+        Of all rows; its precisions, dropped terms and unpenalized coefficients are where the models start.
+    rows : SampledRows
+    dealt : Dealt
+    column : (n,) int8
+        Of these rows, the model whose training rows include each.
+    """
+
+    def __init__(self, solver: BlockDescent, rows: SampledRows, dealt: Dealt, column: NDArray[np.int8]) -> None:
+        first, second = (dealt.take(column == own) for own in range(2))
+        self._rows, self._halves = rows, [_Half(solver, rows, first, second), _Half(solver, rows, second, first)]
+
+    def factor(self, free: Sequence[int], tol: float) -> float:
+        """The factor of the variances at `free`: doubled while that lowers the held-out loss significantly.
+
+        `tol`: of the models' iterations, per row.
+        """
+        factor, lost = 1.0, self._lost(tol)
+        for _ in range(MAX_DOUBLINGS):
+            for half in self._halves:
+                half.model.precision[list(free)] /= 2.0
+            now = self._lost(tol)
+            if not _is_certain(lost - now, self._rows[-1], CERTAIN):
+                break
+            factor, lost = 2.0 * factor, now
+        return factor
+
+    def _lost(self, tol: float) -> Floats:
+        """Held-out losses (n,) of the rows, times their weight."""
+        lost = np.zeros(len(self._rows[1]))
+        for half in self._halves:
+            np.add.at(lost, half.others, half.lost(tol))
+        return lost
+
+
+class _Half:
+    """A model of its own rows, and the others, of which those count whose classes it has seen."""
+
+    def __init__(self, solver: BlockDescent, rows: SampledRows, own: Dealt, others: Dealt) -> None:
+        terms, y, weight, start, copies = taken(rows, own)
+        seen = np.unique(y[weight > 0.0] if len(weight) else y)
+        self.model = BlockDescent(terms, y, weight, start, solver.loss, copies=copies)
+        self.model.precision, self.model.dropped = solver.precision.copy(), solver.dropped.copy()
+        pairs = zip(terms, solver.theta, strict=True)
+        self.model.put([theta if term.prior is Prior.FLAT else np.zeros_like(theta) for term, theta in pairs])
+        self.others = others.rows
+        self._terms, self._y, weight, start, _ = taken(rows, others)
+        weight = weight if len(weight) else np.ones(len(self._y))
+        self._weight = np.where(np.isin(self._y, seen), weight, 0.0)
+        self._held_out = MulticlassRows(self._y, self._weight, start)
+
+    def lost(self, tol: float) -> Floats:
+        """Losses of the others, times their weight, once the model has converged."""
+        self.model.iterate(tol, MAX_SWEEPS_OF_HALF, surely=True)
+        scores = self._held_out.scores_by_sums(self._terms, self.model.theta)
+        return self._weight * self.model.loss.values(scores, self._y)
+
+
+def _is_certain(gains: Floats, copies: Copies, errors: float) -> bool:
+    """Whether the sum of gains (n,) of rows that stand for `copies` (n,) is above so many of its standard errors."""
+    number = np.ones(len(gains)) if copies is None else copies.astype(np.float64)
+    total = float(gains.sum())
+    return total > errors * float(np.sqrt(number @ np.square(gains / number - total / number.sum())))
 
 
 def halves_of(
