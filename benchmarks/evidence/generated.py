@@ -4,6 +4,7 @@ python benchmarks/evidence/generated.py variances  # of rare symbols, by rows he
 python benchmarks/evidence/generated.py sums       # how often loss="auto" takes sums for products
 python benchmarks/evidence/generated.py small      # loss="auto" on tables of 40 to 150 rows
 python benchmarks/evidence/generated.py alike      # numbers that say nearly the same
+python benchmarks/evidence/generated.py classes    # variances of several classes, with the factor and without
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from __future__ import annotations
 import argparse
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import loss_selection as linking
@@ -57,6 +62,48 @@ def variances() -> None:
             heldout.MAX_LOOKS = most
             cells = (f"{v:.3g}, log-loss {loss:.4f}" for v, loss in (np.mean(got, axis=0) for got in found.values()))
             print(f"| {variance} | {rows} | " + " | ".join(cells) + " |", flush=True)
+
+
+def classes() -> None:
+    """300 categories and several classes, three tables each, and scikit-learn's tables: with the factor or without."""
+    print("| classes | true variance | rows a category | with the factor | by REML alone | by the truth |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    most = heldout.MAX_DOUBLINGS
+
+    def fitted(X, y, doublings):
+        heldout.MAX_DOUBLINGS = doublings
+        model = WideClassifier(**ADDITIVE).fit(X, y)
+        heldout.MAX_DOUBLINGS = most
+        return model
+
+    for k, variance, rows in product((3, 8), (0.0, 0.25, 1.0, 9.0, 64.0), (2, 20, 80)):
+        found = []
+        for seed in range(3):
+            rng, n = np.random.RandomState(seed), 300 * rows
+            codes = rng.randint(0, 300, 2 * n)
+            score = np.sqrt(variance) * rng.randn(300, k)[codes]
+            y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+            X = pd.DataFrame({"g": [f"g{code}" for code in codes]})
+            own = [log_loss(y[n:], softmax(score[n:], axis=1), labels=range(k))]
+            for doublings in (most, 0):
+                model = fitted(X[:n], y[:n], doublings)
+                own += [model.variances_["variance"].iloc[0], log_loss(y[n:], model.predict_proba(X[n:]))]
+            found.append(own)
+        truth, *cells = np.mean(found, axis=0)
+        pairs = zip(cells[::2], cells[1::2], strict=True)
+        words = " | ".join(f"{own:.3g}, log-loss {loss:.4f}" for own, loss in pairs)
+        print(f"| {k} | {variance:g} | {rows} | {words} | {truth:.4f} |", flush=True)
+    print("\n| table | with the factor | by REML alone |\n| --- | --- | --- |")
+    for name, load in (("iris", load_iris), ("wine", load_wine), ("digits", load_digits)):
+        X, y = load(as_frame=True, return_X_y=True)
+        cells = []
+        for doublings in (most, 0):
+            heldout.MAX_DOUBLINGS = doublings
+            folds = StratifiedKFold(5, shuffle=True, random_state=0)
+            own = -cross_val_score(WideClassifier(), X, y, cv=folds, scoring="neg_log_loss")
+            cells.append(f"{own.mean():.4f} +- {own.std(ddof=1) / np.sqrt(5):.4f}")
+        heldout.MAX_DOUBLINGS = most
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
 def sums() -> None:
@@ -116,9 +163,11 @@ def alike() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["variances", "sums", "small", "alike"])
+    parser.add_argument("what", choices=["variances", "classes", "sums", "small", "alike"])
     warnings.simplefilter("ignore")
-    {"variances": variances, "sums": sums, "small": small, "alike": alike}[parser.parse_args().what]()
+    {"variances": variances, "classes": classes, "sums": sums, "small": small, "alike": alike}[
+        parser.parse_args().what
+    ]()
 
 
 if __name__ == "__main__":

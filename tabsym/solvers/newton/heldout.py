@@ -1,4 +1,4 @@
-"""Variances of terms with few rows per category, tuned by the held-out loss.
+"""Variances by the held-out loss: of terms with few rows per category, and a factor of all those of several classes.
 
 Each of two models is fitted to one half of the rows and evaluated on the other. The derivative of that held-out loss by
 the logarithm of a term's precision follows from the derivative of the optimum, at the cost of one more linear solve for
@@ -195,7 +195,7 @@ class HalvesOfClasses:
 
     Variances by REML are too small where classes are well separated: the Hessian at the optimum, for a class that a
     category hardly ever has, is small but not 0, and so counts degrees of freedom that no sum of squares goes with
-    (`benchmarks/evidence/constants.md`, "factor of classes").
+    (`benchmarks/evidence/README.md`, "Several classes").
 
     Parameters
     ----------
