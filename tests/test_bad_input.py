@@ -109,6 +109,45 @@ def test_missing_target(model, y):
         model().fit(table(), pd.Series(y))
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", np.nan, "b", "a"],
+        [True, pd.NA, False, True],
+        np.array(["a", pd.NA, "b", "a"], dtype=object),
+        pd.array([True, None, False, True], dtype="boolean"),
+        pd.Series(["a", None, "b", "a"], dtype="string"),
+        pd.Series([True, None, False, True], dtype="boolean"),
+        np.ma.masked_array([0.0, 7.0, 1.0, 0.0], mask=[0, 1, 0, 0]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", CLASSIFIERS + REGRESSORS)
+def test_missing_target_of_any_type(model, y):
+    with pytest.raises(ValueError, match=r"missing in 1 row\(s\), first in row 1"):
+        model().fit(table(), y)
+
+
+@pytest.mark.parametrize("y", [5, {0: 1}, np.array([], dtype=object)], ids=str)
+@pytest.mark.parametrize("model", CLASSIFIERS + REGRESSORS)
+def test_a_target_that_is_no_column(model, y):
+    with pytest.raises(ValueError, match=r"should be a 1d array|4 rows and the target 0"):
+        model().fit(table(), y)
+
+
+@pytest.mark.parametrize("value", [{"x": 1}, ["x"], {"x"}], ids=str)
+@pytest.mark.parametrize("model", CLASSIFIERS + REGRESSORS)
+def test_nested_values_in_the_target(model, value):
+    with pytest.raises(TypeError, match="The target holds nested values such as"):
+        model().fit(table(), pd.Series([value] * 4))
+
+
+@pytest.mark.parametrize("rows", [{"a": ["u", "v"]}, [{"a": "u"}, {"a": "v"}]], ids=["columns", "rows"])
+def test_dicts_are_no_table(estimator, rows):
+    with pytest.raises(TypeError, match=r"takes a table, and got dicts; make one of them: pandas\.DataFrame"):
+        estimator.fit(rows, [0, 1])
+
+
 @OF_NUMBERS
 def test_infinite_target(model):
     with pytest.raises(ValueError, match="row 2 of the target is infinite"):
@@ -140,6 +179,29 @@ def test_text_target_of_a_regression(model):
 def test_bad_weights(model, weights, words):
     with pytest.raises(ValueError, match=words):
         model().fit(table(), Y, sample_weight=weights)
+
+
+def test_a_masked_weight_is_missing():
+    with pytest.raises(ValueError, match="NaN"):
+        WideClassifier().fit(table(), Y, sample_weight=np.ma.masked_array([1.0] * 4, mask=[0, 1, 0, 0]))
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_rows_in_a_list_keep_their_types(kind):
+    rows = kind([kind(row) for row in (["u", 1.5, True], ["v", np.nan, False], ["u", 2.5, True], ["w", 4.0, True])])
+    frame = pd.DataFrame(list(rows), columns=["x0", "x1", "x2"])
+    one, other = (WideClassifier().fit(X, Y) for X in (rows, frame))
+    assert one.predict_proba(rows).tolist() == other.predict_proba(frame).tolist()
+    assert one.coefs_["x0"].index.tolist() == other.coefs_["x0"].index.tolist()
+    assert "low" in one.coefs_["x1"]
+
+
+def test_masked_values_of_an_array_are_missing():
+    values = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0], [4.0, 8.0]])
+    masked = np.ma.masked_array(values, mask=values == 6.0)
+    one, other = (WideRegressor().fit(X, Y) for X in (masked, np.where(values == 6.0, np.nan, values)))
+    assert one.predict(masked).tolist() == other.predict(masked).tolist()
+    assert one.coefs_["x1"]["low"].isna().any()
 
 
 def test_text_where_numbers_were():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import Kind, Table
@@ -51,9 +52,10 @@ def code_columns(table: Table, y: Any) -> list[str]:
     numbers = [column for column in table.columns if column.kind is Kind.NUMERIC and column.measure.name == "numbers"]
     if not numbers:
         return []
-    target = np.asarray(y)[::step]
-    if target.ndim != 1:
+    target = np.asarray(y)
+    if target.ndim != 1 or not len(target) or pd.isna(target).any():  # refused where the target is checked
         return []
+    target = target[::step]
     if not np.issubdtype(target.dtype, np.number):
         target = target == target[0]
     target = target.astype(np.float64)

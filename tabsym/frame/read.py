@@ -35,7 +35,16 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tabsym.frame.columns import Column, Kind, Table
-from tabsym.frame.storage import DATES, DURATIONS, dtype_of, library_of, object_array, series_at, stored_columns
+from tabsym.frame.storage import (
+    DATES,
+    DURATIONS,
+    as_given,
+    dtype_of,
+    library_of,
+    object_array,
+    series_at,
+    stored_columns,
+)
 
 BATCH_ROWS = 1 << 18  # of tables larger than memory
 _SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
@@ -261,6 +270,8 @@ def _refuse_other_shapes(X: Any, caller: str) -> None:
             f"Sparse data was passed to {caller}, but dense data is required: categories are coded from "
             "dataframe columns. Use X.toarray(), or pass the table from before one-hot encoding."
         )
+    if isinstance(X, Mapping) or (isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping)):
+        raise TypeError(f"{caller} takes a table, and got dicts; make one of them: pandas.DataFrame(X).")
     if is_stream(X):
         raise TypeError(
             f"{caller} takes a table, and got a stream ({type(X).__name__}): pass a frame, as of dataset.to_table(), "
@@ -291,7 +302,7 @@ def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
     if _is_text(X):
         X = np.asarray(X, dtype=object)[:, None]
     array = check_array(
-        X,
+        as_given(X),
         dtype=None,
         ensure_all_finite=False,
         ensure_min_samples=0,

@@ -47,6 +47,26 @@ def _library_of_class(kind: type) -> str:
     return next((name for name in libraries if name in ("pandas", "polars", "pyarrow", "numpy")), libraries[0])
 
 
+def as_given(values: Any) -> Any:
+    """Lists, tuples and masked arrays of numpy as arrays of what they hold, missing values too; others as they are.
+
+    numpy makes text of numbers and of missing values that stand next to text in a list, and shows what a mask hides.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.getmaskarray(values).any():
+            return values.data
+        objects = values.data.astype(object)
+        objects[values.mask] = None
+        return objects
+    if not isinstance(values, (list, tuple)):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind not in "US":
+        return array
+    objects = np.asarray(values, dtype=object)
+    return array if pd.api.types.infer_dtype(objects.ravel(), skipna=False) in ("string", "bytes") else objects
+
+
 def stored_in(series: nw.Series[Any]) -> Any:
     """What the library of a series stores; of other libraries than those three, as pandas would."""
     native = series.to_native()

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import is_stream
-from tabsym.frame.storage import library_of
+from tabsym.frame.storage import as_given, library_of
 from tabsym.warn import warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
@@ -158,7 +158,7 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
         y = _series_values(series)
     elif isinstance(y, pd.api.extensions.ExtensionArray):  # what a nullable column keeps, by itself
         return check_target(pd.Series(y), n_rows, caller)
-    values = column_or_1d(y, warn=True)
+    values = column_or_1d(as_given(y), warn=True)
     if len(values) != n_rows:
         raise ValueError(
             f"The table has {n_rows} rows and the target {len(values)} values: found input variables with "
@@ -170,6 +170,12 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
             f"Input y contains NaN: the target is missing in {int(missing.sum())} row(s), first in row "
             f"{int(np.argmax(missing))}; drop these rows or fill them in."
         )
+    if values.dtype == object and pd.api.types.infer_dtype(values) == "mixed":
+        nested = [value for value in values if isinstance(value, (list, dict, set, np.ndarray))]
+        if nested:
+            raise TypeError(
+                f"The target holds nested values such as {nested[0]!r}; give a label or number for each row."
+            )
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
         raise ValueError(

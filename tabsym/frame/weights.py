@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.frame.storage import as_given
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,7 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     if sample_weight is None:
         return None
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.asarray(as_given(sample_weight), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must hold numbers, one for each row ({error}).") from error
     if weights.ndim == 0:
@@ -58,7 +59,7 @@ def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | Non
     if freq_weights is None:
         return None
     try:
-        given = np.asarray(freq_weights, dtype=np.float64)
+        given = np.asarray(as_given(freq_weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"freq_weights must hold whole numbers, one for each row ({error}).") from error
     if given.shape != (n_rows,):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.frame import as_given
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
@@ -274,7 +275,7 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
 def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
     """The offset of each row (n_rows, n_outputs), validated as finite numbers."""
     try:
-        values = np.asarray(offset, dtype=np.float64)
+        values = np.asarray(as_given(offset), dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("offset must hold numbers, one per row; convert it first.") from None
     if n_outputs > 1 and values.shape != (n_rows, n_outputs):
