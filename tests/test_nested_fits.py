@@ -122,3 +122,55 @@ def test_without_penalties_there_are_no_count_effects(table):
     options = {"loss": "poisson", "interactions": None, "categorical_features": ["a"]}
     assert "count of a" in WideRegressor(**options).fit(X, y).coefs_
     assert set(WideRegressor(alpha=0.0, **options).fit(X, y).coefs_) == {"a", "(intercept)"}
+
+
+NESTED = [  # larger, smaller, and both as statsmodels has them
+    ("u[a, b]", "u[a] + v[b] + c[1]", "a * b", "a + b"),
+    ("u[a, b] + c[1]", "u[b] + c[1]", "a * b", "b"),
+    ("u[b, a] + c[1]", "u[a] * v[b] + c[1]", "a * b", None),
+    ("u[a] * e + c[1]", "u[1] * e + c[1]", "a : e", "e"),
+    ("u[a]", "c[1]", "a", "1"),
+]
+
+
+@pytest.mark.parametrize(("larger", "smaller", "wide", "narrow"), NESTED)
+def test_a_term_contains_those_of_fewer_of_its_columns(table, larger, smaller, wide, narrow):
+    one, other = (fit(table, f"poisson ~ {formula}") for formula in (larger, smaller))
+    found = one.likelihood_ratio_test(other)
+    reference = smf.glm(f"poisson ~ {wide}", table, family=FAMILIES["poisson"]).fit()
+    if narrow is None:  # a product of factors, which statsmodels has not
+        assert found["statistic"] == pytest.approx(other.deviance_ - reference.deviance, rel=1e-5)
+        return
+    base = smf.glm(f"poisson ~ {narrow}", table, family=FAMILIES["poisson"]).fit()
+    assert found["df"] == reference.df_model - base.df_model
+    assert found["p"] == pytest.approx(chi2.sf(base.deviance - reference.deviance, found["df"]), rel=1e-4)
+
+
+def test_bins_contain_those_that_they_divide(table):
+    def of(numeric, **options):
+        options |= {"loss": "poisson", "alpha": 0.0, "interactions": None, "numeric": numeric}
+        return WideRegressor(**options).fit(table[["a", "e"]], table["poisson"])
+
+    fine, coarse, other = (of({"e": cuts}) for cuts in ([0.5, 1.0, 1.5], [1.0], [0.7]))
+    found = fine.likelihood_ratio_test(coarse)
+    cut = [pd.cut(table["e"], [0.0, *cuts, 9.0]).astype(str) for cuts in ([0.5, 1.0, 1.5], [1.0])]
+    fits = [smf.glm("poisson ~ a + bin", table.assign(bin=bin), family=FAMILIES["poisson"]).fit() for bin in cut]
+    assert found["p"] == pytest.approx(chi2.sf(fits[1].deviance - fits[0].deviance, 2), rel=1e-4)
+    for smaller in (other, of("linear")):
+        with pytest.raises(ValueError, match="no term of this one contains it"):
+            fine.likelihood_ratio_test(smaller)
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [
+        ("u[a] - u[zone] + c[1]", "u[zone] + c[1]"),
+        ("u[a] * v[b] + c[1]", "u[a] + c[1]"),
+        ("u[a, b] + c[1]", "u[a] * e + c[1]"),
+        ("u[a] * e + c[1]", "u[a] + c[1]"),
+    ],
+)
+def test_a_term_that_is_no_free_function_of_its_columns_contains_no_others(table, larger, smaller):
+    one, other = (fit(table, f"poisson ~ {formula}") for formula in (larger, smaller))
+    with pytest.raises(ValueError, match=r"no term of this one contains it: the test is of nested fits"):
+        one.likelihood_ratio_test(other)

@@ -1,7 +1,8 @@
 """What a fitted wide model shows of itself, as documented methods; the work is done in other modules.
 
-`coefficients`: the table of coefficients, its intervals and p, contrasts; `term_tests`: tests of terms and of nested
-models; `explain`: `summary`, and contributions to predictions; `pictures`: plots; `page`, `page_rows`: the report.
+`coefficients`: the table of coefficients, its intervals and p, contrasts; `term_tests`, `nested_fits`: tests of terms
+and of nested models; `explain`: `summary`, and contributions to predictions; `pictures`: plots; `page`, `page_rows`:
+the report.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from tabsym.models.explain import (
 )
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import WideModel
+from tabsym.models.nested_fits import compare_nested
 from tabsym.models.page import notebook_html, write_report
 from tabsym.models.page_rows import rows_of_report
 from tabsym.models.pictures import draw_explanation, draw_model, draw_term
 from tabsym.models.tables import CoefficientFrames
-from tabsym.models.term_tests import compare_nested, wald_tests_of_terms
+from tabsym.models.term_tests import wald_tests_of_terms
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
