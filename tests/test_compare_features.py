@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabsym.compare.features import learn_features
+from tabsym.compare.prepare import prepare
+from tabsym.compare.reading import ReadOptions
 from tabsym.compare.reading import read as read_source
 
 KINDS = ("categories", "number", "boolean", "moments")
@@ -65,6 +67,33 @@ def test_infinite_numbers_as_symbols():
     column = pd.Series([1.5, np.inf, -np.inf])
     got = applied(column, column, ["c"])["c"]
     assert len(set(got)) == 3
+
+
+INFINITE = {
+    "floats": pd.Series([1.5, np.inf, 2.0, -np.inf, 3.0]),
+    "nullable": pd.Series([1.5, np.inf, 2.0, -np.inf, 3.0], dtype="Float64"),
+    "objects": objects(1.5, float("inf"), 2, float("-inf"), 3),
+    "arrow": pd.Series([1.5, np.inf, 2.0, -np.inf, 3.0], dtype="double[pyarrow]"),
+    "categories": pd.Series([1.5, np.inf, 2.0, -np.inf, 3.0], dtype="category"),
+}
+
+
+@pytest.mark.parametrize("values", INFINITE.values(), ids=INFINITE)
+def test_infinite_numbers_are_missing_in_every_type_as_in_text(values):
+    y = pd.Series([1.0, 2.5, 3.0, 4.5, 5.0])
+    made = prepare(pd.DataFrame({"c": values, "y": y}), "y")
+    assert made.X["c"].isna().tolist() == made.raw["c"].isna().tolist() == [False, True, False, True, False]
+    assert "Column 'c' has 2 infinite values, which count as missing." in made.notes
+    text = prepare(pd.DataFrame({"c": values.astype(str), "y": y}), "y", reading=ReadOptions(numeric=["c"]))
+    assert text.X["c"].isna().tolist() == made.X["c"].isna().tolist()
+
+
+@pytest.mark.parametrize(
+    "later", [pd.Series([0.5, np.inf, 1.0]), objects(0.5, "inf", 1.0), pd.Series(["0.5", "inf", "1"])]
+)
+def test_infinite_numbers_of_later_rows_are_missing_with_a_warning(later):
+    with pytest.warns(UserWarning, match=r"'c' held .*numbers in training and now holds '?inf'? in 1 of its 3 cells"):
+        assert applied(pd.Series([0.5, 2.0]), later) == {"c": [0.5, None, 1.0]}
 
 
 def test_booleans_as_symbols():

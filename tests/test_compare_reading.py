@@ -1,5 +1,6 @@
 """Tables from files and from frames of other libraries."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -207,6 +208,33 @@ def test_quoted_empty_fields_are_text(tmp_path, text):
     found = read(write(tmp_path / "t.csv", text)).iloc[:, 1]
     assert found.isna().tolist() == [False, True, False]
     assert found.dropna().tolist() == ["", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "a,b,c\n1,x,2\n4,y\n5,z,3",
+            "1 row has fewer fields than the header, the first in line 3: what is not",
+        ),
+        ("a,b,c\n1,x,2\n\n4\n5", "2 rows have fewer fields than the header, the first in line 4: what is not"),
+        (
+            'a,b,c\n1,"",2\n4,y',
+            "1 row has fewer .* line 3: what is not there, and quoted empty text, is",
+        ),
+    ],
+)
+def test_short_rows_are_said(tmp_path, text, says):
+    notes = []
+    read_typed(write(tmp_path / "t.csv", text), notes=notes)
+    assert re.search(says, notes[0]), notes
+
+
+@pytest.mark.parametrize("text", ["a,b,\n1,x\n4,y\n", "a,b\n1,x\n \n4,y\n\n", 'a,b\n1,"x"\n4,\n'])
+def test_rows_without_the_blank_end_of_the_header_are_not_short(tmp_path, text):
+    notes = []
+    read_typed(write(tmp_path / "t.csv", text), notes=notes)
+    assert not any("fewer fields" in note for note in notes)
 
 
 @pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])

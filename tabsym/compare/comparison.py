@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.features import Features, numbers_of
+from tabsym.compare.features import Features, infinite_in, numbers_of
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
@@ -172,7 +172,8 @@ class Winner:
         """The columns for a contender of the user's own, which has no features."""
         X = frame.drop(columns=self.drop, errors="ignore")
         numbers = [name for name in X.columns if name in self.retyping.formats or name in self.retyping.numbers]
-        mixed = {name: numbers_of(name, X[name]) for name in numbers if X[name].dtype == object}
+        changed = [name for name in numbers if X[name].dtype == object or infinite_in(X[name]).any()]
+        mixed = {name: numbers_of(name, X[name]) for name in changed}
         return X.assign(**mixed) if mixed else X
 
 

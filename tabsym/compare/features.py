@@ -73,6 +73,31 @@ class Features:
         return list(self.parts)
 
 
+def without_infinity(frame: pd.DataFrame, categorical: Sequence[str], notes: list[str]) -> pd.DataFrame:
+    """The columns with infinite numbers missing, as such words are in text; `categorical` ones stay as they are."""
+    changed: dict[str, pd.Series] = {}
+    for name in frame.columns:
+        infinite = infinite_in(frame[name])
+        if name in categorical or not infinite.any():
+            continue
+        changed[name], times = frame[name].mask(infinite), int(infinite.sum())
+        cells = "1 infinite value" if times == 1 else f"{times:,} infinite values"
+        notes.append(f"Column {name!r} has {cells}, which {'counts' if times == 1 else 'count'} as missing.")
+    return frame.assign(**changed) if changed else frame
+
+
+def infinite_in(series: pd.Series) -> pd.Series:
+    """Which values (n,) of a column are infinite numbers."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        places = np.flatnonzero(infinite_in(series.cat.categories.to_series()))
+        return series.cat.codes.isin(places)
+    if series.dtype == object:
+        return series.map(lambda value: isinstance(value, float | np.floating) and bool(np.isinf(value))).astype(bool)
+    if series.dtype.kind != "f":
+        return pd.Series(False, series.index)
+    return pd.Series(np.isinf(series.to_numpy(dtype=np.float64, na_value=np.nan)), series.index)
+
+
 def learn_features(
     frame: pd.DataFrame, categorical: Sequence[str], notes: list[str], *, dayfirst: bool | None = None
 ) -> Features:
@@ -164,12 +189,21 @@ def _column(name: str, series: pd.Series, kind: str) -> Any:
 
 
 def numbers_of(name: str, series: pd.Series) -> NDArray[np.float64]:
-    """The numbers (n,) of a column, in whatever type they come; cells that are none are missing, with a warning."""
+    """The numbers (n,) of a column, in whatever type they come; others and infinite ones are missing (a warning)."""
     if series.dtype.kind == "m":
         series = series.dt.total_seconds()
-    if pd.api.types.is_numeric_dtype(series):
-        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.array(_converted(name, series, float, "numbers"), dtype=np.float64)
+    if not pd.api.types.is_numeric_dtype(series):
+        return np.array(_converted(name, series, _finite, "numbers"), dtype=np.float64)
+    infinite = infinite_in(series)
+    check_later_cells(name, series[infinite].tolist(), int(series.notna().sum()), "finite numbers")
+    return np.asarray(series.mask(infinite).to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if np.isinf(number):
+        raise ValueError
+    return number
 
 
 def _booleans(name: str, series: pd.Series) -> Any:

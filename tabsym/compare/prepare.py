@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.features import Features, far_dates, hints, learn_features
+from tabsym.compare.features import Features, far_dates, hints, learn_features, without_infinity
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, retype
 from tabsym.compare.sampling import Whole, read_some
@@ -274,6 +274,7 @@ def prepare(
         if len(own) == 1:
             raise ValueError(f"The table has no column but the target {target!r}; add columns to predict it from.")
         raise ValueError("No feature column is left; drop fewer columns.")
+    raw = without_infinity(raw, reading.categorical, notes)
     features = learn_features(raw, reading.categorical, notes, dayfirst=reading.dayfirst)
     if not features.kinds:
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")

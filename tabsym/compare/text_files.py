@@ -35,7 +35,7 @@ def read_text(
     blanks = _blanks_follow(text, separator)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=blanks)
     header = [name.strip() for name in next(row for row in rows if row)]
-    width = _check_rows(path, rows, separator, len(header))
+    width, short = _check_rows(path, rows, separator, header)
     try:
         with warnings.catch_warnings():  # of empty fields at the end of lines
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
@@ -51,7 +51,14 @@ def read_text(
             "correct that line, or quote the field."
         ) from None
     frame = frame.iloc[1:].reset_index(drop=True)
-    if re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE):
+    quoted = re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE)
+    if short:
+        rows_are = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
+        notes.append(
+            f"{rows_are} fewer fields than the header, the first in line {short[0]}: what is not there"
+            f"{', and quoted empty text,' if quoted else ''} is read as missing; if a line was cut, correct it."
+        )
+    elif quoted:
         frame = _with_empty_text(frame, text, separator)
     frame = frame.iloc[:, : len(header)]
     if width > len(header):
@@ -121,12 +128,19 @@ def _blanks_follow(text: str, separator: str) -> bool:
     return separator + " " in line
 
 
-def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> int:
-    """The number of fields of the longest row; those beyond the header are empty, else columns may have shifted."""
-    width = n_columns
+def _check_rows(path: Path, rows: Any, separator: str, header: Sequence[str]) -> tuple[int, list[int]]:
+    """The number of fields of the longest row, and the lines of rows with fewer fields than the header.
+
+    Fields beyond the header are empty, else columns may have shifted.
+    """
+    n_columns = len(header)
+    named = max((place for place, name in enumerate(header, start=1) if name), default=0)
+    width, short = n_columns, []
     try:
         for row in rows:
             width = max(width, len(row))
+            if len(row) < named and any(map(str.strip, row)):
+                short.append(rows.line_num)
             if any(row[n_columns:]):
                 raise ValueError(
                     f"{path.name} is not a table of equal rows, read with {separator!r} between fields (line "
@@ -137,7 +151,7 @@ def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> int:
         raise ValueError(
             f"{path.name} is not a text table (line {rows.line_num}: {error}); give it the right ending."
         ) from None
-    return width
+    return width, short
 
 
 def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataFrame:
@@ -165,7 +179,7 @@ def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataF
     except (pa.ArrowInvalid, pa.ArrowCapacityError):
         return frame
     table = table if other else table.slice(1)
-    if len(table) != len(frame):  # of rows that are shorter: then all empty fields are missing
+    if len(table) != len(frame):  # of rows that are not equal: then all empty fields are missing
         return frame
     out = {}
     for place in range(width):
