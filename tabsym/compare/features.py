@@ -221,7 +221,7 @@ def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what
     for value in series.tolist():
         try:
             found.append(np.nan if pd.isna(value) else convert(value))
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             found.append(np.nan)
             lost.append(value)
     check_later_cells(name, lost, int(series.notna().sum()), what)
