@@ -8,8 +8,19 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
-from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
+from tabsym import (
+    MODLEncoder,
+    OneHotEncoder,
+    TIWSEncoder,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.frame import Kind, read_table
 
 N = 200
@@ -210,6 +221,51 @@ def test_dates_numbers_and_durations_are_told_apart(make, before, now):
         encoder.partial_fit(piece, y)
     missing = make({"x": [*HELD[now][:2], None]})[2:]
     assert len(encoder.transform(missing)) == 1  # of missing values any type will do
+
+
+WIDE = {
+    "solved": WideRegressor(loss="squared_error", interactions=None),
+    "linear": WideRegressor(loss="squared_error", interactions=None, numeric="linear"),
+    "formula": WideRegressor("s(x) + c[1]", loss="squared_error"),
+    "online": WideSGDRegressor(random_state=0),
+    "stack": WideBoostRegressor(random_state=0),
+}
+
+
+@pytest.mark.parametrize("model", WIDE.values(), ids=WIDE)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("now", HELD)
+@pytest.mark.parametrize("before", HELD)
+def test_wide_models_tell_dates_numbers_and_durations_apart(model, make, before, now):
+    fitted = clone(model).fit(make({"x": HELD[before]}), np.arange(20.0) % 2 * 9.0)
+    piece = make({"x": HELD[now]})
+    if before == now:
+        fitted.predict(piece)
+        return
+    for predict in (fitted.predict, fitted.explain) if hasattr(fitted, "coefs_") else (fitted.predict,):
+        with pytest.raises(TypeError, match=rf"'x' held {before} in fit and holds {now} now \(such as .*convert it"):
+            predict(piece)
+    missing = make({"x": [*HELD[now][:2], None]})[2:]
+    assert len(fitted.predict(missing)) == 1  # of missing values any type will do
+
+
+def test_later_rows_of_an_online_model_hold_what_its_first_ones_did():
+    y = np.arange(20.0)
+    model = WideSGDRegressor(random_state=0).partial_fit(pd.DataFrame({"x": HELD["dates"]}), y)
+    with pytest.raises(TypeError, match="Column 'x' held dates in fit and holds numbers now"):
+        model.partial_fit(pd.DataFrame({"x": HELD["numbers"]}), y)
+    model = WideSGDRegressor(random_state=0).partial_fit(pd.DataFrame({"x": [np.nan] * 20}), y)
+    for _ in range(2):  # a piece of missing values says nothing of the type
+        model.partial_fit(pd.DataFrame({"x": HELD["dates"]}), y)
+    with pytest.raises(TypeError, match="Column 'x' held dates in fit and holds numbers now"):
+        model.predict(pd.DataFrame({"x": HELD["numbers"]}))
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(cols="all"), WideEncoder(cols="all"), TIWSEncoder(cols="all")])
+def test_dates_with_and_without_a_zone_are_no_categories_of_one_column(encoder):
+    fitted = encoder.fit(pd.DataFrame({"x": HELD["dates"]}), np.arange(20.0) + 0.5)
+    with pytest.raises(TypeError, match="'x' held moments in fit and holds moments with a time zone now"):
+        fitted.transform(pd.DataFrame({"x": HELD["dates with a time zone"]}))
 
 
 def test_other_zones_are_the_same_moments():

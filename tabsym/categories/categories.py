@@ -159,7 +159,10 @@ def _with_missing(symbols: NDArray[Any]) -> NDArray[Any]:
 
 def _family(symbols: NDArray[Any]) -> str | None:
     first = next((symbol for symbol in symbols if symbol is not None), None)
-    return None if first is None else _family_of(first.__class__)
+    if first is None:
+        return None
+    zone = " with a time zone" if getattr(first, "tzinfo", None) is not None else ""
+    return _family_of(first.__class__) + zone
 
 
 @lru_cache(maxsize=256)

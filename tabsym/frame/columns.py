@@ -92,9 +92,9 @@ class Column:
         """What `values` stand for: numbers, dates (days since 1970, in UTC) or durations (days)."""
         return measure_of(self.stored)
 
-    def check_measure(self, fitted: Measure) -> None:
+    def check_measure(self, fitted: Measure | str) -> None:
         """A `TypeError` where the values cannot be compared with those of fit: numbers where those were dates."""
-        if fitted.goes_with(self.measure):
+        if str(fitted) == str(self.measure):
             return
         missing = np.isnan(self.values)
         if not missing.all():

@@ -153,17 +153,16 @@ def _zone_name(zone: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Measure:
-    """What the numbers of a column are: "numbers", "dates" or "durations"; `zone`: the time zone of dates, if any."""
+    """What the numbers of a column are: "numbers", "dates" or "durations"; `zone`: the time zone of dates, if any.
+
+    Those of one text can be compared: dates of two zones, not dates with and without one.
+    """
 
     name: str = "numbers"
     zone: str | None = None
 
     def __str__(self) -> str:
         return self.name if self.zone is None else f"{self.name} with a time zone"
-
-    def goes_with(self, other: Measure) -> bool:
-        """Whether numbers of both can be compared: dates of two zones can, dates with and without one cannot."""
-        return str(self) == str(other)
 
 
 NUMBERS = Measure()

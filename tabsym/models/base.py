@@ -15,6 +15,7 @@ from tabsym.design.formula import ColumnRef
 from tabsym.design.plan import INTERCEPT, show
 from tabsym.design.polynomial import expand
 from tabsym.frame import (
+    NUMBERS,
     Kind,
     Table,
     TableEstimator,
@@ -240,7 +241,17 @@ class WideBase(Readable, TableEstimator):
         if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         table = match_features(self, table)
+        self._check_measures(table)
         return (table, None) if column is None else column.split(table)
+
+    def _check_measures(self, table: Table) -> None:
+        """A `TypeError` where numbers of training are dates or durations now, or the other way round."""
+        spec, held = self.model_.spec, getattr(self, "_moments", {})
+        seen = zip(spec.numerics, self.model_.numerics, strict=True)
+        empty = {name for numeric, moments in seen if moments.weight <= 0.0 for name in numeric.columns}
+        for name in spec.number_columns:
+            if name not in empty:
+                table[name].check_measure(held.get(name, NUMBERS))
 
     def _offset_to_add(self, own: Floats | None, offset: Any) -> Any:
         """The offset at prediction, a column or `offset`; warns where only training had one."""

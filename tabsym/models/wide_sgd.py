@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from tabsym.frame import Table, check_classes, match_features
+from tabsym.frame import NUMBERS, Table, check_classes, match_features
 from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
@@ -47,6 +47,10 @@ class WideSGDBase(WideBase):
         fitted = continue_model(config, None if first else self.model_, training, loss, n_outputs, rng)
         if first:
             self._remember(training)
+        else:  # of columns that had no value before
+            numbers = [training.table[name] for name in self.model_.spec.number_columns]
+            valued = [one for one in numbers if one.measure != NUMBERS and not np.isnan(one.values).all()]
+            self._moments = self._moments | {one.name: str(one.measure) for one in valued}
         self._similar = None
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
@@ -57,8 +61,11 @@ class WideSGDBase(WideBase):
     def _features_of(self, training: Training) -> Table:
         """The features of one more batch of rows, validated."""
         if training.given is None or training.offset_column is None:
-            return match_features(self, training.table)
-        return training.offset_column.split(match_features(self, training.given))[0]
+            table = match_features(self, training.table)
+        else:
+            table = training.offset_column.split(match_features(self, training.given))[0]
+        self._check_measures(table)
+        return table
 
 
 ONLINE = (
