@@ -569,6 +569,22 @@ def claims():
     return X, years, rng.poisson(years * 0.2 * (1 + X["a"].astype(int))).astype(float)
 
 
+@pytest.mark.parametrize("kind", [WideSGDRegressor, WideRegressor])
+@pytest.mark.parametrize("name", ["exposure_column", "offset_column"])
+def test_an_offset_that_is_a_column_is_no_other_one(name, kind):
+    X, years, y = claims()
+    table = X.assign(e=years, claims=y + 1.0)
+    for formula in ("w[a] + s[1] * e + c[1]", "w[a] + v[e] + c[1]", "w[a] + log(e) * s[1] + c[1]", "c[1] + (e || a)"):
+        with pytest.raises(ValueError, match=rf"{name}='e' is in the formula, too; give the formula a copy"):
+            kind(formula, loss="poisson", **{name: "e"}).fit(table, y)
+    with pytest.raises(ValueError, match=rf"{name}='claims' is the formula's target, too"):
+        kind("claims ~ w[a] + c[1]", loss="poisson", **{name: "claims"}).fit(table)
+    with pytest.raises(ValueError, match=rf"{name}='e' holds dates; make numbers of them"):
+        kind(loss="poisson", **{name: "e"}).fit(table.assign(e=pd.Timestamp("2024-01-01")), y)
+    copied = kind("w[a] + s[1] * f + c[1]", loss="poisson", **{name: "e"}).fit(table.assign(f=table["e"]), y)
+    assert "s" in copied.coefs_
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [(WideSGDRegressor, {}), (WideRegressor, GLM), (WideSGDRegressor, {"formula": "w[a] + b[1]"})],

@@ -80,9 +80,7 @@ class WideBase(Readable, TableEstimator):
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
         self._warn_of_other_meanings(config)
-        given, y, weight = read_rows(
-            config.caller, config.formula, table, y, sample_weight, None if column is None else column.name
-        )
+        given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)

@@ -18,7 +18,7 @@ from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
 from tabsym.design.plan import used_columns
 from tabsym.design.program import Rows
 from tabsym.design.units import Moments, Order, fixed_score, lay_rows
-from tabsym.frame import Kind, Table, check_weights, relative_weights
+from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
 from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
@@ -54,6 +54,8 @@ class OffsetColumn:
         """The table without the column, and the offset (n,); a `ValueError` where it is missing or not a number."""
         if self.name not in table.names:
             raise ValueError(f"{self.option}={self.name!r} is not in the table, and fit had it; add the column.")
+        if table[self.name].measure != NUMBERS:
+            raise ValueError(f"{self.option}={self.name!r} holds {table[self.name].measure}; make numbers of them.")
         values = table[self.name].values
         wrong = np.isnan(values) | ((values <= 0.0) if self.is_exposure else False)
         if wrong.any():
@@ -217,7 +219,7 @@ class GivenRows:
 
 
 def read_rows(
-    caller: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
+    caller: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None = None
 ) -> tuple[Table, Any, Any]:
     """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 
@@ -227,8 +229,15 @@ def read_rows(
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
         y = table[formula.target].series
+        if beside is not None and beside.name == formula.target:
+            raise ValueError(f"{beside} is the formula's target, too; name another column.")
     if formula is not None:
-        used = [*used_columns(formula, table), *([] if beside is None else [beside])]
+        used = used_columns(formula, table)
+        if beside is not None and beside.name in used:
+            raise ValueError(
+                f"{beside} is in the formula, too; give the formula a copy of the column, under another name."
+            )
+        used += [] if beside is None else [beside.name]
         table = replace(table, columns=tuple(table[name] for name in dict.fromkeys(used)))
     return table, y, check_weights(sample_weight, len(table))
 
