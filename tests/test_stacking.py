@@ -135,6 +135,25 @@ def test_log_links_by_hand(loss):
     np.testing.assert_allclose(model.predict(X), np.exp(raw), rtol=1e-7)
 
 
+@pytest.mark.parametrize("booster", [None, HistGradientBoostingRegressor(max_iter=10)], ids=["library", "scikit-learn"])
+@pytest.mark.parametrize(("unit", "word"), [(1e40, "divide"), (1e100, "divide"), (1e-40, "multiply")])
+def test_a_target_beyond_the_floats_of_boosters_is_refused(booster, unit, word):
+    with pytest.raises(ValueError, match=rf"boosters compute in 32-bit floats: {word} it by a constant"):
+        WideBoostRegressor(booster=booster).fit(X, VALUES * unit)
+    with pytest.raises(ValueError, match=rf"boosters compute in 32-bit floats: {word} it by a constant"):
+        WideBoostRegressor(booster=booster).fit(X, VALUES, eval_set=(X, VALUES * unit))
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+def test_the_unit_of_the_target_does_not_matter(unit):
+    plain, other = (
+        WideBoostRegressor(wide=WideRegressor(**SQUARED), booster=LGBMRegressor(**SMALL), random_state=0).fit(X, y)
+        for y in (VALUES, VALUES * unit)
+    )
+    assert plain.shares_.keys() == other.shares_.keys()
+    np.testing.assert_allclose(other.predict(X) / unit, plain.predict(X), atol=1e-3)
+
+
 def test_residuals_of_a_scikit_learn_regressor_by_hand():
     wide, booster = WideRegressor(**SQUARED), HistGradientBoostingRegressor(max_iter=10, early_stopping=False)
     model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, VALUES)

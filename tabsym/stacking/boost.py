@@ -323,7 +323,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         """
         X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
-        target = check_regression_target(y, len(table), caller=type(self).__name__)
+        target = _of_single_precision(check_regression_target(y, len(table), caller=type(self).__name__))
         self._fit(table, target, None, sample_weight, groups, eval_set)
         return self
 
@@ -356,4 +356,21 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         X, y = pair_of(eval_set)
         table = read_table(X, caller=type(self).__name__)
-        return table.native, check_regression_target(y, len(table), caller=type(self).__name__), None
+        target = check_regression_target(y, len(table), caller=type(self).__name__)
+        return table.native, _of_single_precision(target), None
+
+
+LARGEST = 1e37
+"""Of a target, whose gradients boosters have in 32-bit floats, from 1.2e-38 to 3.4e38."""
+
+
+def _of_single_precision(target: Floats) -> Floats:
+    """The target, or a `ValueError` where it is infinite or 0 to a booster."""
+    size = float(np.abs(target).max())
+    if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
+        change = "divide" if size > LARGEST else "multiply"
+        raise ValueError(
+            f"The target is up to {size:g} in size, and boosters compute in 32-bit floats: {change} it by a constant, "
+            f"so that its largest value is between {1.0 / LARGEST:g} and {LARGEST:g}."
+        )
+    return target
