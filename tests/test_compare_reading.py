@@ -7,12 +7,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
 from tabsym.compare.reading import ReadOptions, read_path
 from tabsym.compare.retyping import read_typed
+from tabsym.compare.sampling import read_some
 from tabsym.compare.settings import open_folder
 
 
@@ -73,6 +75,32 @@ def test_parquet_arrow_and_json_lines(tmp_path):
     frame.to_json(tmp_path / "t.ndjson", orient="records", lines=True)
     for ending in ("parquet", "pq", "arrow", "feather", "jsonl", "ndjson"):
         same(read(tmp_path / f"t.{ending}"))
+
+
+INDEXED = {
+    "named": (pd.Index(["u", "v", "w"], name="store"), ["store"]),
+    "several": (pd.MultiIndex.from_arrays([["u", "v", "w"], [7, 8, 9], [4, 5, 6]], names=["store", None, "week"]),
+                ["store", "week"]),
+    "without a name": (pd.Index([5, 3, 4]), []),
+    "row numbers": (pd.RangeIndex(3, name="row"), []),
+    "of a column's name": (pd.Index([5, 3, 4], name="price"), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("index", "columns"), INDEXED.values(), ids=INDEXED)
+def test_a_named_index_is_a_column_as_it_is_in_the_file(tmp_path, index, columns):
+    frame = pd.DataFrame({"price": [1.5, 2.5, 3.5], "y": [1.0, 2.0, 4.0]}, index=index)
+    table = pa.Table.from_pandas(frame)
+    frame.to_parquet(tmp_path / "t.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "t.arrow")
+    sources = [tmp_path / "t.parquet", tmp_path / "t.arrow", table, pyarrow.dataset.dataset(tmp_path / "t.parquet")]
+    for source in sources:
+        for most in (None, 2):
+            found = read_some(source, ReadOptions(), "y", most, 0)[0].frame
+            assert set(found.columns) == {*columns, "price", "y"}
+            for name in columns:
+                by_price = dict(zip(frame["price"], index.get_level_values(name), strict=True))
+                assert found[name].tolist() == [by_price[price] for price in found["price"]]
 
 
 def test_arrow_written_by_others(tmp_path):

@@ -84,7 +84,7 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
         notes = (f"The lazy table was collected: {len(frame):,} rows.",)
-    return Source(_named(frame.to_pandas()), notes=notes)
+    return Source(_named(with_labels(frame.to_pandas())), notes=notes)
 
 
 def name_of_file(path: str | Path) -> str:
@@ -249,8 +249,20 @@ def _parquet(source: Any) -> pd.DataFrame:
     return pd.read_parquet(source)
 
 
+def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame of an Arrow table with the columns that were the index of the pandas frame it was written from.
+
+    pandas makes an index of them again, by what it wrote into the file's metadata; other libraries have them as
+    columns. Labels without a name, and plain row numbers, are no columns.
+    """
+    if isinstance(frame.index, pd.RangeIndex):
+        return frame
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=named) if named else frame
+
+
 def _typed(parse: Callable[[Any], pd.DataFrame]) -> Callable[[Any], Source]:
-    return lambda source: Source(_named(parse(source)))
+    return lambda source: Source(_named(with_labels(parse(source))))
 
 
 _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {

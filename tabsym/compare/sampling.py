@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.reading import ReadOptions, Source, read, refuse_text_options
+from tabsym.compare.reading import ReadOptions, Source, read, refuse_text_options, with_labels
 from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
 
 COPIES = 10
@@ -67,7 +67,7 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
             why = "" if max_rows else ", as more may not fit into memory"
             return _of(read(frame), whole), _note(n_rows, len(frame), target, why)
         if is_dataset(table) or _is_folder(table):  # which `read` does not know
-            return _of(read(batches.whole().to_pandas())), ""
+            return _of(read(batches.whole())), ""
     source = read(table, options)
     n_rows = len(source.frame)
     if max_rows is None or n_rows <= max_rows:
@@ -134,7 +134,7 @@ def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) ->
         held = np.flatnonzero(drawn < limit)
         tables.append(batch.take(held))
         keys.append(drawn[held])
-    frame = pa.concat_tables(tables).to_pandas().reset_index(drop=True)
+    frame = with_labels(pa.concat_tables(tables).to_pandas()).reset_index(drop=True)
     values = frame[target] if target in frame.columns else pd.Series(dtype=object)
     return frame.iloc[_chosen(values, np.concatenate(keys), counts, most)].reset_index(drop=True)
 
