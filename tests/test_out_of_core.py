@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 import zlib
 from pathlib import Path
 
@@ -132,6 +133,18 @@ def test_tables_of_any_kind(kind, in_parts, tmp_path):
         whole.unlink()
     model = WideRegressor(loss="squared_error").fit(tables[kind], "amount")
     assert_same(model, WideRegressor(loss="squared_error").fit(own, "amount"), 1e-6)
+
+
+@pytest.mark.parametrize("read", [str, ds.dataset, pl.read_parquet, pq.read_table])
+def test_the_index_that_pandas_wrote_into_a_file_is_said(read, tmp_path):
+    own = SMALL[[*FEATURES, "amount"]].sample(frac=1.0, random_state=0)
+    own.to_parquet(path := tmp_path / "rows.parquet")
+    with pytest.warns(UserWarning, match="'__index_level_0__' is the index of the pandas frame .* index=False"):
+        WideRegressor(loss="squared_error", interactions=None).fit(read(path), "amount")
+    own.to_parquet(path, index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(loss="squared_error", interactions=None).fit(read(path), "amount")
 
 
 def test_small_tables_are_read_whole(tmp_path):

@@ -79,6 +79,7 @@ class WideBase(Readable, TableEstimator):
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
+        self._warn_of_labels(config, table)
         self._warn_of_other_meanings(config)
         given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
         if column is None:
@@ -100,6 +101,15 @@ class WideBase(Readable, TableEstimator):
                 f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
                 f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
                 f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
+            )
+
+    def _warn_of_labels(self, config: Config, table: Table) -> None:
+        """Warn of the labels of rows that pandas wrote into a file beside the columns, under a name of its own."""
+        labels = [name for name in table.names if name.startswith("__index_level_")]
+        if labels and config.formula is None and not self._only_predicts:
+            warn_user(
+                f"Column {labels[0]!r} is the index of the pandas frame that the table was written from, and "
+                f"{config.caller} takes it for a feature; drop it, or write the table with index=False."
             )
 
     def _warn_of_other_meanings(self, config: Config) -> None:
