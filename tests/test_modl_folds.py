@@ -54,6 +54,20 @@ def test_each_row_is_encoded_by_the_other_folds(output, target):
     pd.testing.assert_frame_equal(again.fit_transform(X, y), again.transform(X))
 
 
+@pytest.mark.parametrize("limits", [{"max_parts": 3}, {"max_parts": 4, "min_part_count": 9}])
+def test_each_row_is_encoded_by_intervals_as_good_as_those_of_a_fit(limits):
+    """A fold needs no proof, but all that is searched under a limit."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.random(600)})
+    y = rng.random(600) < np.where(np.searchsorted([0.2, 0.35, 0.5, 0.7, 0.85], X["x"]) % 2, 0.85, 0.15)
+    folds = list(KFold(3).split(X))
+    out = MODLEncoder(output="probability", cv=folds, **limits).fit_transform(X, y)
+    for train, test in folds:
+        apart = MODLEncoder(output="probability", **limits).fit(X.iloc[train], y[train])
+        assert apart.partitions_["x"].partition.n_parts == limits["max_parts"]
+        pd.testing.assert_frame_equal(out.iloc[test], apart.transform(X.iloc[test]))
+
+
 def test_crossfit_outside_is_cross_fitting_inside():
     folds = list(KFold(4).split(X))
     inside = MODLEncoder(output="probability", cv=folds).fit_transform(X, Y)

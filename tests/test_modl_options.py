@@ -1,6 +1,7 @@
 """The options of MODLEncoder, and what it takes the target for."""
 
 import warnings
+from itertools import combinations
 
 import duckdb
 import numpy as np
@@ -21,6 +22,24 @@ def test_amounts_that_are_mostly_zero_are_cut_without_a_proof_as_with_one():
     quick, proved = (MODLEncoder(prove=prove).fit(pd.DataFrame({"x": x}), y) for prove in (False, True))
     assert len(proved.partitions_["x"].labels) > 3
     assert quick.costs_["x"] == pytest.approx(proved.costs_["x"], rel=1e-9)
+
+
+@pytest.mark.parametrize("n, target", [(600, "classes"), (600, "amounts"), (6_000, "classes")])
+@pytest.mark.parametrize("criterion", ["khiops", "page"])
+@pytest.mark.parametrize("prove", ["auto", False])
+def test_the_best_of_at_most_so_many_intervals_is_found(prove, criterion, n, target):
+    """Of a wave of six steps: searches by price lead to six intervals and to one, and to none between."""
+    rng = np.random.default_rng(0)
+    x = rng.random(n)
+    share = np.where(np.searchsorted([0.2, 0.35, 0.5, 0.7, 0.85], x) % 2, 0.85, 0.15)
+    y = rng.random(n) < share if target == "classes" else share + 0.2 * rng.normal(size=n)
+    how = {"criterion": criterion, "target_type": "classes" if target == "classes" else "continuous"}
+    X = pd.DataFrame({"x": x})
+    for most in (3, 4):
+        found = MODLEncoder(max_parts=most, prove=prove, **how).fit(X, y)
+        for cuts in combinations([0.2, 0.35, 0.5, 0.7, 0.85], most - 1):
+            given = MODLEncoder(splits={"x": list(cuts)}, **how).fit(X, y)
+            assert found.costs_["x"] <= given.costs_["x"] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -113,7 +113,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     prove : {"auto", True, False}, default "auto"
         Whether to search for proofs that a partition is optimal (`certificates_`). "auto": in classification, where
         they cost little; not in regression, where a fit takes three to ten times as long, mostly for the same parts
-        and sometimes for a cost that is lower by some 1e-5.
+        and sometimes for a cost that is lower by some 1e-5. Intervals under `max_parts` are searched as for a proof in
+        any case.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.

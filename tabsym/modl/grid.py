@@ -98,6 +98,11 @@ class Sources:
     settings: Settings
     value: Floats | None = None
 
+    @property
+    def is_thorough(self) -> bool:
+        """Whether all that a proof needs is searched; groups under `max_parts` are the same without."""
+        return self.settings.prove if self.symbolic else self.settings.is_thorough
+
     def partition(self, counts: Floats, shared: Shared, *, quick: bool, time_limit: float | None = None) -> Partition:
         """The column's two or more parts, given rows by target interval (B, T); infinitely dear if there are none."""
         settings = replace(self.settings, time_limit=time_limit)

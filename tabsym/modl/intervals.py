@@ -132,7 +132,7 @@ class _IntervalSearch:
     @property
     def max_looked_at(self) -> int:
         """Blocks up to which all are looked at; without a proof so many as a first look takes."""
-        return self.max_exact if self.settings.prove else 2**self.coarse_grid
+        return self.max_exact if self.settings.is_thorough else 2**self.coarse_grid
 
     @property
     def coarse_grid(self) -> int:
@@ -180,7 +180,10 @@ class _IntervalSearch:
         coarse = quantile_boundaries(self.task.sizes, self.coarse_grid, boundaries)
         prior = self.prior(len(boundaries), granularity)
         for _ in range(_REFINEMENTS):
-            self.descend(self.merged(coarse), prior, granularity)
+            if self.settings.max_parts is None:
+                self.descend(self.merged(coarse), prior, granularity)
+            else:
+                self.exact(self.merged(coarse), granularity, Bounds())
             self.slide(boundaries, granularity)
             coarse = self._around(self.best.ends, boundaries)
 
@@ -240,7 +243,7 @@ class _IntervalSearch:
         small = [g for g in grids if len(grids[g]) <= self.max_looked_at]
         for granularity in small:
             is_idle = best.granularity and granularity > best.granularity + _MAX_IDLE
-            if not self.settings.prove and is_idle and len(grids[granularity]) > _CHEAP:
+            if not self.settings.is_thorough and is_idle and len(grids[granularity]) > _CHEAP:
                 break
             if len(grids[granularity]) <= 2**self.coarse_grid:
                 self.descend(grids[granularity], self.prior(len(grids[granularity]), granularity), granularity)
@@ -249,7 +252,7 @@ class _IntervalSearch:
             self.slide(grids[granularity], granularity, _SLIDE_REACH)
         if large and best.granularity in large:
             self.refine(grids[best.granularity], best.granularity)
-        if not self.settings.prove:
+        if not self.settings.is_thorough:
             return -np.inf
         order = sorted(grids if self.insists else small, reverse=True)
         if not order:

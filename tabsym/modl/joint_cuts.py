@@ -249,14 +249,14 @@ class _Resolutions:
 def _searched(search: _Resolutions, null: Grid) -> Grid:
     """The best models on coarse cells over all values, the best of those changed; `null` where nothing is cheaper."""
     fine, best = search.fine, null
-    if not fine.sources.settings.prove:
+    if not fine.sources.is_thorough:
         return _without_proof(search, null)
-    alone = not fine.sources.settings.prove or (fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS)
+    alone = not fine.sources.is_thorough or (fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS)
     for start, _ in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
         best = min(best, search.finished(start), key=lambda one: one.cost)
-    if best is null or not fine.sources.settings.prove:
+    if best is null or not fine.sources.is_thorough:
         return best
     if fine.sources.symbolic and MAX_CHANGED_SYMBOLS < fine.rows.n_sources <= MAX_FINISHED_SYMBOLS:
         best = _changed_nearby(search, best)
@@ -301,7 +301,7 @@ def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     found = search.from_each(starts(search))
     best = min(found, key=lambda one: one.cost)
     quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
-    for _ in range(MAX_CHANGES if sources.settings.prove else quick):
+    for _ in range(MAX_CHANGES if sources.is_thorough else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
         found += further
         better = min(further, key=lambda one: one.cost, default=best)

@@ -61,7 +61,8 @@ class Settings:
     random_state : int
         Of the order of moves and of the starts.
     prove : bool
-        False: without a bound, and without the searches that only a proof needs, in a fraction of the time.
+        False: without a bound, and without the searches that only a proof needs, in a fraction of the time; but for
+        intervals under `max_parts` (`is_thorough`).
     """
 
     criterion: str = "khiops"
@@ -74,6 +75,11 @@ class Settings:
     prove: bool = True
     direction: int = 0
     given: Given | None = None
+
+    @property
+    def is_thorough(self) -> bool:
+        """Whether all that a proof needs is searched: searches by price seldom lead to `max_parts` intervals."""
+        return self.prove or self.max_parts is not None
 
 
 @dataclass(frozen=True)
