@@ -25,8 +25,14 @@ def column(values, kind, missing_text):
     if values.dtype == object and isinstance(values.dropna().iloc[0], dt.date):
         values = pd.to_datetime(values)
     if values.dtype.kind == "m":
-        values = values / pd.Timedelta(days=1)
+        values = days(values)
     if values.dtype.kind == "M":
-        values = (values - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        values = days(values - pd.Timestamp(0))
     has_missing = values.isna().any()
     return values.to_numpy(NUMBERS[kind], **({"na_value": np.nan} if has_missing else {}))[:, None]
+
+
+def days(since):
+    """Durations as days, rounded as the documentation says."""
+    day = pd.Timedelta(days=1)
+    return since // day + since % day / day

@@ -35,6 +35,16 @@ def test_parts_are_those_of_python(make):
     np.testing.assert_allclose(np.asarray(got["at"], dtype=float), days)
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_days_are_the_same_to_the_last_bit_in_every_unit(unit):
+    """Else a moment at the bound of a bin is in the next one where the table was read in another unit."""
+    micro = np.random.default_rng(0).integers(0, 2 * 10**15, 500)
+    X = pd.DataFrame({"at": micro.astype("datetime64[us]")}).astype({"at": f"datetime64[{unit}]"})
+    per_day = 86_400 * 10**6
+    want = [one // per_day + one % per_day / per_day for one in micro.tolist()]
+    assert DateParts().fit_transform(X)["at"].tolist() == want
+
+
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
 def test_other_columns_stay_as_they_are(make):
     """Text, whole numbers and flags whose first value is missing, beside a date that is."""

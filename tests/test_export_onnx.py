@@ -64,6 +64,16 @@ def test_parts_of_dates(style):
     np.testing.assert_allclose(found, model.predict(X), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("before", [(), (DateParts(),)], ids=["moments", "parts"])
+def test_moments_at_the_bounds_of_bins(before):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"t": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 10**13, 500), unit="us")})
+    model = make_pipeline(*before, WideRegressor(loss="squared_error", numeric="quantile", alpha=0.0))
+    model.fit(X, rng.normal(size=500))
+    own = to_onnx(model if before else model[-1])
+    np.testing.assert_allclose(run(own, X)["variable"][:, 0], model.predict(X), rtol=1e-12, atol=1e-12)
+
+
 def test_durations_and_dates_with_a_zone_are_days():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"took": pd.to_timedelta(rng.integers(0, 10**6, 120), unit="s"), "at": pd.Timestamp("2024-01-01")})

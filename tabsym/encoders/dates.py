@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import TableTransformer
-from tabsym.frame import read_table
+from tabsym.frame import days_of, read_table
 from tabsym.frame.meaning import check_later_cells, means_missing
 
 MIN_DATE_SHARE = 0.95
@@ -372,8 +372,7 @@ def names_of_parts(name: str, parts: Sequence[str], taken: Any) -> list[str]:
 def date_columns(name: str, moments: pd.Series, parts: Sequence[str], taken: Any) -> dict[str, Any]:
     """The columns of a date: days since 1970 (n,) under its own name, and each part as text (n,)."""
     moments = _local(moments)
-    days = (moments - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1).as_unit("s")  # nanoseconds end in 2262
-    columns: dict[str, Any] = {name: days.to_numpy(dtype=np.float64, na_value=np.nan)}
+    columns: dict[str, Any] = {name: days_of(moments.to_numpy())}
     for part, column in zip(parts, names_of_parts(name, parts, taken), strict=True):
         text = moments.dt.strftime(_CODES[part]).astype("str")  # before pandas 3 a missing one is "nan"
         columns[column] = text.where(moments.notna()).array

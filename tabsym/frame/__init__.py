@@ -20,7 +20,7 @@ from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored
 from tabsym.frame.frames import Labels, as_array, assemble_frame, take_of, take_rows
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import as_lazy, check_one_type, read_table
-from tabsym.frame.storage import NUMBERS, Measure, as_given
+from tabsym.frame.storage import NUMBERS, Measure, as_given, days_of
 from tabsym.frame.target import (
     TARGET_TYPES,
     Target,

@@ -240,7 +240,7 @@ def _in_utc(date: Any) -> Any:
 def _converted(stored: Any, name: str) -> Floats:
     moments = moments_of(stored) if isinstance(dtype_of(stored), _TEMPORAL) else None
     if moments is not None:
-        return _days(moments)
+        return days_of(moments)
     arrow = arrow_in(stored)
     if arrow is not None:
         return _of_arrow(arrow, name)
@@ -298,7 +298,7 @@ def _of_objects(values: NDArray[Any], name: str) -> Floats:
     present = values[~missing]
     moments = _moments_of_objects(present)
     if moments is not None:
-        out[~missing] = _days(moments)
+        out[~missing] = days_of(moments)
     elif pd.api.types.infer_dtype(present) in ("floating", "decimal", "boolean"):  # integers may be too large for numpy
         out[~missing] = present.astype(np.float64)
     else:
@@ -327,7 +327,7 @@ def _without_zone(moments: Any) -> NDArray[Any]:
     return np.asarray(moments)
 
 
-def _days(moments: NDArray[Any]) -> Floats:
+def days_of(moments: NDArray[Any]) -> Floats:
     """Days, in the unit that the moments have: nanoseconds would reach from 1677 to 2262 only."""
     unit, _ = np.datetime_data(moments.dtype)
     if unit not in PER_DAY:
