@@ -411,6 +411,23 @@ def test_held_out_rows_bring_their_offsets(loss):
 
 # -- partial_fit ------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic", "multinomial"])
+@pytest.mark.parametrize(("optimizer", "gradient", "batch_size"), turns(OPTIMIZERS, GRADIENTS, [1, 5]))
+def test_pieces_are_one_epoch_of_their_rows(optimizer, gradient, batch_size, loss, average):
+    """The means of terms are moved to the intercept after each piece: averages of updates before and after add up."""
+    table, y = make(loss)
+    whole = options_for(optimizer, gradient, batch_size, average=average, max_iter=1, shuffle=False)
+    whole |= {"standardize": False, "coef_init": 0.0}
+    y = (y - y.mean()) / y.std() if loss == "squared_error" else y
+    pieces = estimator(loss, **whole)
+    for first in range(0, len(table), 60):
+        rows = slice(first, first + 60)
+        pieces.partial_fit(table[rows], y[rows])
+    assert_same(pieces, estimator(loss, **whole).fit(table, y), table)
+
+
 STEPS = turns(GRADIENTS, BATCHES)
 STREAM = {"optimizer": SGD(), "learning_rate": 0.01, "standardize": False, "random_state": 0}
 

@@ -136,16 +136,20 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     """Recenter the model: move the means of its terms to the intercept, on both scales.
 
     With several classes coefficients are also centred over the classes, as softmax is invariant to a common shift.
+    Coefficients that are averaged over their updates and the current ones are moved alike: the mean of those to come
+    would add the levels of both otherwise.
     """
-    k, units, spec = model.n_outputs, model.units, model.spec
+    k, units, spec, shown = model.n_outputs, model.units, model.spec, model.columns.shown
     state = model.state.copy()
-    for column in {0, model.columns.shown}:
-        theta = units.to_user(spec, state[:, column].reshape(-1, k))
-        theta = move_means(spec, theta, shares)
-        if model.loss.code == MULTINOMIAL:
-            additive = _additive_entries(spec)
-            theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
-        state[:, column] = units.to_training(spec, theta).ravel()
+    before = units.to_user(spec, state[:, shown].reshape(-1, k))
+    theta = move_means(spec, before, shares)
+    if model.loss.code == MULTINOMIAL:
+        additive = _additive_entries(spec)
+        theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
+    state[:, shown] = units.to_training(spec, theta).ravel()
+    if shown:
+        current = units.to_user(spec, state[:, 0].reshape(-1, k)) + (theta - before)
+        state[:, 0] = units.to_training(spec, current).ravel()
     return with_state(model, state, model.n_steps)
 
 
