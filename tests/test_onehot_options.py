@@ -156,6 +156,22 @@ def test_a_limit_that_the_symbols_meet_groups_none():
     assert OneHotEncoder(max_categories=2).fit(TRAIN[["C"]]).infrequent_categories_ == {"C": None}
 
 
+@pytest.mark.parametrize("options", [{}, {"max_categories": 2}, {"drop": "first"}, {"drop_invariant": True}], ids=str)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_rows_of_weight_zero_are_absent(make, options):
+    """Also where they hold a category before all others do, and where a column varies by them alone."""
+    rng = np.random.default_rng(0)
+    for n in (12, 200):  # which are coded in two ways
+        X = {"A": rng.choice(list("abcd"), n), "B": np.repeat(["u", "v"], [n // 3, n - n // 3]), "C": np.repeat("k", n)}
+        weight = np.where(X["B"] == "u", 0, rng.integers(0, 3, n))
+        X["C"] = np.where(weight == 0, "gone", X["C"])
+        present = {name: column[weight > 0] for name, column in X.items()}
+        given = OneHotEncoder(use_cat_names=True, **options).fit(make(X), sample_weight=weight)
+        alone = OneHotEncoder(use_cat_names=True, **options).fit(make(present), sample_weight=weight[weight > 0])
+        assert given.get_feature_names_out().tolist() == alone.get_feature_names_out().tolist()
+        assert np.array_equal(given.transform(make(X)), alone.transform(make(X)))
+
+
 def test_weights_are_frequencies():
     X = pd.DataFrame({"A": ["x", "y", "z", "x"]})
     weight = [0.5, 3.0, 2.0, 0.25]

@@ -119,10 +119,7 @@ def one_hot(rng: Any) -> Case:
                        min_frequency=[5, 0.1], max_categories=[3], dtype=["float32", "int64"])  # fmt: skip
         return tabsym.OneHotEncoder(**options)
 
-    case = coder(rng, make, whole=True, columns=0.0, repeats=True)
-    if case.weight is not None:  # rows of weight 0 have a say in which symbol was the first
-        case.weight = np.maximum(case.weight, 1)
-    return case
+    return coder(rng, make, whole=True, columns=0.0, repeats=True)
 
 
 def _modl(rng: Any, task: str) -> Any:

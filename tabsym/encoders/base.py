@@ -24,6 +24,7 @@ from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.categories.lazy import is_missing, lazy_rows
 from tabsym.encoders.lookups import MISSING, ColumnLookup, encode_lazily, stacked, unknown_in, with_missing
 from tabsym.frame import (
+    Column,
     Kind,
     Table,
     TableEstimator,
@@ -132,12 +133,16 @@ class ColumnEncoder(TableTransformer):
             columns = symbolic_columns(table, self.cols, booleans=False)
             self._prepare(table, [column.name for column in columns], y, weight)
             counted = [(raw, weight) for raw in encode_columns(columns)]
+        if self.handle_missing == "error":
+            for column, (raw, _) in zip(columns, counted, strict=True):
+                if rows is not None:
+                    rows.refuse_missing(column.name)
+                else:
+                    refuse_missing(column.name, raw.codes < 0)
+        if rows is None and weight is not None and not weight.all():
+            counted = _coded_anew(columns, weight)
         states = {}
         for column, (raw, each) in zip(columns, counted, strict=True):
-            if self.handle_missing == "error" and rows is not None:
-                rows.refuse_missing(column.name)
-            elif self.handle_missing == "error":
-                refuse_missing(column.name, raw.codes < 0)
             kept = raw if each is None else _of_rows(raw, each > 0)
             states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
         remember_features(self, table)
@@ -369,6 +374,14 @@ def numeric_matrix(table: Table, names: list[str], caller: str) -> dict[str, spa
             )
         out[name] = sparse.csr_array(table[name].values[:, None])
     return out
+
+
+def _coded_anew(
+    columns: Sequence[Column], weight: NDArray[np.float64]
+) -> list[tuple[RawCodes, NDArray[np.float64] | None]]:
+    """The codes and weights of the rows of weight above 0: others have no say in which category comes first."""
+    some = Table(tuple(columns), len(weight), native=None, named=True).taken(np.flatnonzero(weight))
+    return [(raw, weight[weight > 0]) for raw in encode_columns(some.columns)]
 
 
 def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:

@@ -76,8 +76,8 @@ class OneHotEncoder(ColumnEncoder):
     min_frequency : int or float, default None
         Categories of fewer rows (a float: of a smaller share of all rows) share one output column, the last.
     max_categories : int, default None
-        Maximal number of output columns before `drop`, the least frequent categories sharing one; among equally
-        frequent ones the first in the table.
+        Maximal number of output columns before `drop`, the least frequent categories sharing one; of equally
+        frequent ones the first in the table share it.
     min_group_size : int or float, default None
         As `min_frequency`, by category_encoders' rule: a single infrequent category, and a column of
         infrequent categories only, are left as they are. Not together with the two options above.
@@ -123,12 +123,12 @@ class OneHotEncoder(ColumnEncoder):
     - Order: categories are in order of first appearance; there, sorted. `categories` sets it.
     - Missing: None and NaN are one category; `handle_missing` decides; there, two categories as any other.
     - Attributes: `categories_`, `drop_idx_` and `infrequent_categories_` are dicts by column; there, lists and arrays.
-    - Of equally frequent categories `max_categories` keeps the first in the table; there, the first sorted.
+    - Of equally frequent categories `max_categories` makes the first in the table infrequent; there, the first sorted.
     - In addition, from category_encoders: `drop_invariant`, `min_group_size`, `min_group_name`,
       `combine_min_nan_groups`, `verbose`; and ``fit(..., sample_weight)``.
 
     Categories are in order of first appearance, those of category columns in category order; of lazy frames, whose rows
-    have no order, they are sorted, and of equally frequent ones `max_categories` keeps the first sorted. Frequencies
+    have no order, they are sorted, and so of equally frequent ones the first sorted are infrequent. Frequencies
     are sums of `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
     a row of NaN has an entry for each output column of its category: beyond 4,194,304 such entries (50 MB)
     and 16 for each row and encoded column, `transform` refuses; "value" and "indicator" take one a row.
