@@ -271,5 +271,7 @@ def test_encoders_that_are_refused():
         to_onnx(MODLEncoder(cols=["s"]).fit(X[["s", "x"]], y.astype(str)))
     with pytest.raises(ValueError, match="handle_unknown='error' raises an error for unknown categories of column 's'"):
         to_onnx(OneHotEncoder(handle_unknown="error", cols=["s"]).fit(X))
+    with pytest.raises(ValueError, match="makes no column, as all are constant or dropped, and an ONNX output has"):
+        to_onnx(OneHotEncoder(drop_invariant=True).fit(pd.DataFrame({"a": list("kkkk")})))
     with pytest.raises(ValueError, match="'' is a category of column 's'"):
         to_onnx(WideEncoder(cols=["s"]).fit(X.fillna({"s": ""}), y.astype(str)))

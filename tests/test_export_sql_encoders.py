@@ -72,6 +72,10 @@ def test_what_a_view_cannot_do_is_refused():
         to_sql(MODLEncoder(handle_unknown="error").fit(X, y))
     with pytest.raises(ValueError, match="two columns 'text'; leave that out of keep"):
         to_sql(MODLEncoder().fit(X, y), keep=["text"])
+    nothing = OneHotEncoder(drop_invariant=True).fit(pd.DataFrame({"a": list("kkkk")}))
+    with pytest.raises(ValueError, match=r"makes no column, .* name columns to keep, or fit"):
+        to_sql(nothing)
+    assert to_sql(nothing, keep=["a"])
     with pytest.raises(ValueError, match="whole rows, which is no lookup"):
         to_sql(TIWSEncoder(cols=["text"]).fit(X, y))
     with pytest.raises(TypeError, match="CrossFit is no wide model"):

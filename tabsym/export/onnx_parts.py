@@ -222,6 +222,11 @@ class _EncoderParts(Parts):
             )
         self.inputs = {name: self.inputs.get(name, DOUBLE) for name in self.features}
         width = sum(len(self.lookups[name].names) if name in self.lookups else 1 for name in self.features)
+        if not width:
+            raise ValueError(
+                "The encoder makes no column, as all are constant or dropped, and an ONNX output has at least one; fit "
+                "with drop=None and drop_invariant=False."
+            )
         self.outputs = {"variable": (STRING if True in texts else DOUBLE, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:

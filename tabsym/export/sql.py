@@ -227,6 +227,11 @@ class EncoderView(SQLTables):
         columns = [(name, self._own(name)) for name in keep]
         for name in self.terms.features:
             columns += self._encoded(*self.lookups[name]) if name in self.lookups else [(name, self._own(name))]
+        if not columns:
+            raise ValueError(
+                "The encoder makes no column, as all are constant or dropped, and a view has at least one; name "
+                "columns to keep, or fit with drop=None and drop_invariant=False."
+            )
         names = [name.casefold() for name, _ in columns]
         twice = next((name for name, _ in columns if names.count(name.casefold()) > 1), None)
         if twice is not None:
