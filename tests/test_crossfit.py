@@ -249,6 +249,20 @@ def test_group_labels_of_other_frames_are_united(kind):
         assert len(out.schema["group"].categories) == 2
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [TabsymOneHotEncoder(), CE.OneHotEncoder(), CE.OrdinalEncoder(), CE.BinaryEncoder(), CE.CountEncoder()],
+    ids=lambda one: f"{type(one).__module__.split('.')[0]} {type(one).__name__}",
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_categories_of_encoders_without_a_target_mean_the_same_in_training_and_later(make, encoder):
+    """Each half begins with another category, which was the first of its fold."""
+    rows = make({"a": list("uvuvvuvu")})
+    cross = CrossFit(encoder, cv=KFold(2))
+    trained = cross.fit_transform(rows, np.arange(8) % 2)
+    np.testing.assert_array_equal(np.asarray(trained), np.asarray(cross.transform(rows)))
+
+
 def test_sparse_output_and_columns_that_differ_between_folds():
     rare = pd.DataFrame({"a": ["rare", *["u", "v"] * 30]})
     y = np.arange(61) % 2

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
+from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import (
     Split,
     never_held,
@@ -29,6 +30,7 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
+from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.stored import restored, stored
 from tabsym.frame import (
     Table,
@@ -96,6 +98,9 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     Every fold must make the columns of `encoder_`, or there is a ValueError: columns are never
     filled in, because a name such as ``colour_2`` may mean another category in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
+
+    Encoders that do not use the target (`OneHotEncoder`, category_encoders' unsupervised ones such as OrdinalEncoder)
+    have nothing to leak, and number categories in the order of the rows: `encoder_` encodes all rows.
 
     The prior is the encoding by a clone that was fitted on all rows with each column constant: for a target encoder
     the mean target. Columns that pass through the encoder unchanged keep their values.
@@ -186,7 +191,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """
         refuse_lost_groups(self.cv, groups)
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
-        if self.cv is None:
+        if self.cv is None or _reads_no_target(self.encoder):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
@@ -355,6 +360,14 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
     of_classes = getattr(encoder, "output", None) == "logodds"
     classes = holds_classes(target, "auto", type(encoder).__name__, name, few_are_classes=of_classes)
     return "classes" if classes else "continuous"
+
+
+def _reads_no_target(encoder: Any) -> bool:
+    """Whether an encoder is known not to use the target: clones of folds would number categories in other orders."""
+    if isinstance(encoder, ColumnEncoder):
+        return not isinstance(encoder, OutOfFoldEncoder)
+    names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
+    return ("category_encoders", "UnsupervisedTransformerMixin") in names
 
 
 def _takes_folds(encoder: Any) -> bool:
