@@ -14,7 +14,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.preprocessing import TargetEncoder
+from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.metaestimators import available_if
@@ -99,8 +99,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     filled in, because a name such as ``colour_2`` may mean another category in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
 
-    Encoders that do not use the target (`OneHotEncoder`, category_encoders' unsupervised ones such as OrdinalEncoder)
-    have nothing to leak, and number categories in the order of the rows: `encoder_` encodes all rows.
+    Encoders that do not use the target (`OneHotEncoder`, OrdinalEncoder, category_encoders' unsupervised ones) have
+    nothing to leak, and number the categories of the rows they are fitted on: `encoder_` encodes all rows.
 
     The prior is the encoding by a clone that was fitted on all rows with each column constant: for a target encoder
     the mean target. Columns that pass through the encoder unchanged keep their values.
@@ -364,7 +364,7 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
 
 def _reads_no_target(encoder: Any) -> bool:
     """Whether an encoder is known not to use the target: clones of folds would number categories in other orders."""
-    if isinstance(encoder, ColumnEncoder):
+    if isinstance(encoder, (ColumnEncoder, OrdinalEncoder)):
         return not isinstance(encoder, OutOfFoldEncoder)
     names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
