@@ -51,9 +51,10 @@ WIDER = 30.0
 """Tolerance factor while a common factor of the variances of several classes is found: losses differ by more, and a
 tenth of it finds the same (`benchmarks/evidence/constants.md`)."""
 
-FEW_SHARED = 0.02
+FEW_SHARED, FEW_SHARED_OF_INTERACTION = 0.02, 0.2
 """A term is dropped where at most this fraction of the rows share their coefficient with another row, as for an id: its
-variance cannot be separated from the noise of the rows, and its estimate is chance
+variance cannot be separated from the noise of the rows, and its estimate is chance. An interaction sooner, as its main
+effects have most of what it is worth to the few new rows with a known combination
 (`benchmarks/evidence/constants.md`)."""
 
 
@@ -274,8 +275,8 @@ def _is_unique(solver: BlockDescent, index: int) -> bool:
     term = solver.terms[index]
     if term.prior is not Prior.RIDGE or 2 * term.size < solver.n_rows:
         return False
-    counts = solver.count_rows(index)
-    return float(counts[counts > 1].sum()) < FEW_SHARED * solver.n_rows
+    counts, least = solver.count_rows(index), FEW_SHARED_OF_INTERACTION if term.within else FEW_SHARED
+    return float(counts[counts > 1].sum()) < least * solver.n_rows
 
 
 def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:
