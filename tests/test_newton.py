@@ -839,3 +839,18 @@ def test_variances_of_rare_symbols_far_from_where_they_start(variance, rows):
             assert model.variances_["variance"].iloc[0] > variance / 8
     found = losses.pop("found")
     assert found < 1.03 * min(losses.values()), (found, losses)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_targets_of_several_orders_of_magnitude_have_a_log_link(seed):
+    """Beside the squared error poisson's loss alone was tried there, which counts little but the largest of them."""
+    rng, n = np.random.default_rng(seed), 1500
+    size = n + 3000
+    X = pd.DataFrame({"id": rng.integers(0, 1200, size).astype(str), "g": rng.integers(0, 187, size).astype(str)})
+    X["h"], X["x"], X["z"] = rng.integers(0, 5, size).astype(str), rng.normal(size=size), rng.lognormal(0, 2, size)
+    X["w"], h = rng.integers(0, 4, size), X["h"].astype(int)
+    log = 2.1 * rng.normal(size=187)[X["g"].astype(int)] + 1.5 * rng.normal(size=5)[h] + 1.5 * np.sin(2.0 * X["x"])
+    y = np.exp(log + 0.9 * rng.normal(size=(5, 4))[h, X["w"]]).to_numpy()
+    chosen, squared = (WideRegressor(loss=loss).fit(X[:n], y[:n]) for loss in ("auto", "squared_error"))
+    errors = [np.sqrt(np.mean(np.square(one.predict(X[n:]) - y[n:]))) for one in (chosen, squared)]
+    assert errors[0] < 0.7 * errors[1]

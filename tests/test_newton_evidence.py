@@ -1081,3 +1081,54 @@ def test_an_interaction_of_nearly_unique_combinations_does_not_explain_the_noise
     model = WideRegressor(loss="poisson", interactions="pairwise", count_effect=False).fit(X, y)
     assert model.dispersion_ > 0.3
     assert model.variances_.loc["a:b", "variance"] == 0.0
+
+
+def mostly_zeros(seed, n, share):
+    """Amounts that most rows have not, with categories of one row or two, two numbers, and new rows."""
+    rng, size = np.random.default_rng(seed), n + 3000
+    X = pd.DataFrame(
+        {
+            "id": rng.integers(0, int(0.8 * n), size).astype(str),
+            "g": rng.integers(0, n // 8, size).astype(str),
+            "x": rng.normal(size=size),
+            "z": np.exp(2.0 * rng.normal(size=size)),
+        }
+    )
+    score = 0.7 * rng.normal(size=n // 8)[X["g"].astype(int)] + 0.5 * np.sin(2.0 * X["x"].to_numpy())
+    has = {
+        "at random": rng.random(size) < share,
+        "by its categories": score > np.quantile(score, 1.0 - share),
+    }
+    return X, score, has, rng
+
+
+@pytest.mark.parametrize("which", ["at random", "by its categories"])
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+@pytest.mark.parametrize(("n", "share"), [(200, 0.1), (1000, 0.05), (3000, 0.05)])
+def test_targets_that_are_mostly_zero_do_not_end_shrinkage(n, share, loss, which):
+    """Ids and bins fitted the few others exactly: the deviance of new rows was up to 1e8 times the constant model's."""
+    power = 1.0 if loss == "poisson" else 1.5
+    ratios = []
+    for seed in range(4):
+        X, score, has, rng = mostly_zeros(seed, n, share)
+        amounts = rng.poisson(3.0 * np.exp(score)) if loss == "poisson" else np.exp(score + rng.normal(size=len(X)))
+        y = np.where(has[which], amounts, 0.0)
+        found = WideRegressor(loss=loss).fit(X[:n], y[:n]).predict(X[n:])
+        constant = np.full(len(found), y[:n].mean())
+        ratios.append(deviance(y[n:], found, power) / deviance(y[n:], constant, power))
+    assert max(ratios) < 2.0
+    assert np.mean(ratios) < (1.15 if which == "at random" else 0.9)
+
+
+def deviance(y, mean, power):
+    """Of poisson's loss (1) or tweedie's."""
+    if power == 1.0:
+        return np.mean(2.0 * (np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0) / mean), 0.0) - y + mean))
+    return np.mean(
+        2.0
+        * (
+            y ** (2.0 - power) / ((1.0 - power) * (2.0 - power))
+            - y * mean ** (1.0 - power) / (1.0 - power)
+            + mean ** (2.0 - power) / (2.0 - power)
+        )
+    )

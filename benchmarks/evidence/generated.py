@@ -4,6 +4,7 @@ python benchmarks/evidence/generated.py variances  # of rare symbols, by rows he
 python benchmarks/evidence/generated.py sums       # how often loss="auto" takes sums for products
 python benchmarks/evidence/generated.py small      # loss="auto" on tables of 40 to 150 rows
 python benchmarks/evidence/generated.py alike      # numbers that say nearly the same
+python benchmarks/evidence/generated.py zeros      # targets that are mostly 0, behind a log link
 python benchmarks/evidence/generated.py classes    # variances of several classes, with the factor and without
 """
 
@@ -19,13 +20,14 @@ import pandas as pd
 from scipy.special import softmax
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, mean_tweedie_deviance
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import loss_selection as linking
 from tabsym.models.config import Config
 from tabsym.solvers.newton import heldout
+from tabsym.solvers.newton import variances as variances_module
 
 ADDITIVE = {"numeric": "linear", "interactions": None, "count_effect": False, "random_state": 0}
 
@@ -106,6 +108,50 @@ def classes() -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
+def zeros() -> None:
+    """Mostly zeros: deviance of 5,000 new rows over that of a constant, with the least dispersion and without."""
+    print("| target | rows | positive | with it: mean, worst | without: mean, worst |")
+    print("| --- | --- | --- | --- | --- |")
+    kept = variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE
+    for kind, (n, share) in product(ZEROS, ((200, 0.1), (1_000, 0.05), (10_000, 0.03), (30_000, 0.03))):
+        ratios: dict[tuple[float, int], list[float]] = {kept: [], (0.0, 0): []}
+        for seed in range(4):
+            X, y = mostly_zeros(kind, n, share, seed)
+            power = 1.0 if kind.startswith("counts") else 1.5
+            for constants, own in ratios.items():
+                variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE = constants
+                model = WideRegressor(loss="poisson" if power == 1.0 else "tweedie").fit(X[:n], y[:n])
+                found = np.maximum(model.predict(X[n:]), 1e-12)
+                constant = np.full(len(found), y[:n].mean())
+                losses = [mean_tweedie_deviance(y[n:], one, power=power) for one in (found, constant)]
+                own.append(losses[0] / losses[1])
+        variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE = kept
+        cells = " | ".join(f"{np.exp(np.mean(np.log(own))):.3g}, {max(own):.3g}" for own in ratios.values())
+        print(f"| {kind} | {n:,} | {share:.0%} | {cells} |", flush=True)
+
+
+ZEROS = ("counts of claims", "amounts of claims", "counts by categories", "amounts by categories", "amounts at random")
+
+
+def mostly_zeros(kind: str, n: int, share: float, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table with about this share of positive targets, in `n` rows and 5,000 more."""
+    rng, size = np.random.default_rng(seed), n + 5000
+    if kind.endswith("claims"):
+        X = pd.DataFrame({"model": rng.integers(0, max(n // 10, 20), size), "region": rng.integers(0, 20, size)})
+        X = X.astype(str).assign(age=rng.integers(18, 90, size), power=rng.lognormal(4.5, 0.4, size))
+        score = 0.4 * rng.normal(size=max(n // 10, 20))[X["model"].astype(int)] + 0.4 * np.cos(X["age"] / 15)
+        counts = rng.poisson(share * np.exp(score + 0.3 * rng.normal(size=20)[X["region"].astype(int)]))
+        return X, counts if kind.startswith("counts") else np.array([rng.gamma(2, 500, one).sum() for one in counts])
+    X = pd.DataFrame({"id": rng.integers(0, int(0.8 * n), size), "g": rng.integers(0, n // 8, size)}).astype(str)
+    X["x"], X["z"], X["w"] = rng.normal(size=size), rng.lognormal(0, 2, size), rng.integers(0, 5, size).astype(str)
+    score = 0.7 * rng.normal(size=n // 8)[X["g"].astype(int)] + 0.5 * rng.normal(size=5)[X["w"].astype(int)]
+    score = score + 0.5 * np.sin(2 * X["x"].to_numpy())
+    has = rng.random(size) < share if kind.endswith("random") else score > np.quantile(score, 1 - share)
+    if kind.startswith("counts"):
+        return X, rng.poisson(np.where(has, 4 * np.exp(score), 0.02))
+    return X, np.where(has, np.exp(score + rng.normal(size=size)), 0.0)
+
+
 def sums() -> None:
     """40 tables of 1,500 rows, whose amounts are sums; noise in proportion."""
     share = linking.HELD_OUT
@@ -163,9 +209,9 @@ def alike() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["variances", "classes", "sums", "small", "alike"])
+    parser.add_argument("what", choices=["variances", "classes", "zeros", "sums", "small", "alike"])
     warnings.simplefilter("ignore")
-    {"variances": variances, "classes": classes, "sums": sums, "small": small, "alike": alike}[
+    {"variances": variances, "classes": classes, "zeros": zeros, "sums": sums, "small": small, "alike": alike}[
         parser.parse_args().what
     ]()
 

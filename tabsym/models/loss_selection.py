@@ -122,7 +122,10 @@ class _Predicted(RegressorMixin, BaseEstimator):
 FIRST = ("squared_error", "poisson")
 """The losses tried first: additive and multiplicative effects; if poisson is better, `OTHERS` are tried too."""
 
-OTHERS = ("gamma", "tweedie")
+OTHERS, SPREAD = ("gamma", "tweedie"), 1.0
+"""`OTHERS` are tried in any case where the standard deviation of the target is above `SPREAD` times its mean: poisson's
+loss of targets of several orders of magnitude counts little but the largest
+(`benchmarks/evidence/constants_models.md`)."""
 
 TELLING = 5_000
 """From this number of rows on, only the one of `OTHERS` is tried whose variance function fits the held-out rows; on
@@ -199,7 +202,8 @@ def choose_loss(
         return {name: score(name) for name in names if name in possible}
 
     found = scores(FIRST)
-    if found.get("poisson", -np.inf) > found.get("squared_error", -np.inf):
+    by_poisson = found.get("poisson", -np.inf)
+    if by_poisson > -np.inf and (by_poisson > found.get("squared_error", -np.inf) or _is_spread(training)):
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
     best = ranked[0]
@@ -214,6 +218,12 @@ def with_loss_of(wide: Any, fitted: Any) -> Any:
         return wide
     options = {"scoring": defaults_of(type(wide))["scoring"]}  # `scoring` is for "auto" only
     return clone(wide).set_params(loss=fitted.loss_, **options)
+
+
+def _is_spread(training: Training) -> bool:
+    """Whether the standard deviation of the target is more than `SPREAD` times its mean."""
+    mean = np.average(training.y, weights=training.weight)
+    return bool(np.average(np.square(training.y - mean), weights=training.weight) > (SPREAD * mean) ** 2)
 
 
 def _are_counts(y: Floats) -> bool:

@@ -333,6 +333,11 @@ class BlockDescent:
         term = self.terms[index]
         return rows_by_code(term.codes, term.size, self.copies).astype(np.float64)
 
+    def count_positive(self) -> int:
+        """How many rows have a target above 0."""
+        positive = self.y > 0.0
+        return int(np.count_nonzero(positive) if self.copies is None else self.copies[positive].sum())
+
     def design_effect(self) -> float:
         """That of the weights of rows; see `frame.weights`."""
         return design_effect(self.weight, self.copies)

@@ -206,6 +206,9 @@ class DescentInParts(BlockDescent):
     def count_rows(self, index: int) -> Floats:
         return np.asarray(self._sums.ask("counts", index)[0])
 
+    def count_positive(self) -> int:
+        return self._facts.positive
+
     def design_effect(self) -> float:
         return self._facts.squares * self._facts.n_rows / self.total**2
 

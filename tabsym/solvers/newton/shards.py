@@ -40,6 +40,8 @@ class Facts:
     covers: NDArray[np.bool_]
     moments: tuple[float, float]
     """Weighted mean of the target less its offset, and the sum of squares about it."""
+    positive: int
+    """How many targets are above 0."""
 
     def __add__(self, other: Facts) -> Facts:
         total = self.total + other.total
@@ -47,7 +49,8 @@ class Facts:
         mean = self.moments[0] + step * (other.total / total)
         squares = self.moments[1] + other.moments[1] + step**2 * (self.total * other.total / total)
         covers = self.covers & other.covers
-        return Facts(self.n_rows + other.n_rows, total, self.squares + other.squares, covers, (mean, squares))
+        positive = self.positive + other.positive
+        return Facts(self.n_rows + other.n_rows, total, self.squares + other.squares, covers, (mean, squares), positive)
 
 
 class Shard(BlockDescent):
@@ -107,6 +110,7 @@ class Shard(BlockDescent):
             squares,
             self.covers,
             (mean, float(apart.sum() if shares is None else apart @ shares)),
+            int(np.count_nonzero(self.y > 0.0)),
         )
 
     # -- the four calls -------------------------------------------------------------

@@ -37,6 +37,12 @@ half."""
 SILENT = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
 
+LEAST_DISPERSION, FEW_POSITIVE = 0.1, 100
+"""Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
+and `FEW_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
+residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
+(`benchmarks/evidence/README.md`, "Many zeros")."""
+
 MAX_CHANGE = math.log(30.0)
 """The largest change of the logarithm of a variance in one update."""
 
@@ -95,12 +101,17 @@ class VarianceComponents:
         if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
+        self._least_dispersion = 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
 
     def start(self) -> None:
-        """Set the initial variances."""
+        """Set the initial variances, at the coefficients of the constant model."""
+        solver = self.solver
+        positive = solver.count_positive()
+        if self.has_dispersion and solver.loss.log_link and 0 < 2 * positive < solver.n_rows:
+            self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
         for index, term in enumerate(self.solver.terms):
             if term.prior is not Prior.FLAT:
                 self.solver.precision[index] = 1.0 / FIRST_VARIANCE
@@ -211,7 +222,7 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        now = self._for_freedom_left(solver.dispersion())
+        now = max(self._for_freedom_left(solver.dispersion()), self._least_dispersion)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
