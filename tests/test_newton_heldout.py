@@ -16,7 +16,7 @@ from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import fit as newton_fit
 from tabsym.solvers.newton import formulas, heldout
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.heldout import HalvesOfClasses, HeldOut
+from tabsym.solvers.newton.heldout import HeldOut, MulticlassHalves
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import VarianceComponents
@@ -313,7 +313,7 @@ def test_the_factor_of_classes_is_that_of_optima_by_l_bfgs(seed, spread, weighti
     dealt = Dealt(np.arange(n), np.arange(n, dtype=np.uint64), copies)
     column = rng.integers(0, 2, n).astype(np.int8)
     rows = terms, y, weight, offset, copies
-    factor = HalvesOfClasses(solver, rows, dealt, column).factor(free, 1e-9)
+    factor = MulticlassHalves(solver, rows, dealt, column).factor(free, 1e-9)
 
     share, number = weight if len(weight) else np.ones(n), np.ones(n) if copies is None else copies
     losses, wanted = [], 1.0
@@ -361,7 +361,7 @@ def test_weak_effects_of_classes_keep_the_variances_by_reml(seed, monkeypatch):
     score = 0.4 * rng.normal(size=(30, 3))[X["a"].astype(int)]
     y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
     found = WideClassifier(**ADDITIVE).fit(X, y).variances_["variance"]
-    monkeypatch.setattr(HalvesOfClasses, "factor", lambda halves, free, tol: 1.0)
+    monkeypatch.setattr(MulticlassHalves, "factor", lambda halves, free, tol: 1.0)
     pd.testing.assert_series_equal(found, WideClassifier(**ADDITIVE).fit(X, y).variances_["variance"])
 
 

@@ -49,11 +49,14 @@ def fold_scores(ready, train, test, make, states) -> tuple[list[str], np.ndarray
     return names, np.append(np.mean(rows, axis=0), np.median(seconds))
 
 
-def compare(name: str, seed: int, variant: str, constants: list[Constant], states: list[int]) -> None:
+def compare(
+    name: str, seed: int, variant: str, constants: list[Constant], states: list[int], n_rows: int | None
+) -> None:
     ready = read(name, MAX_ROWS.get(name))
+    rows = np.arange(len(ready.y)) if n_rows is None else np.random.default_rng(seed).permutation(len(ready.y))[:n_rows]
     make = variants(len(ready.classes))[variant]
     splitter = (KFold if ready.task == "regression" else StratifiedKFold)(5, shuffle=True, random_state=seed)
-    folds = list(splitter.split(ready.X, ready.y))
+    folds = [(rows[train], rows[test]) for train, test in splitter.split(ready.X.iloc[rows], ready.y[rows])]
     names, scores = [], []
     for changed in (False, True):
         before = [getattr(module, key) for module, key, _ in constants]
@@ -75,6 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", dest="constants", type=constant, action="append", required=True)
     parser.add_argument("--tables", nargs="+", required=True, choices=list(TABLES))
+    parser.add_argument("--rows", type=int, help="of a random sample, another one for each seed")
     parser.add_argument("--variant", default="rare", help="of study.py")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1], help="of the folds")
     parser.add_argument("--states", nargs="+", type=int, default=[0, 1], help="of the models")
@@ -82,7 +86,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in args.tables:
         for seed in args.seeds:
-            compare(name, seed, args.variant, args.constants, args.states)
+            compare(name, seed, args.variant, args.constants, args.states, args.rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.heldout import MANY_ENTRIES, HalvesOfClasses, HeldOut, halves_of
+from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
 from tabsym.solvers.newton.polish import bind, finish, iterate_within
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -48,8 +48,8 @@ MORE_SWEEPS, MORE_BESIDE_VARIANCES = 12, 4
 a fraction of their standard error then. Fewer where variances were estimated, whose error is larger than that."""
 
 WIDER = 30.0
-"""Tolerance factor while a common factor of the variances of several classes is found: losses differ by more, and a
-tenth of it finds the same (`benchmarks/evidence/constants.md`)."""
+"""Tolerance factor while the common factor of the variances of several classes is found, whose losses differ by more
+than the iterations still lower them (`benchmarks/evidence/constants.md`)."""
 
 FEW_SHARED, FEW_SHARED_OF_INTERACTION = 0.02, 0.2
 """A term is dropped where at most this fraction of the rows share their coefficient with another row, as for an id: its
@@ -223,13 +223,13 @@ def _find_variances(
 def _widen(
     solver: BlockDescent, components: VarianceComponents, held: list[int], newton: Newton, rng: np.random.RandomState
 ) -> int:
-    """Multiply the variances of several classes by the factor that held-out rows want; the number of iterations."""
+    """Multiply the variances of several classes by a factor that held-out rows decide; the number of iterations."""
     free = [index for index in held if not solver.dropped[index]]
     if not free:
         return 0
     rows = solver.sample(MAX_HELD_OUT, rng)
     dealt, column = halves_of(content_of_terms(*rows), rows[-1], rows[1], rng)
-    factor = HalvesOfClasses(solver, rows, dealt, column).factor(free, WIDER * newton.tol)
+    factor = MulticlassHalves(solver, rows, dealt, column).factor(free, WIDER * newton.tol)
     if factor == 1.0:
         return 0
     show_progress(newton.verbose, f"variances of {len(free)} terms times {factor:g}, by held-out rows")

@@ -190,7 +190,7 @@ class HeldOut:
         return rows.by_entry(sums)
 
 
-class HalvesOfClasses:
+class MulticlassHalves:
     """Two models of half the rows each, for several classes, that find a common factor of all variances.
 
     Variances by REML are too small where classes are well separated: the Hessian at the optimum, for a class that a
@@ -216,22 +216,22 @@ class HalvesOfClasses:
 
         `tol`: of the models' iterations, per row.
         """
-        factor, lost = 1.0, self._lost(tol)
+        factor, losses = 1.0, self._losses(tol)
         for _ in range(MAX_DOUBLINGS):
             for half in self._halves:
                 half.model.precision[list(free)] /= 2.0
-            now = self._lost(tol)
-            if not _is_certain(lost - now, self._rows[-1], CERTAIN):
+            wider = self._losses(tol)
+            if not _is_certain(losses - wider, self._rows[-1], CERTAIN):
                 break
-            factor, lost = 2.0 * factor, now
+            factor, losses = 2.0 * factor, wider
         return factor
 
-    def _lost(self, tol: float) -> Floats:
+    def _losses(self, tol: float) -> Floats:
         """Held-out losses (n,) of the rows, times their weight."""
-        lost = np.zeros(len(self._rows[1]))
+        losses = np.zeros(len(self._rows[1]))
         for half in self._halves:
-            np.add.at(lost, half.others, half.lost(tol))
-        return lost
+            np.add.at(losses, half.others, half.losses(tol))
+        return losses
 
 
 class _Half:
@@ -250,7 +250,7 @@ class _Half:
         self._weight = np.where(np.isin(self._y, seen), weight, 0.0)
         self._held_out = MulticlassRows(self._y, self._weight, start)
 
-    def lost(self, tol: float) -> Floats:
+    def losses(self, tol: float) -> Floats:
         """Losses of the others, times their weight, once the model has converged."""
         self.model.iterate(tol, MAX_SWEEPS_OF_HALF, surely=True)
         scores = self._held_out.scores_by_sums(self._terms, self.model.theta)
@@ -258,7 +258,7 @@ class _Half:
 
 
 def _is_certain(gains: Floats, copies: Copies, errors: float) -> bool:
-    """Whether the sum of gains (n,) of rows that stand for `copies` (n,) is above so many of its standard errors."""
+    """Whether the sum of gains (n,), of rows with `copies` (n,), is above a number `errors` of its standard errors."""
     number = np.ones(len(gains)) if copies is None else copies.astype(np.float64)
     total = float(gains.sum())
     return total > errors * float(np.sqrt(number @ np.square(gains / number - total / number.sum())))

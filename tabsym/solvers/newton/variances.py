@@ -109,8 +109,8 @@ class VarianceComponents:
     def start(self) -> None:
         """Set the initial variances, at the coefficients of the constant model."""
         solver = self.solver
-        positive = solver.count_positive()
-        if self.has_dispersion and solver.loss.log_link and 0 < 2 * positive < solver.n_rows:
+        positive = solver.count_positive() if solver.loss.log_link else 0
+        if 0 < 2 * positive < solver.n_rows:
             self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
         for index, term in enumerate(self.solver.terms):
             if term.prior is not Prior.FLAT:
