@@ -42,12 +42,12 @@ def columns_of(table):
     return [CodeColumn(name, table[name].astype(np.int32).to_numpy(), table[name].nunique()) for name in table]
 
 
-def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, seed=0, penalty=2.0):
+def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, seed=0):
     rng = np.random.RandomState(seed)
     scores = rng.normal(0, 1, (n_outputs, n, n_folds))
     y = rng.randint(0, max(2, n_outputs), n).astype(float)
     weight = rng.randint(1, 4, n).astype(float) if weights else NONE
-    return HeldOutGains(scores, rng.randint(0, n_folds, n).astype(np.int8), y, weight, LOSSES[loss], penalty)
+    return HeldOutGains(scores, rng.randint(0, n_folds, n).astype(np.int8), y, weight, LOSSES[loss])
 
 
 def split_pulls(evidence):
@@ -80,7 +80,7 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     gain, variance = naive.gain_of_cross(*data)
     cross = Sorted(left)
     for _ in range(2):  # work arrays are left clean
-        one = evidence.weigh(cross, right)
+        one = evidence.weigh(cross, right, 2.0)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
         assert one.error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
     before = evidence.models.current_scores()
@@ -99,7 +99,7 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
     k = 3 if name == "multinomial" else 1
     rng = np.random.RandomState(0)
     y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
-    evidence = HeldOutGains(rng.normal(size=(k, 50, 2)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss, 1.0)
+    evidence = HeldOutGains(rng.normal(size=(k, 50, 2)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss)
     grads, hessians = split_pulls(evidence)
     step = 1e-4
     for v in range(2):
@@ -128,14 +128,14 @@ def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
     y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
     weight = rng.uniform(0.5, 2.0, 50) if weights else NONE
     fold = (np.arange(50) % n_folds).astype(np.int8)
-    moved = HeldOutGains(scores.copy(), fold, y, weight, loss, 1.0)
+    moved = HeldOutGains(scores.copy(), fold, y, weight, loss)
     codes, by_symbol = rng.randint(-1, 4, 50).astype(np.int32), rng.normal(size=(k, 4, n_folds))
     x, of_number = rng.normal(size=50), rng.normal(size=(k, 1, n_folds))
     moved.models.add(codes, NONE, by_symbol)
     moved.models.add(np.zeros(50, dtype=np.int32), x, of_number)
     there = scores + np.where(codes[:, None] >= 0, by_symbol[:, codes], 0.0) + x[:, None] * of_number
     grads, hessians = split_pulls(moved)
-    wanted_pulls, wanted_bends = split_pulls(HeldOutGains(there, fold, y, weight, loss, 1.0))
+    wanted_pulls, wanted_bends = split_pulls(HeldOutGains(there, fold, y, weight, loss))
     np.testing.assert_allclose(grads, wanted_pulls, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(hessians, wanted_bends, rtol=1e-4, atol=1e-5)
 
@@ -146,11 +146,11 @@ def test_integer_weights_are_repeated_rows(name):
     scores, y = rng.normal(size=(2 if name == "multinomial" else 1, 400, 2)), rng.randint(0, 2, 400).astype(float)
     y += 0.5 if name == "gamma" else 0.0
     fold, times = rng.randint(0, 2, 400).astype(np.int8), rng.randint(1, 4, 400)
-    weighted = HeldOutGains(scores, fold, y, times.astype(float), loss, 2.0)
-    repeated = HeldOutGains(np.repeat(scores, times, 1), np.repeat(fold, times), np.repeat(y, times), NONE, loss, 2.0)
+    weighted = HeldOutGains(scores, fold, y, times.astype(float), loss)
+    repeated = HeldOutGains(np.repeat(scores, times, 1), np.repeat(fold, times), np.repeat(y, times), NONE, loss)
     codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]
     results = [
-        evidence.weigh(Sorted(CodeColumn("a", *left)), CodeColumn("b", *right))
+        evidence.weigh(Sorted(CodeColumn("a", *left)), CodeColumn("b", *right), 2.0)
         for evidence, left, right in (
             (weighted, (codes[0], 20), (codes[1], 6)),
             (repeated, (np.repeat(codes[0], times), 20), (np.repeat(codes[1], times), 6)),
@@ -172,7 +172,7 @@ def test_a_first_look_takes_a_sample():
         data = (left.codes, right.codes, evidence.fold, grads, hessians)
         gain, _ = naive.gain_of_cross(*(column[kept] for column in data), 2.0)
         evidence._glanced = kept.astype(np.int64)
-        one = evidence.weigh(Sorted(left), right, thinned=True)
+        one = evidence.weigh(Sorted(left), right, 2.0, thinned=True)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-6)
 
 
@@ -183,7 +183,7 @@ def test_threads_change_nothing(monkeypatch):
     fold = (np.arange(3000) % 2).astype(np.int8)
     found = []
     for n_jobs in (1, 4):
-        evidence = HeldOutGains(np.zeros((1, 3000, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
+        evidence = HeldOutGains(np.zeros((1, 3000, 2)), fold, y, NONE, LOSSES["logistic"])
         found.append(choose_crosses(columns_of(table), evidence, AutoInteractions(), n_jobs))
     assert found[0] == found[1]
     assert found[0][0].columns == ("c3", "c4")
@@ -192,7 +192,7 @@ def test_threads_change_nothing(monkeypatch):
 def test_outliers_in_numbers_leave_finite_pulls():
     rng = np.random.RandomState(0)
     y, fold = rng.randint(0, 2, 400).astype(float), (np.arange(400) % 2).astype(np.int8)
-    evidence = HeldOutGains(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
+    evidence = HeldOutGains(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"])
     x = np.where(np.arange(400) == 7, 1e6, rng.normal(size=400) + y)
     evidence.fit_main_effects([], [x, -3 * x, x])
     assert np.isfinite(evidence.models.grads).all()
@@ -205,7 +205,7 @@ def test_scores_beyond_an_exp_leave_finite_pulls(name):
     scores = np.where(np.arange(40)[:, None] < 2, 1000.0, -1000.0) * np.ones((1, 40, 2))
     if name == "multinomial":
         scores, y = np.concatenate([scores, -scores]), y - 1.0
-    models = HeldOutGains(scores, fold, y, NONE, LOSSES[name], 2.0).models
+    models = HeldOutGains(scores, fold, y, NONE, LOSSES[name]).models
     codes = np.zeros(40, dtype=np.int32)
     for step in (50.0, -50.0, -50.0):
         models.add(codes, NONE, np.full((len(scores), 1, 2), step))
@@ -447,11 +447,16 @@ def test_few_columns_or_rows_have_no_crosses():
     ("option", "value"),
     [("max_order", 4), ("max_order", 1), ("rounds", 0), ("folds", 1), ("folds", 2.0), ("threshold", -1.0),
      ("significance", "high"), ("triple_share", -0.1), ("penalty", 0.0), ("max_crosses", True), ("max_rows", 10),
-     ("threshold", np.inf)],
+     ("threshold", np.inf), ("within_categories", 1)],
 )  # fmt: skip
 def test_wrong_options_are_named(option, value):
     with pytest.raises(ValueError, match=rf"AutoInteractions\({option}="):
         AutoInteractions(**{option: value})
+
+
+def test_pairs_within_categories_are_triples():
+    with pytest.raises(ValueError, match="within_categories=True, max_order=2"):
+        AutoInteractions(within_categories=True, max_order=2)
 
 
 def test_wrong_uses_are_named():

@@ -19,7 +19,7 @@ from tabsym.categories import RawCodes
 from tabsym.design.formula import ColumnRef, Node
 from tabsym.design.polynomial import columns_read, evaluate
 from tabsym.design.program import Compiled, Product, Slot, compile_program
-from tabsym.design.sources import Bins, Coder, Flag, Source
+from tabsym.design.sources import Bins, Coder, Crossing, Flag, Source, Symbols
 from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
@@ -169,6 +169,17 @@ class ModelSpec:
     def fixed(self) -> list[Term]:
         """The terms without coefficients, which act as an offset."""
         return [term for term in self.terms if not term.factors]
+
+    def within(self, block: int) -> int | None:
+        """The source of the one category that an interaction is within: rows of others have no coefficient of it."""
+        index = self.blocks[block].source
+        if index is None:
+            return None
+        source = self.sources[index]
+        while isinstance(source, Crossing):
+            index = source.left
+            source = self.sources[index]
+        return index if isinstance(source, Symbols) and source.closed else None
 
     @property
     def n_terms(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,28 @@ from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
 from tabsym.design.polynomial import Monomial
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.frame import Column, Kind, Table
+from tabsym.frame.storage import object_array
 
 INTERCEPT = "(intercept)"
 RARITY = "count of "
 LEVELS = 4, 16
 """An interaction of smooth numbers has a coefficient for each combination of these numbers of bins too, with a variance
 of its own: a coarse surface where rows are few (benchmarks/interactions/README.md)."""
+
+
+@dataclass(frozen=True)
+class Within:
+    """One category of a column, None for missing; as the first member of an interaction: that of its rows only."""
+
+    column: str
+    category: Any
+
+    def __str__(self) -> str:
+        return f"{self.column}={'missing' if self.category is None else self.category}"
+
+
+Members = tuple[Any, ...]
+"""Columns of an interaction; the first may be a `Within`."""
 
 Levels = Mapping[str, Mapping[int, Bins]]
 """Bins of a numeric column by their number, for `LEVELS`."""
@@ -29,7 +46,7 @@ def plan_additive(
     symbolic: Sequence[Column],
     numeric: Sequence[Column],
     *,
-    interactions: int | Sequence[tuple[str, ...]],
+    interactions: int | Sequence[Members],
     bins: Sequence[Bins] = (),
     fine: Sequence[Bins] = (),
     levels: Levels | None = None,
@@ -43,7 +60,7 @@ def plan_additive(
     categorical, numeric : columns of the training table
     interactions : int or sequence of tuples of column names
         The highest order of interactions: 1 for none, 2 for all pairs, 3 for all triples too; or the interactions
-        themselves.
+        themselves, of which the first member may be a `Within`.
     bins : sequence of Bins
         Bins of numeric columns, which are treated as categories; the other numeric columns get a slope.
     fine : sequence of Bins
@@ -75,7 +92,7 @@ def plan_additive(
             plan.add_flag(column.name)
     crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in apart]
     for members in _crosses(crossable, interactions):
-        plan.add_interaction(":".join(members), members)
+        plan.add_interaction(":".join(map(str, members)), members)
     if count_effect:
         plan.add_rarities()
     for column in numeric:
@@ -97,7 +114,7 @@ def _refuse_clashes(blocks: Sequence[Block]) -> None:
         known.add(block.name)
 
 
-def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+def _crosses(names: list[str], interactions: int | Sequence[Members]) -> Sequence[Members]:
     if not isinstance(interactions, int):
         return interactions
     orders = range(2, min(interactions, len(names)) + 1)
@@ -208,20 +225,21 @@ class _Plan:
     def spec(self) -> ModelSpec:
         return ModelSpec(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
 
-    def add_block(self, name: str, columns: tuple[str, ...], n_bins: int = 0) -> None:
-        source = self.source(tuple((column,) for column in columns), n_bins)
+    def add_block(self, name: str, members: Members, n_bins: int = 0) -> None:
+        source = self.source(tuple(one if isinstance(one, Within) else (one,) for one in members), n_bins)
+        columns = tuple(one.column if isinstance(one, Within) else one for one in members)
         self.blocks.append(Block(name, source, columns))
         self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
 
-    def add_interaction(self, name: str, columns: tuple[str, ...]) -> None:
+    def add_interaction(self, name: str, members: Members) -> None:
         """Add a block of the combinations, and one for each number of bins that one of the columns has."""
-        self.add_block(name, columns)
-        self.add_levels(name, columns)
+        self.add_block(name, members)
+        self.add_levels(name, members)
 
-    def add_levels(self, name: str, columns: tuple[str, ...]) -> None:
+    def add_levels(self, name: str, members: Members) -> None:
         for n_bins in LEVELS:
-            if any(n_bins in self.levels.get(column, ()) for column in columns):
-                self.add_block(at_level(name, n_bins), columns, n_bins)
+            if any(n_bins in self.levels.get(one, ()) for one in members if not isinstance(one, Within)):
+                self.add_block(at_level(name, n_bins), members, n_bins)
 
     def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
         """Add bins for interactions, and with `by_itself` also their main effect."""
@@ -235,9 +253,11 @@ class _Plan:
         self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
 
     def add_rarities(self) -> None:
-        """Add a count effect for every categorical main effect and interaction."""
+        """Add a count effect for every categorical main effect and interaction, but for those within one category."""
         left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
+        spec = self.spec()
         left_out |= {index for index, block in enumerate(self.blocks) if block.source in self._of_levels()}
+        left_out |= {index for index in range(len(self.blocks)) if spec.within(index) is not None}
         for index, block in enumerate(list(self.blocks)):
             if (
                 index not in left_out
@@ -287,18 +307,22 @@ class _Plan:
             self._indices[key] = len(self.blocks) - 1
         return Factor(self._indices[key], ref.columns, ref.component)
 
-    def source(self, groups: tuple[tuple[str, ...], ...], n_bins: int = 0) -> int:
+    def source(self, groups: tuple[tuple[str, ...] | Within, ...], n_bins: int = 0) -> int:
         """Index of the source over these positions, each a group of columns that share their categories.
 
         `n_bins`: one of `LEVELS`, for the columns that have such bins; else 0.
         """
-        if not any(n_bins in self.levels.get(name, ()) for group in groups for name in group):
+        names = (name for group in groups if not isinstance(group, Within) for name in group)
+        if not any(n_bins in self.levels.get(name, ()) for name in names):
             n_bins = 0
         key = (groups, n_bins) if n_bins else groups
         if key not in self._indices:
             if len(groups) > 1:
                 left, right = self.source(groups[:-1], n_bins), self.source(groups[-1:], n_bins)
                 made: Source = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
+            elif isinstance(groups[0], Within):
+                column = groups[0].column
+                made = Symbols((column,), Categories(column, object_array([groups[0].category])), closed=True)
             elif n_bins:
                 made = self.levels[groups[0][0]][n_bins]
             elif len(groups[0]) == 1 and groups[0][0] in self.bins:

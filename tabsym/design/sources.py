@@ -19,10 +19,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The categories of a column, or of several columns that share their categories (home and away team)."""
+    """The categories of a column, or of several columns that share their categories (home and away team).
+
+    `closed`: these categories only, whatever others training has, as of an interaction within one category.
+    """
 
     columns: tuple[str, ...]
     alphabet: Categories
+    closed: bool = False
 
     def __len__(self) -> int:
         return len(self.alphabet)
@@ -302,6 +306,8 @@ class Coder:
         self._note_crossings(source.left, columns[:-1], crossed)
 
     def _grow_symbols(self, index: int, source: Symbols) -> None:
+        if source.closed:
+            return
         alphabet = source.alphabet
         for name in source.columns:
             alphabet, codes = alphabet.grow(self.column_codes[name])

@@ -82,6 +82,7 @@ CLASSES: dict[str, str] = {
     "TermCovariance": "tabsym.solvers.newton.certainty:TermCovariance",
     "AutoInteractions": "tabsym.interactions.search:AutoInteractions",
     "WideChosen": "tabsym.interactions.search:Chosen",
+    "WideWithin": "tabsym.design.plan:Within",
     "WideBlock": "tabsym.design.model_spec:Block",
     "WideFactor": "tabsym.design.model_spec:Factor",
     "ModelSpec": "tabsym.design.model_spec:ModelSpec",

@@ -170,11 +170,15 @@ _NONE = np.empty(0)
 
 @dataclass(frozen=True)
 class CodeColumn:
-    """A column that can be part of an interaction: codes (n,) below `size`, -1 for none."""
+    """A column that can be part of an interaction: codes (n,) below `size`, -1 for none.
+
+    `categories` (size,): of a categorical column, the code that each has in the table.
+    """
 
     name: str
     codes: Codes
     size: int
+    categories: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True)
@@ -217,8 +221,6 @@ class HeldOutGains:
     y, weight : (n,)
         Target in the scale of training, and weights, empty for none.
     loss : Loss
-    penalty : float
-        Ridge penalty of the steps of interactions.
     copies : (n,) or None
         How many rows each row stands for, whose weights `weight` adds up; None for one each.
     glanced : (n,) or None
@@ -232,12 +234,11 @@ class HeldOutGains:
         y: Floats,
         weight: Floats,
         loss: Loss,
-        penalty: float,
         copies: Copies = None,
         glanced: NDArray[np.int64] | None = None,
     ) -> None:
         self.models = models_of(loss)(scores, y, weight, loss)
-        self.fold, self.weight, self.penalty = fold, weight, penalty
+        self.fold, self.weight = fold, weight
         self.n_folds = scores.shape[2]
         self.copies, self._glanced = copies, glanced
         self.n_rows = len(y) if copies is None else int(copies.sum())
@@ -258,6 +259,13 @@ class HeldOutGains:
         self.dispersion = self._find_dispersion()
         self.__dict__.pop("_glanced_grads", None)
 
+    def fit_columns(self, columns: Sequence[CodeColumn], penalty: float) -> None:
+        """Train the models further: a Newton step of each column."""
+        sums = np.zeros((max(column.size for column in columns), 2 * self.n_folds))
+        for column in columns:
+            self._step(column, _NONE, penalty, sums)
+        self.__dict__.pop("_glanced_grads", None)
+
     @cached_property
     def _glanced_grads(self) -> NDArray[np.float32]:
         """The gradients and Hessians of the copies that a first look takes."""
@@ -266,8 +274,8 @@ class HeldOutGains:
             return grads
         return grads * (self._glanced / self.copies).astype(np.float32)[:, None]
 
-    def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> Weighed:
-        """The held-out gain of the interaction of two columns; `thinned`: on a sample.
+    def weigh(self, left: Sorted, right: CodeColumn, penalty: float, *, thinned: bool = False) -> Weighed:
+        """The held-out gain of the interaction of two columns by steps with this ridge penalty; `thinned`: on a sample.
 
         The sample is of categories, with all their rows, where the left column has many, else of all rows. The gain is
         smaller accordingly.
@@ -287,11 +295,20 @@ class HeldOutGains:
             n_cells = sum_cells(self.n_folds)(
                 starts, order, right.codes, self.fold, grads, by_category, seen, work.sums, codes
             )
-            of_output, more = gain_of_cells(self.n_folds)(work.sums, self.penalty, own[:n_cells])
+            of_output, more = gain_of_cells(self.n_folds)(work.sums, penalty, own[:n_cells])
             gain += of_output
             variance += more
         error = float(np.sqrt(variance * self.dispersion)) / self.total
         return Weighed(gain / self.total, error, n_cells, work)
+
+    def gains_of_rows(self, weighed: Weighed) -> Floats:
+        """What each row (n,) adds to the gain of an interaction that is not added yet, times the weight of all."""
+        codes, rows, found = weighed.codes, np.arange(len(self.fold)), np.zeros(len(self.fold))
+        for grads, steps in zip(self.models.grads, weighed.steps):
+            own = np.where(codes >= 0, steps[codes, self.fold], 0.0)
+            slope, hess = grads[rows, 2 * self.fold.astype(np.intp)], grads[rows, 2 * self.fold.astype(np.intp) + 1]
+            found -= own * (slope + 0.5 * own * hess)
+        return found
 
     def _fresh_work(self) -> _Work:
         n, k = len(self.fold), len(self.models.grads)
@@ -332,7 +349,8 @@ class Sorted:
 
     def __init__(self, column: CodeColumn, copies: Copies = None) -> None:
         self.column, self._copies = column, copies
-        self.n_rows = len(column.codes) if copies is None else int(copies.sum())
+        coded = column.codes >= 0
+        self.n_rows = int(np.count_nonzero(coded) if copies is None else copies[coded].sum())
         self._some: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     @cached_property

@@ -9,6 +9,10 @@ trained on the others, so that the step for a held-out row depends on its own la
 Interactions are evaluated one after another, the most significant on a sample first. One with a gain is added to the
 model, so that a similar one gains little afterwards. The order matters where one interaction can replace another.
 
+Where most of the gain of a pair is that of one category of a few rows, such as "missing", the rows of this category may
+be a population of their own, with effects of another size: further interactions are looked for within it, which have a
+variance of their own in the model (`benchmarks/interactions/README.md`, "Within one category").
+
 `choose_crosses`, from code columns to a list of `Chosen`, is where another criterion, without held-out rows, would go.
 """
 
@@ -26,7 +30,9 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from tabsym.categories import UNSEEN
 from tabsym.categories.threads import in_threads
+from tabsym.design.plan import Within
 from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
 
@@ -53,6 +59,14 @@ chosen."""
 
 THREADED_ROWS = 100_000
 """With fewer rows threads take longer to start than they save (`benchmarks/evidence/constants.md`)."""
+
+MOST_OF_GAIN, MOST_OF_ROWS, LEAST_ROWS = 0.5, 0.25, 100
+"""A pair is one of a single category where this category has at least that share of its gain, at most that share of the
+rows, and at least that many of them."""
+
+PENALTY_WITHIN, ERRORS_WITHIN = 0.125, 5.0
+"""The penalty of steps within one category, over that of others, as effects there are large; and the least gain of an
+interaction within one category, in standard errors: the category was chosen by the same rows."""
 
 _TINY = 1e-300
 
@@ -84,6 +98,9 @@ class AutoInteractions:
         The most interactions that are chosen.
     max_rows : int, default 200_000
         Larger tables are evaluated on a random sample of this many rows.
+    within_categories : bool, default False
+        Whether to look for pairs within one category, of its rows only, where a chosen pair is mostly of that category
+        (`interactions="auto"` with ``alpha="auto"`` does).
 
     Examples
     --------
@@ -103,9 +120,21 @@ class AutoInteractions:
     penalty: float = 7.0
     max_crosses: int = 100
     max_rows: int = 200_000
+    within_categories: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.within_categories, bool):
+            raise ValueError(
+                f"AutoInteractions(within_categories={self.within_categories!r}) is not possible; use True or False."
+            )
+        if self.within_categories and self.max_order == 2:
+            raise ValueError(
+                "AutoInteractions(within_categories=True, max_order=2) is not possible, as pairs within one category "
+                "are of three columns; use max_order=3."
+            )
         for field in fields(self):
+            if field.name not in _LEAST:
+                continue
             value, least = getattr(self, field.name), _LEAST[field.name]
             kind, word = (Integral, "a whole number") if isinstance(field.default, int) else (Real, "a number")
             good = isinstance(value, kind) and not isinstance(value, bool) and least <= float(value) < np.inf
@@ -136,7 +165,7 @@ _LEAST: dict[str, float] = {
 }
 
 
-FOR_SHRUNK = AutoInteractions(significance=3.5, folds=4, penalty=30.0)
+FOR_SHRUNK = AutoInteractions(significance=3.5, folds=4, penalty=30.0, within_categories=True)
 """Default of "auto" with ``alpha="auto"``, for regression: more folds leave more rows to learn from, and with a larger
 penalty interactions of many levels gain too (`benchmarks/interactions/README.md`)."""
 
@@ -160,22 +189,34 @@ harmless (`benchmarks/evidence/constants.md`)."""
 
 @dataclass(frozen=True)
 class Chosen:
-    """A chosen interaction: its columns, gain per row with its standard error, round, and number of observed levels."""
+    """A chosen interaction: its columns, gain per row with its standard error, round, and number of observed levels.
+
+    `within`: the category whose rows alone it is of, if any; `choose_crosses` has its code in the table for it.
+    """
 
     columns: tuple[str, ...]
     gain: float
     error: float
     round: int
     coefs: int
+    within: Within | None = None
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A candidate interaction: a sorted column, which may be an interaction itself, and one more column."""
+    """A candidate interaction: a sorted column, which may be an interaction itself, and one more column.
+
+    `within`: the index of a column and the code, in the search, of the one category in which both columns interact.
+    """
 
     left: Sorted
     right: CodeColumn
     indices: tuple[int, ...]  # of its columns
+    within: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        return self.indices if self.within is None else (*self.indices, *self.within)
 
 
 @dataclass(frozen=True)
@@ -203,6 +244,8 @@ def choose_crosses(
         search.take(search.pairs(), round_)
         if options.max_order > 2:
             search.take(search.triples(), round_)
+        if options.max_order > 2 and options.within_categories:
+            search.take(search.within_categories(), round_)
         if len(search.chosen) == before:
             break
     return search.chosen
@@ -225,6 +268,7 @@ class _Search:
         self._sorted = _without_doubles((column for column in columns if column.size > 1), held_out.copies)
         self.columns = [one.column for one in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
+        self._within: list[tuple[tuple[int, int], int]] = []  # categories that pairs are of, with the other column
         self._errors = options.significance  # least gain of an interaction in standard errors
 
     def pairs(self) -> list[_Candidate]:
@@ -249,6 +293,30 @@ class _Search:
                 found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], indices)))
         return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].indices))]
 
+    def within_categories(self) -> list[_Candidate]:
+        """Pairs within the category that a chosen pair is of, of this pair's other column and any third one.
+
+        Effects of single columns within it are added to the models first: those of the chosen pair were shrunk.
+        """
+        found: dict[tuple[int, ...], _Candidate] = {}
+        for column, code in dict.fromkeys(category for category, _ in self._within):
+            others = [index for index in range(len(self.columns)) if index != column]
+            restricted = [self._restricted(index, column, code) for index in others]
+            self.held_out.fit_columns(restricted, PENALTY_WITHIN * self.options.penalty)
+        for (column, code), partner in self._within:
+            left = Sorted(self._restricted(partner, column, code), self.held_out.copies)
+            for third in set(range(len(self.columns))) - {column, partner}:
+                indices = (min(partner, third), max(partner, third))
+                one = _Candidate(left, self.columns[third], indices, (column, code))
+                if one.key not in self._taken:
+                    found.setdefault(one.key, one)
+        return [found[key] for key in sorted(found)]
+
+    def _restricted(self, index: int, column: int, code: int) -> CodeColumn:
+        """A column in the rows of one category of another."""
+        own, within = self.columns[index], self.columns[column].codes == code
+        return replace(own, codes=np.where(within, own.codes, np.int32(UNSEEN)))
+
     def take(self, candidates: list[_Candidate], round_: int) -> None:
         """Evaluate candidates one by one given those chosen before, and choose those that gain.
 
@@ -256,18 +324,21 @@ class _Search:
         """
         n_threads = effective_n_jobs(self.n_jobs)
         self._errors, share = self.options.significance, self.options.false_discoveries
-        if share and candidates:
+        are_within = bool(candidates) and candidates[0].within is not None
+        if candidates and (share or are_within):
             gains = np.array(in_threads(self._in_errors, candidates, self.n_jobs))
-            n_looks = comb(len(self.columns), 2) if len(candidates[0].indices) == 2 else len(candidates)
-            self._errors = max(self._errors, least_errors(gains, share, n_looks))
+            are_pairs = len(candidates[0].indices) == 2 and not are_within
+            n_looks = comb(len(self.columns), 2) if are_pairs else len(candidates)
+            if are_within:
+                self._errors = ERRORS_WITHIN
+            else:
+                self._errors = max(self._errors, least_errors(gains, share, n_looks))
             candidates = [
                 candidates[at] for at in np.argsort(-gains, kind="stable") if gains[at] > self._errors - SLACK
             ]
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
-            weighed = in_threads(
-                lambda one: self.held_out.weigh(one.left, one.right), candidates[:n_threads], n_threads
-            )
+            weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
             for candidate, one in zip(candidates, weighed):
                 n_done += 1
                 if self._is_evident(candidate, one) and self._take(candidate, one, round_):
@@ -275,9 +346,13 @@ class _Search:
                 self.held_out.drop(one)
             candidates = candidates[n_done:]
 
+    def _weigh(self, candidate: _Candidate, *, thinned: bool = False) -> Weighed:
+        times = 1.0 if candidate.within is None else PENALTY_WITHIN
+        return self.held_out.weigh(candidate.left, candidate.right, times * self.options.penalty, thinned=thinned)
+
     def _in_errors(self, candidate: _Candidate, *, thinned: bool = False) -> float:
         """The gain of a candidate on all rows, or on a sample, in standard errors."""
-        one = self.held_out.weigh(candidate.left, candidate.right, thinned=thinned)
+        one = self._weigh(candidate, thinned=thinned)
         self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 
@@ -292,16 +367,42 @@ class _Search:
     def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
         """Choose a candidate unless it is redundant: add its steps to the linear predictors."""
         left, right = candidate.left, candidate.right
-        if left.determines(right, FEW_STRAYS * self.held_out.n_rows):
+        if left.determines(right, FEW_STRAYS * left.n_rows):
             return False
         cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells), self.held_out.copies)
         if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[index].name for index in candidate.indices), key=self._rank.__getitem__)
-        self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size))
+        within = None
+        if candidate.within is not None:
+            column, code = candidate.within
+            categories = self.columns[column].categories
+            assert categories is not None
+            within = Within(self.columns[column].name, int(categories[code]))
+        elif len(names) == 2 and self.options.within_categories:
+            self._note_category(candidate.indices, one)
+        self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size, within))
         self.held_out.add(one)
-        self._taken[candidate.indices] = _Taken(cells, one.gain)
+        self._taken[candidate.key] = _Taken(cells, one.gain)
         return True
+
+    def _note_category(self, indices: tuple[int, ...], one: Weighed) -> None:
+        """Note the category that a pair is of, if there is one."""
+        if all(self.columns[index].categories is None for index in indices):
+            return
+        gains, copies = self.held_out.gains_of_rows(one), self.held_out.copies
+        for index, partner in (indices, indices[::-1]):
+            column = self.columns[index]
+            if column.categories is None:
+                continue
+            coded = column.codes >= 0
+            by_category = np.bincount(column.codes[coded], gains[coded], column.size)
+            most = int(by_category.argmax())
+            own = column.codes == most
+            n_rows = int(np.count_nonzero(own) if copies is None else copies[own].sum())
+            is_small = LEAST_ROWS <= n_rows <= MOST_OF_ROWS * self.held_out.n_rows
+            if is_small and by_category[most] >= MOST_OF_GAIN * gains.sum():
+                self._within.append(((index, most), partner))
 
 
 def least_errors(gains: NDArray[np.float64], share: float, n_looks: int) -> float:
@@ -334,6 +435,8 @@ def _without_doubles(columns: Iterable[CodeColumn], copies: Copies) -> list[Sort
 def _is_same(cells: Sorted, other: Sorted) -> bool:
     """Whether two columns, or interactions, partition the rows alike."""
     few = FEW_STRAYS * cells.n_rows
+    if abs(cells.n_rows - other.n_rows) > few:  # one is within a category
+        return False
     if abs(cells.column.size - other.column.size) > few:  # an exception adds or removes a category
         return False
     if other.share_together(cells.column) < MAX_TOGETHER:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.design.plan import Within
 from tabsym.frame import as_given
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
@@ -21,7 +22,7 @@ from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
 from tabsym.validation import check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
-"""Named interactions, each as a tuple of columns."""
+"""Named interactions, each as a tuple of columns, or of a `Within` and columns."""
 
 Treatment: TypeAlias = str | tuple[float, ...]
 """What becomes of a numeric column: a word, or the cut points of its bins."""
@@ -166,25 +167,33 @@ def check_interactions(value: Any) -> int | AutoInteractions | Named:
 
 
 def _named_interactions(value: Sequence[Any]) -> Named:
-    """Pairs and triples of columns, without duplicates."""
+    """Pairs and triples of columns, without duplicates; of ``{column: category}`` a `Within`."""
     found: dict[frozenset[Any], tuple[Any, ...]] = {}
     for one in value:
-        few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3 and len(set(map(_hashed, one))) == len(one)
-        if not few or not all(isinstance(name, (str, Integral)) and not isinstance(name, bool) for name in one):
+        few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3
+        members = tuple(_member(member) for member in one) if few else ()
+        names = [member.column if isinstance(member, Within) else member for member in members]
+        good = all(isinstance(name, (str, Integral)) and not isinstance(name, bool) for name in names)
+        n_within = sum(isinstance(member, Within) for member in members)
+        if not few or not good or len(set(names)) < len(names) or n_within > 1:
             raise ValueError(
                 f"interactions names {one!r}, which is no pair or triple of different columns; use a list such as "
-                "[('a', 'b'), ('a', 'b', 'c')]."
+                "[('a', 'b'), ('a', 'b', 'c'), ({'a': 'x'}, 'b', 'c')], the last for the rows where a is 'x' only."
             )
-        if frozenset(one) in found:
+        if frozenset(members) in found:
             raise ValueError(f"interactions names {tuple(one)!r} twice; leave one of them out.")
-        found[frozenset(one)] = tuple(one)
+        found[frozenset(members)] = members
     if not found:
         raise ValueError("interactions is an empty list; use interactions=None for none.")
     return tuple(found.values())
 
 
-def _hashed(name: Any) -> Any:
-    return name if isinstance(name, (str, Integral)) else repr(name)
+def _member(given: Any) -> Any:
+    """A member of a named interaction: a column, or one category of a column."""
+    if not isinstance(given, Mapping) or len(given) != 1:
+        return given
+    ((column, category),) = given.items()
+    return Within(column, None if pd.api.types.is_scalar(category) and pd.isna(category) else category)
 
 
 def check_formula(value: Any) -> str:

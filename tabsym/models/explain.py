@@ -107,6 +107,7 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
 def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
     """The same for each key of `coefs_`: an interaction at several numbers of bins has a variance for each."""
     spec = model.spec
+    everywhere = max((float(model.weights[spec.coefs(index)].sum()) for index in range(len(spec.blocks))), default=0.0)
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in spec.learned:
         block = spec.blocks[term.factors[0].block]
@@ -116,11 +117,13 @@ def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, .
         theta = term.constant * model.theta[own]
         if term.numeric is None:
             columns: tuple[str, ...] = block.columns
-            total = float(model.weights[own].sum())
+            index = term.factors[0].block
+            total = float(model.weights[own].sum()) if spec.within(index) is None else everywhere
             if block.source is None or total == 0.0:
                 continue
             shares = model.weights[own] / total
-            size = float(np.mean(shares @ np.square(theta - shares @ theta)))
+            mean, others = shares @ theta, max(1.0 - float(shares.sum()), 0.0)  # the rows without a coefficient
+            size = float(np.mean(shares @ np.square(theta - mean) + others * np.square(mean)))
         elif block.source is None:
             moments = model.numerics[term.numeric]
             columns = spec.numerics[term.numeric].columns

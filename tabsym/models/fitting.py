@@ -33,6 +33,7 @@ from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import (
     Crosses,
     columns_apart,
+    members_of,
     named_interactions,
     refuse_constrained,
     search_interactions,
@@ -158,10 +159,10 @@ def plan_terms(
             config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes,
             precomputed.sampler, rng,
         )  # fmt: skip
-        names = ", ".join(":".join(interaction.columns) for interaction in chosen[:5]) or "none"
+        names = ", ".join(":".join(map(str, members_of(one))) for one in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
-        interactions = [interaction.columns for interaction in chosen]
+        interactions = [members_of(one) for one in chosen]
     return build_spec(config, training, interactions, cuts), chosen
 
 
@@ -191,7 +192,7 @@ def build_spec(
         )
     directions = directions_of(config.monotonic, training)
     if not isinstance(interactions, int):
-        interactions = named_interactions(interactions, training, symbolic, cuts, config.fixed)
+        interactions = named_interactions(interactions, training, symbolic, cuts, config)
         refuse_constrained(interactions, directions)
     spec = plan_additive(
         symbolic,

@@ -61,6 +61,8 @@ def means_of(spec: ModelSpec) -> list[Mean]:
     found = []
     for index, block in enumerate(spec.blocks):
         terms = readers.get(index, [])
+        if spec.within(index) is not None:  # its mean is that of the one category's rows
+            continue
         if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
             continue
         numerics = {_multiplied_by(spec, term) for term in terms}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import Categories, Cross
+from tabsym.categories import UNSEEN, Categories, Cross
 from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import CountEffect, Crossing, Symbols
@@ -135,11 +135,16 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: Parts) -> ModelSpec:
     columns_of = {index: read.columns for read in spec.reads if (index := spec.blocks[read.block].source) is not None}
     _note_lefts(sources, columns_of)
     for index, source in enumerate(sources):
-        columns = columns_of.get(index, ())
+        columns, code = columns_of.get(index, ()), UNSEEN
         if isinstance(source, Symbols):
             (name,) = source.columns
             none = Categories(name, np.array([None], dtype=object))
-            sources[index] = replace(source, alphabet=parts.alphabets.get(name, none))
+            alphabet = parts.alphabets.get(name, none)
+            if source.closed:
+                (own,) = source.alphabet.inverse(np.zeros(1, dtype=np.intp))
+                code = alphabet.inverse(np.arange(len(alphabet))).tolist().index(own)
+            else:
+                sources[index] = replace(source, alphabet=alphabet)
         elif isinstance(source, Crossing):
             keys = merge_keys(engine.every("keys_of_pairs", index, columns))
             sources[index] = replace(source, interaction=Cross(keys))
@@ -149,7 +154,7 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: Parts) -> ModelSpec:
             sources[index] = source.of_counts(counts, parts.n_rows)
         if not isinstance(source, (Symbols, Crossing, CountEffect)):
             continue
-        engine.every("take_source", index, sources[index], columns)
+        engine.every("take_source", index, sources[index], columns, code)
     spec = replace(spec, sources=tuple(sources))
     return spec.without(is_common(spec, parts.n_rows)) if config.has_count_effects else spec
 

@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.categories import RawCodes
+from tabsym.categories import Categories, RawCodes, encode_column
 from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read
+from tabsym.design.plan import Members, Within
 from tabsym.design.program import Rows
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
@@ -35,7 +36,7 @@ from tabsym.models.monotonic import directions_of
 from tabsym.models.start import NO_MEMORY, blank_model
 
 Floats = NDArray[np.float64]
-Crosses = int | Sequence[tuple[str, ...]]
+Crosses = int | Sequence[Members]
 """Named interactions, or up to how many columns all interactions have."""
 
 
@@ -95,7 +96,15 @@ def find_crosses(
         cuts = {name: replace(column, codes=column.codes[some.rows]) for name, column in cuts.items()}
     blocks, sizes = spec.blocks, spec.sizes
     n_rows = len(rows.y) if copies is None else int(copies.sum())
-    columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
+    columns = {
+        read.block: CodeColumn(
+            blocks[read.block].name,
+            own,
+            sizes[read.block],
+            np.arange(sizes[read.block]) if isinstance(_source(spec, read.block), Symbols) else None,
+        )
+        for read, own in codes.items()
+    }
     crossable = [
         block
         for block in columns
@@ -123,10 +132,26 @@ def find_crosses(
         loss = LOSSES["logistic"]
     scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
     glanced = _glanced(dealt, fold, rng)
-    held_out = HeldOutGains(scores, fold, y, weight, loss, options.penalty, copies, glanced)
+    held_out = HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, options, n_jobs)
-    return [replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__))) for one in chosen]
+    sources = {blocks[block].name: _source(spec, block) for block in crossable}
+    return [
+        replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, sources))
+        for one in chosen
+    ]
+
+
+def _category(one: Chosen, sources: Mapping[str, Any]) -> Within | None:
+    if one.within is None:
+        return None
+    name, codes = one.within.column, np.array([one.within.category])
+    return Within(name, sources[name].alphabet.inverse(codes)[0])
+
+
+def members_of(one: Chosen) -> Members:
+    """The members of a chosen interaction, as named ones have them."""
+    return one.columns if one.within is None else (one.within, *one.columns)
 
 
 def _in_order(
@@ -187,17 +212,19 @@ def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) ->
     codes = column.codes.take(order)
     first = np.full(column.size, -1, dtype=np.int64)
     first_rows(codes, first)
+    in_order = np.argsort(np.where(first < 0, len(codes), first), kind="stable")
     rank = np.empty(column.size, dtype=np.int32)
-    rank[np.argsort(np.where(first < 0, len(codes), first), kind="stable")] = np.arange(column.size, dtype=np.int32)
-    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)))
+    rank[in_order] = np.arange(column.size, dtype=np.int32)
+    categories = None if column.categories is None else column.categories[in_order]
+    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories)
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
     """The selected interactions, in order: name, order, mean held-out gain per row, standard error, round, size."""
     return pd.DataFrame(
         {
-            "interaction": pd.Series([":".join(c.columns) for c in chosen], dtype=object),
-            "order": pd.Series([len(c.columns) for c in chosen], dtype=np.int64),
+            "interaction": pd.Series([":".join(map(str, members_of(c))) for c in chosen], dtype=object),
+            "order": pd.Series([len(members_of(c)) for c in chosen], dtype=np.int64),
             "gain": pd.Series([c.gain for c in chosen], dtype=np.float64),
             "error": pd.Series([c.error for c in chosen], dtype=np.float64),
             "round": pd.Series([c.round for c in chosen], dtype=np.int64),
@@ -234,15 +261,20 @@ def _folds(
 
 
 def named_interactions(
-    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, fixed: Collection[str]
-) -> list[tuple[str, ...]]:
-    """Named interactions as column names; a `ValueError` for columns without categories or bins."""
+    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, config: Config
+) -> list[Members]:
+    """Named interactions as column names; a `ValueError` for columns without categories or bins.
+
+    A member ``{column: category}`` becomes a `Within`, and the first one.
+    """
     names = training.table.names
-    crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
+    categorical = {column.name for column in symbolic}
+    crossable = categorical | {bins.column for bins in cuts.coarse}
     found = []
     for one in interactions:  # type: ignore[union-attr]
-        members = []
-        for given in one:
+        members: list[Any] = []
+        for member in one:
+            given, category = (member.column, member.category) if isinstance(member, Within) else (member, None)
             is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
             name = names[int(given)] if is_place else given
             if name not in names:
@@ -251,7 +283,7 @@ def named_interactions(
                     f"interactions names {name!r}, and there is no such column; there is "
                     f"{' or '.join(map(repr, near))}."
                 )
-            if name in fixed:
+            if name in config.fixed:
                 raise ValueError(
                     f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
                     "of them out."
@@ -261,9 +293,30 @@ def named_interactions(
                     f"interactions names {name!r}, a numeric column without bins; add it to "
                     "categorical_features to take its numbers for categories, or give it bins by numeric='quantile'."
                 )
-            members.append(name)
+            if isinstance(member, Within):
+                if name not in categorical:
+                    raise ValueError(
+                        f"interactions names a category of {name!r}, a numeric column; add it to "
+                        "categorical_features to take its numbers for categories."
+                    )
+                if not isinstance(config.interactions, AutoInteractions) and category not in (
+                    known := _categories_of(training, name)
+                ):
+                    raise ValueError(
+                        f"interactions names {category!r} of {name!r}, and no row has it; it has "
+                        f"{', '.join(map(repr, known[:5]))}."
+                    )
+                members.insert(0, Within(name, category))
+            else:
+                members.append(name)
         found.append(tuple(members))
     return found
+
+
+def _categories_of(training: Training, name: str) -> list[Any]:
+    """The categories of a column, with None where some are missing."""
+    known = Categories.fit(name, encode_column(training.table[name]))[0]
+    return list(known.inverse(np.arange(len(known))))
 
 
 def columns_apart(config: Config, training: Training) -> set[str]:
@@ -271,10 +324,11 @@ def columns_apart(config: Config, training: Training) -> set[str]:
     return set(directions_of(config.monotonic, training))
 
 
-def refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Mapping[str, int]) -> None:
+def refuse_constrained(interactions: Sequence[Members], directions: Mapping[str, int]) -> None:
     """A `ValueError` where an interaction names a column that `monotonic_cst` constrains."""
     for members in interactions:
-        for name in members:
+        for member in members:
+            name = member.column if isinstance(member, Within) else member
             if name in directions:
                 raise ValueError(
                     f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "

@@ -170,6 +170,9 @@ class WideModel:
                 centre = self.units.means[term.numeric] if index in spec.homes else 0.0
                 by *= x[:, numerics.index(term.numeric)] - centre
             unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
+            within = spec.within(factor.block)
+            if within is not None:
+                unknown &= coder.read(within, factor.columns[:1]) != UNSEEN
             total[unknown] += np.square(by[unknown]) * self.entry_variance(factor.block)
         return total
 

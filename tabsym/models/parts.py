@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import Cross
+from tabsym.categories import UNSEEN, Cross
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
 from tabsym.design.units import Moments, TargetUnits
@@ -152,14 +152,17 @@ class Part:
         self._coder = _PartCoder(sources, self.numbers, self._store)
         return ()
 
-    def take_source(self, index: int, source: Source, columns: Columns) -> tuple[()]:
-        """Set a source with its categories, and code the rows by it."""
+    def take_source(self, index: int, source: Source, columns: Columns, code: int) -> tuple[()]:
+        """Set a source with its categories, and code the rows by it; `code`: of its category, of a closed source."""
         coder = self._coder
         coder.sources[index] = source
         if isinstance(source, Symbols):
             for name in source.columns:
                 missing = np.zeros(len(self.y), dtype=np.int32)  # a column without values
-                coder.keep((index, (name,)), self.codes.get(name, missing))
+                codes = self.codes.get(name, missing)
+                if source.closed:
+                    codes = np.where(codes == code, 0, UNSEEN).astype(np.int32)
+                coder.keep((index, (name,)), codes)
         elif isinstance(source, CountEffect):
             coder.keep((index, columns), source.codes_in_training(coder.read(source.of, source.columns)))
         return ()

@@ -1,0 +1,214 @@
+"""Interactions within one category: of its rows only, with a variance of their own."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset
+import pytest
+from sklearn.metrics import log_loss, root_mean_squared_error
+
+from tabsym import WideClassifier, WideRegressor, WideSGDRegressor, load, save
+from tabsym.export import from_spec, to_spec, to_sql
+from tabsym.interactions import AutoInteractions
+
+SHOPS, WEEKS = list("stuvwxyz"), list("0123456789")
+NAMED = [({"carrier": None}, "shop", "week")]
+
+
+def table(n=6000, seed=0, within=2.0):
+    """Parcels whose carrier is missing have a mean for each shop and week; others one for each carrier."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "carrier": rng.choice(["a", "b", "c", None], n, p=[0.5, 0.3, 0.1, 0.1]),
+            "shop": rng.choice(SHOPS, n),
+            "week": rng.choice(WEEKS, n),
+            "weight": rng.gamma(2.0, 1.0, n),
+        }
+    )
+    mean = pd.Series(within * rng.normal(size=80), [a + b for a in SHOPS for b in WEEKS])
+    own = np.where(X["carrier"].isna(), (X["shop"] + X["week"]).map(mean), X["carrier"] == "a")
+    return X, own.astype(float), rng
+
+
+def with_unknown(X):
+    X = X.copy()
+    X.loc[:9, "shop"], X.loc[10:19, "carrier"] = "new", "other"
+    return X
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_of_one_category_only_is_found_and_predicts_better(seed):
+    X, mean, rng = table(12_000, seed)
+    y = mean + rng.normal(size=len(X))
+    model = WideRegressor(loss="squared_error", random_state=0).fit(X[:6000], y[:6000])
+    chosen = model.interactions_.set_index("interaction")
+    assert chosen.loc["carrier=missing:shop:week", "order"] == 3
+    plain = WideRegressor(loss="squared_error", interactions=AutoInteractions(), random_state=0).fit(X[:6000], y[:6000])
+    errors = [root_mean_squared_error(mean[6000:], one.predict(X[6000:])) for one in (model, plain)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_classes_have_them_too():
+    X, mean, rng = table(30_000, within=3.0)
+    y = rng.random(len(X)) < 1 / (1 + np.exp(-mean - 0.5 * (X["shop"] == "s") * X["carrier"].isna()))
+    halves = slice(0, 15_000), slice(15_000, None)
+    losses = []
+    for interactions in ("auto", AutoInteractions(penalty=15.0, folds=4)):
+        model = WideClassifier(interactions=interactions, random_state=0).fit(X[halves[0]], y[halves[0]])
+        losses.append(log_loss(y[halves[1]], model.predict_proba(X[halves[1]])[:, 1]))
+        if interactions == "auto":
+            assert "carrier=missing:shop:week" in model.interactions_["interaction"].tolist()
+    assert losses[0] < losses[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_of_one_category_alone_has_none_within_it(seed):
+    X, _, rng = table(seed=seed)
+    own = X["shop"].map(dict(zip(SHOPS, 3 * rng.normal(size=8)))) * X["carrier"].isna()
+    y = own + X["week"].map(dict(zip(WEEKS, rng.normal(size=10)))) + rng.normal(size=len(X))
+    chosen = WideRegressor(loss="squared_error", random_state=0).fit(X, y).interactions_["interaction"].tolist()
+    assert chosen == ["carrier:shop"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coefficients_are_those_of_ridge_on_the_rows_of_the_category(weighted):
+    X, mean, rng = table()
+    y, weight = mean + rng.normal(size=len(X)), rng.integers(1, 4, len(X)).astype(float) if weighted else None
+    X = X[["carrier", "shop", "week"]]
+    model = WideRegressor(loss="squared_error", interactions=NAMED, count_effect=False, tol=1e-6)
+    model.fit(X, y, sample_weight=weight)
+    columns, penalties = [np.ones((len(X), 1))], [0.0]
+    keys = {name: X[name].fillna("none") for name in X}
+    keys["carrier=missing:shop:week"] = (X["shop"] + X["week"]).where(X["carrier"].isna())
+    for name, key in keys.items():
+        variance = model.variances_.loc[name, "variance"]
+        if variance > 0.0:
+            columns.append(pd.get_dummies(key).to_numpy(dtype=float))
+            penalties += [model.dispersion_ / variance] * columns[-1].shape[1]
+    Z, w = np.hstack(columns), np.ones(len(X)) if weight is None else weight / weight.mean()
+    theta = np.linalg.solve((Z.T * w) @ Z + np.diag(penalties), (Z.T * w) @ y)
+    np.testing.assert_allclose(model.predict(X), Z @ theta, atol=1e-4)
+
+
+def test_effects_add_up_and_rows_of_other_categories_have_none():
+    X, mean, rng = table()
+    model = WideRegressor(loss="squared_error", interactions=NAMED).fit(X, mean + rng.normal(size=len(X)))
+    parts = model.explain(X)
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), atol=1e-9)
+    assert (parts.loc[X["carrier"].notna(), "carrier=missing:shop:week"] == 0.0).all()
+    frame = model.coefs_["carrier=missing:shop:week"]
+    assert frame["rows"].sum() == X["carrier"].isna().sum()
+    own = parts["carrier=missing:shop:week"]
+    shares = model.variances_
+    assert shares.loc["carrier=missing:shop:week", "coefficients"] == len(frame) == 80
+    total = {name: float(np.var(parts[name])) for name in parts if name != "(intercept)"}
+    wanted = sum(total[n] / (3 if ":" in n else 1) for n in total if n.startswith("carrier")) / sum(total.values())
+    assert model.feature_importances_[0] == pytest.approx(wanted, rel=0.01)
+    assert np.var(own) > 0.0
+    changed = model.with_coefs({"carrier=missing:shop:week": {frame.index[0]: 50.0}})
+    moved = changed.predict(X) - model.predict(X)
+    cell = (X["shop"] == frame.index[0][1]) & (X["week"] == frame.index[0][2]) & X["carrier"].isna()
+    assert np.ptp(moved[cell]) < 1e-9
+    assert np.abs(moved[cell]).min() > 10.0
+    assert np.ptp(moved[~cell]) < 1e-9
+
+
+def test_an_unknown_combination_is_uncertain_in_its_category_only():
+    X, mean, rng = table()
+    model = WideRegressor(loss="squared_error", interactions=NAMED, n_posterior_samples=400, random_state=0)
+    model.fit(X, mean + rng.normal(size=len(X)))
+    new = pd.concat([X[X["carrier"].isna()][:1], X[X["carrier"] == "a"][:1]]).assign(shop="new")
+    deviations = model.predict(new, return_std=True)[1]
+    prior = np.sqrt(model.variances_.loc["carrier=missing:shop:week", "variance"])
+    assert deviations[0] == pytest.approx(prior, rel=0.2)
+    assert deviations[1] < 0.3 * prior
+
+
+def test_files_and_exports_predict_the_same(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    X, mean, rng = table()
+    model = WideRegressor(loss="squared_error", random_state=0).fit(X, mean + rng.normal(size=len(X)))
+    assert "carrier=missing:shop:week" in model.coefs_
+    new, wanted = with_unknown(X), model.predict(with_unknown(X))
+    save(model, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.predict(new), wanted)
+    pd.testing.assert_frame_equal(again.interactions_, model.interactions_)
+    np.testing.assert_allclose(np.ravel(from_spec(to_spec(model)).predict(new)), wanted, atol=1e-12)
+    with duckdb.connect() as connection:
+        connection.register("given", new.assign(number=range(len(new))))
+        connection.execute("create table rows as select * from given")
+        connection.execute(to_sql(model, dialect="duckdb"))
+        found = connection.execute("select prediction from rows_prediction order by number").df()
+    np.testing.assert_allclose(found["prediction"], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("interactions", ["auto", NAMED])
+def test_tables_on_disk_have_them_too(tmp_path, interactions):
+    X, mean, rng = table()
+    y = mean + rng.normal(size=len(X))
+    X.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    options = {"loss": "squared_error", "interactions": interactions, "random_state": 0}
+    in_memory = WideRegressor(**options).fit(X, y)
+    on_disk = WideRegressor(**options).fit(pyarrow.dataset.dataset(tmp_path / "rows.parquet"), "y")
+    assert "carrier=missing:shop:week" in on_disk.coefs_
+    np.testing.assert_allclose(on_disk.predict(X), in_memory.predict(X), atol=1e-9)
+
+
+def test_order_and_copies_of_rows_do_not_matter():
+    X, mean, rng = table()
+    y, copies = mean + rng.normal(size=len(X)), rng.integers(1, 4, len(X))
+    options = {"loss": "squared_error", "random_state": 0}
+    model = WideRegressor(**options).fit(X, y)
+    order = rng.permutation(len(X))
+    turned = X[X.columns[::-1]]
+    other = WideRegressor(**options).fit(turned.iloc[order], y[order])
+    np.testing.assert_allclose(other.predict(turned), model.predict(X), atol=1e-9)
+    repeated = np.repeat(np.arange(len(X)), copies)
+    counted = WideRegressor(**options).fit(X, y, freq_weights=copies)
+    other = WideRegressor(**options).fit(X.iloc[repeated], y[repeated])
+    assert "carrier=missing:shop:week" in counted.coefs_
+    np.testing.assert_allclose(counted.predict(X), other.predict(X), atol=1e-9)
+
+
+def test_numbers_as_categories_and_bins_within_one():
+    X, _, rng = table()
+    X["carrier"] = pd.Categorical(X["carrier"].map({"a": 3, "b": 5, "c": 7}).fillna(9).astype(int))
+    y = (
+        np.sin(3 * X["weight"])
+        * (X["carrier"] == 9)
+        * X["shop"].map(dict(zip(SHOPS, rng.normal(size=8)))).astype(float)
+    )
+    y = 3 * y + rng.normal(size=len(X))
+    model = WideRegressor(loss="squared_error", interactions=[({"carrier": 9}, "shop", "weight")]).fit(X, y)
+    names = [f"carrier=9:shop:weight{bins}" for bins in ("", " (4 bins)", " (16 bins)")]
+    assert set(names) <= set(model.coefs_)
+    assert "carrier=9:shop:weight" in model.explain(X)
+    assert model.score(X, y) > WideRegressor(loss="squared_error", interactions=None).fit(X, y).score(X, y) + 0.1
+
+
+def test_online_models_take_them_where_they_are_asked_for():
+    X, mean, rng = table()
+    y = mean + rng.normal(size=len(X))
+    model = WideSGDRegressor(interactions=AutoInteractions(within_categories=True), random_state=0).fit(X, y)
+    assert "carrier=missing:shop:week" in model.coefs_
+    assert model.predict(X).mean() == pytest.approx(y.mean(), abs=1e-6)
+    assert np.isfinite(model.partial_fit(X[:100], y[:100]).predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ([({"carrier": "zz"}, "shop", "week")], r"names 'zz' of 'carrier', and no row has it; it has"),
+        ([({"weight": 1.0}, "shop", "week")], "names a category of 'weight', a numeric column"),
+        ([({"carier": "a"}, "shop")], "names 'carier', and there is no such column; there is 'carrier'"),
+        ([({"carrier": "a"},)], "no pair or triple of different columns"),
+        ([({"carrier": "a"}, "carrier")], "no pair or triple of different columns"),
+        ([({"carrier": "a"}, {"shop": "s"})], "no pair or triple of different columns"),
+        ([({"carrier": "a"}, "shop"), ("shop", {"carrier": "a"})], "twice; leave one of them out"),
+    ],
+)
+def test_wrong_names_are_named(named, message):
+    X, mean, _ = table(300)
+    with pytest.raises(ValueError, match=message):
+        WideRegressor(interactions=named).fit(X, mean)
