@@ -18,7 +18,7 @@ from tabsym.interactions import AutoInteractions
 from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS, FOR_SHRUNK, MANY_ROWS
 
 warnings.simplefilter("ignore")
-SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0}
+SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0, "within_categories": True}
 RULES = {
     "default": AutoInteractions(),
     "1.5 errors": AutoInteractions(significance=1.5, **SHRUNK),

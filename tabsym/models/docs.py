@@ -36,9 +36,10 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
-    Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
-    pairs, that lower the loss of held-out rows (`interactions_`); "pairwise": all pairs; a list names them:
-    ``[("a", "b"), ("a", "b", "c")]``. None: no interactions. Refused beside a formula.
+    Terms with a coefficient for every observed combination of categories. "auto": the pairs, triples of chosen pairs,
+    and pairs within one category, of its rows only, that lower the loss of held-out rows (`interactions_`);
+    "pairwise": all pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within
+    the category "x" of a (None for missing), the term ``"a=x:b:c"``. None: no interactions. Refused beside a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
@@ -112,7 +113,8 @@ numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of t
 interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default None
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of held-out rows (`interactions_`; refused in streams and `partial_fit`); "pairwise": all
-    pairs; a list names them: ``[("a", "b"), ("a", "b", "c")]``. Refused beside a formula.
+    pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last in the rows where a is
+    "x" only. Refused beside a formula.
 loss_classes : {"log_loss", "hinge"}, default "log_loss"
     "hinge" is for two classes, and has no probabilities.
 loss_online : str or of `tabsym.losses`, default "squared_error"
