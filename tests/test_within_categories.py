@@ -32,7 +32,7 @@ def table(n=6000, seed=0, within=2.0):
 
 def with_unknown(X):
     X = X.copy()
-    X.loc[:9, "shop"], X.loc[10:19, "carrier"] = "new", "other"
+    X.loc[:9, "shop"], X.loc[10:19, "carrier"] = "new", 99.0 if X["carrier"].dtype == float else "other"
     return X
 
 
@@ -124,9 +124,16 @@ def test_an_unknown_combination_is_uncertain_in_its_category_only():
     assert deviations[1] < 0.3 * prior
 
 
-def test_files_and_exports_predict_the_same(tmp_path):
+def with_number(X):
+    """The same rows with a numeric column, missing where the carrier is."""
+    return X.assign(carrier=np.where(X["carrier"].isna(), np.nan, X["weight"].round(1)))
+
+
+@pytest.mark.parametrize("is_number", [False, True])
+def test_files_and_exports_predict_the_same(tmp_path, is_number):
     duckdb = pytest.importorskip("duckdb")
     X, mean, rng = table()
+    X = with_number(X) if is_number else X
     model = WideRegressor(loss="squared_error", random_state=0).fit(X, mean + rng.normal(size=len(X)))
     assert "carrier=missing:shop:week" in model.coefs_
     new, wanted = with_unknown(X), model.predict(with_unknown(X))
@@ -144,8 +151,10 @@ def test_files_and_exports_predict_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("interactions", ["auto", NAMED])
-def test_tables_on_disk_have_them_too(tmp_path, interactions):
+@pytest.mark.parametrize("is_number", [False, True])
+def test_tables_on_disk_have_them_too(tmp_path, interactions, is_number):
     X, mean, rng = table()
+    X = with_number(X) if is_number else X
     y = mean + rng.normal(size=len(X))
     X.assign(y=y).to_parquet(tmp_path / "rows.parquet")
     options = {"loss": "squared_error", "interactions": interactions, "random_state": 0}
@@ -194,13 +203,16 @@ def test_online_models_take_them_where_they_are_asked_for():
     assert "carrier=missing:shop:week" in model.coefs_
     assert model.predict(X).mean() == pytest.approx(y.mean(), abs=1e-6)
     assert np.isfinite(model.partial_fit(X[:100], y[:100]).predict(X)).all()
+    named = WideSGDRegressor(interactions=NAMED, random_state=0).fit(with_number(X), y)
+    assert (named.explain(with_number(X))["carrier=missing:shop:week"][X["carrier"].notna()] == 0.0).all()
 
 
 @pytest.mark.parametrize(
     ("named", "message"),
     [
         ([({"carrier": "zz"}, "shop", "week")], r"names 'zz' of 'carrier', and no row has it; it has"),
-        ([({"weight": 1.0}, "shop", "week")], "names a category of 'weight', a numeric column"),
+        ([({"weight": 1.0}, "shop", "week")], "names 1.0 of 'weight', a numeric column"),
+        ([({"weight": None}, "shop", "week")], "names missing, None, of 'weight', which no row lacks"),
         ([({"carier": "a"}, "shop")], "names 'carier', and there is no such column; there is 'carrier'"),
         ([({"carrier": "a"},)], "no pair or triple of different columns"),
         ([({"carrier": "a"}, "carrier")], "no pair or triple of different columns"),

@@ -173,13 +173,12 @@ class ModelSpec:
     def within(self, block: int) -> int | None:
         """The source of the one category that an interaction is within: rows of others have no coefficient of it."""
         index = self.blocks[block].source
-        if index is None:
+        if index is None or not isinstance(source := self.sources[index], Crossing):
             return None
-        source = self.sources[index]
         while isinstance(source, Crossing):
             index = source.left
             source = self.sources[index]
-        return index if isinstance(source, Symbols) and source.closed else None
+        return index if isinstance(source, Flag) or (isinstance(source, Symbols) and source.closed) else None
 
     @property
     def n_terms(self) -> int:

@@ -26,7 +26,10 @@ of its own: a coarse surface where rows are few (benchmarks/interactions/README.
 
 @dataclass(frozen=True)
 class Within:
-    """One category of a column, None for missing; as the first member of an interaction: that of its rows only."""
+    """One category of a column, None for missing; as the first member of an interaction: that of its rows only.
+
+    Of a numeric column it is missing.
+    """
 
     column: str
     category: Any
@@ -77,7 +80,7 @@ def plan_additive(
     ValueError
         If two blocks would have the same name.
     """
-    plan = _Plan(levels=levels or {})
+    plan = _Plan(levels=levels or {}, numbers=frozenset(column.name for column in numeric))
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
     smooth = [one.column for one in fine]
@@ -220,6 +223,8 @@ class _Plan:
     fine: Mapping[str, Bins] = field(default_factory=dict)
     """Fine bins of those that are main effects, by block name."""
     levels: Levels = field(default_factory=dict)
+    numbers: frozenset[str] = frozenset()
+    """The numeric columns of a model without a formula."""
     _indices: dict[object, int] = field(default_factory=dict)
 
     def spec(self) -> ModelSpec:
@@ -321,8 +326,9 @@ class _Plan:
                 left, right = self.source(groups[:-1], n_bins), self.source(groups[-1:], n_bins)
                 made: Source = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
             elif isinstance(groups[0], Within):
-                column = groups[0].column
-                made = Symbols((column,), Categories(column, object_array([groups[0].category])), closed=True)
+                column, category = groups[0].column, object_array([groups[0].category])
+                only = Symbols((column,), Categories(column, category), closed=True)
+                made = Flag(column) if column in self.numbers else only
             elif n_bins:
                 made = self.levels[groups[0][0]][n_bins]
             elif len(groups[0]) == 1 and groups[0][0] in self.bins:

@@ -172,7 +172,8 @@ _NONE = np.empty(0)
 class CodeColumn:
     """A column that can be part of an interaction: codes (n,) below `size`, -1 for none.
 
-    `categories` (size,): of a categorical column, the code that each has in the table.
+    `categories` (size,): the code that each has in the table; of bins -1, but for that of missing values. None for bins
+    without one.
     """
 
     name: str

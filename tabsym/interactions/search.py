@@ -397,6 +397,7 @@ class _Search:
                 continue
             coded = column.codes >= 0
             by_category = np.bincount(column.codes[coded], gains[coded], column.size)
+            by_category[column.categories < 0] = -np.inf
             most = int(by_category.argmax())
             own = column.codes == most
             n_rows = int(np.count_nonzero(own) if copies is None else copies[own].sum())

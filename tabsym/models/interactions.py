@@ -56,7 +56,10 @@ def search_interactions(
     model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     apart = columns_apart(config, training)
-    cuts = {name: CodeColumn(name, own.codes(training.table[name].values), len(own)) for name, own in searched.items()}
+    cuts = {
+        name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
+        for name, own in searched.items()
+    }
     return find_crosses(
         training_loss(model), n_outputs, model.spec, model.program.numerics, coded.codes, rows, training.copies, auto,
         rng, config.n_jobs, apart, sampler, cuts,
@@ -101,7 +104,7 @@ def find_crosses(
             blocks[read.block].name,
             own,
             sizes[read.block],
-            np.arange(sizes[read.block]) if isinstance(_source(spec, read.block), Symbols) else None,
+            _categories_of(_source(spec, read.block)),
         )
         for read, own in codes.items()
     }
@@ -142,11 +145,21 @@ def find_crosses(
     ]
 
 
+def _categories_of(source: Any) -> NDArray[np.intp] | None:
+    """The codes of a source that are categories, others as -1; None where none is."""
+    if isinstance(source, Symbols):
+        return np.arange(len(source))
+    if isinstance(source, Bins) and source.missing:
+        return np.append(0, np.full(len(source) - 1, -1))
+    return None
+
+
 def _category(one: Chosen, sources: Mapping[str, Any]) -> Within | None:
     if one.within is None:
         return None
     name, codes = one.within.column, np.array([one.within.category])
-    return Within(name, sources[name].alphabet.inverse(codes)[0])
+    own = sources[name]
+    return Within(name, own.alphabet.inverse(codes)[0] if isinstance(own, Symbols) else None)
 
 
 def members_of(one: Chosen) -> Members:
@@ -288,24 +301,14 @@ def named_interactions(
                     f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
                     "of them out."
                 )
-            if name not in crossable:
+            if name not in crossable and not isinstance(member, Within):
                 raise ValueError(
                     f"interactions names {name!r}, a numeric column without bins; add it to "
                     "categorical_features to take its numbers for categories, or give it bins by numeric='quantile'."
                 )
             if isinstance(member, Within):
-                if name not in categorical:
-                    raise ValueError(
-                        f"interactions names a category of {name!r}, a numeric column; add it to "
-                        "categorical_features to take its numbers for categories."
-                    )
-                if not isinstance(config.interactions, AutoInteractions) and category not in (
-                    known := _categories_of(training, name)
-                ):
-                    raise ValueError(
-                        f"interactions names {category!r} of {name!r}, and no row has it; it has "
-                        f"{', '.join(map(repr, known[:5]))}."
-                    )
+                if not isinstance(config.interactions, AutoInteractions):
+                    _refuse_unknown(member.category, training.table[name], name in categorical)
                 members.insert(0, Within(name, category))
             else:
                 members.append(name)
@@ -313,10 +316,24 @@ def named_interactions(
     return found
 
 
-def _categories_of(training: Training, name: str) -> list[Any]:
-    """The categories of a column, with None where some are missing."""
-    known = Categories.fit(name, encode_column(training.table[name]))[0]
-    return list(known.inverse(np.arange(len(known))))
+def _refuse_unknown(category: Any, column: Column, is_categorical: bool) -> None:
+    """A `ValueError` where no row has this category; of numbers, missing (None) is the only one."""
+    if not is_categorical and category is not None:
+        raise ValueError(
+            f"interactions names {category!r} of {column.name!r}, a numeric column; add it to categorical_features to "
+            "take its numbers for categories, or name None, for missing."
+        )
+    if not is_categorical:
+        if not np.isnan(column.values).any():
+            raise ValueError(f"interactions names missing, None, of {column.name!r}, which no row lacks; leave it out.")
+        return
+    alphabet = Categories.fit(column.name, encode_column(column))[0]
+    known = list(alphabet.inverse(np.arange(len(alphabet))))
+    if category not in known:
+        raise ValueError(
+            f"interactions names {category!r} of {column.name!r}, and no row has it; it has "
+            f"{', '.join(map(repr, known[:5]))}."
+        )
 
 
 def columns_apart(config: Config, training: Training) -> set[str]:

@@ -251,6 +251,8 @@ def categories_by_position(spec: ModelSpec, index: int) -> tuple[list[NDArray[np
         return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Bins):
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
+    if isinstance(source, Flag):
+        return [np.array([None], dtype=object)], [np.zeros(1, dtype=np.int32)]
     assert isinstance(source, Crossing)
     left, right = source.interaction.pairs()
     levels, codes = categories_by_position(spec, source.left)
