@@ -126,6 +126,17 @@ def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
         np.testing.assert_array_equal(back.predict_proba(new), winner.predict_proba(new))
 
 
+def within_one_category():
+    """A model whose search found an interaction in the rows of one category only."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(0, size, 4000) for size in (8, 6, 6))
+    X = pd.DataFrame({"a": a, "b": b, "c": c}).map("v{}".format)
+    y = 2.0 * rng.normal(size=(6, 6))[b, c] * (a == 0) + rng.normal(size=4000)
+    model = WideRegressor(loss="squared_error", random_state=0).fit(X, y)
+    assert "a=v0:b:c" in model.coefs_
+    return model
+
+
 def test_the_list_is_what_they_hold(tmp_path):
     for name, task in PAIRS:
         if (name, task) not in SAVED:  # run alone
@@ -136,6 +147,7 @@ def test_the_list_is_what_they_hold(tmp_path):
         path = save(estimator, tmp_path / "model.skops")
         collect(path)
         load_any(path)
+    collect(save(within_one_category(), tmp_path / "model.skops"))
     messy = pd.DataFrame({"x": ["$1.5", "$2.5", "$4"] * 20, "sales": [1.0, 2.0, 4.0] * 20})
     winner = train_best(all_contenders()["wide"], prepare(messy, "sales", task="regression"),
                         Plan("random", None, 5, 1, 0), choose_metric("regression", None), None, 0, 1)  # fmt: skip
