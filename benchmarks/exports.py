@@ -92,10 +92,15 @@ def of_options(rng: np.random.Generator, seed: int) -> tuple[Any, pd.DataFrame]:
     is_class, online = bool(rng.integers(2)), rng.random() < 0.3
     options: dict[str, Any] = {
         "numeric": pick("linear", "quantile") if online else pick("linear", "quantile", "smooth", "modl"),
-        "interactions": pick(None, None, "pairwise", "auto"),
+        "interactions": pick(None, None, "pairwise", "auto", "within"),
         "categorical_features": [one for one in kept if one == "text" or (one in CATEGORIES and rng.random() < 0.6)],
         "handle_unknown": pick(*["neutral"] * 8, "error", "similar"),
     }
+    if options["interactions"] == "within":
+        one, *others = [*options["categorical_features"], *kept]
+        others = list(dict.fromkeys(name for name in others if name != one))[:2]
+        category = X[one].iloc[0] if one in options["categorical_features"] else None
+        options["interactions"] = [({one: None if pd.isna(category) else category}, *others)]
     options |= {"random_state": 0, "max_iter": 3} if online else {"count_effect": pick(True, False)}
     if is_class:
         options |= {"loss": pick("log_loss", "hinge")} if online else {}

@@ -190,6 +190,8 @@ def test_numbers_as_categories_and_bins_within_one():
     )
     y = 3 * y + rng.normal(size=len(X))
     model = WideRegressor(loss="squared_error", interactions=[({"carrier": 9}, "shop", "weight")]).fit(X, y)
+    of_numpy = WideRegressor(loss="squared_error", interactions=[({"carrier": np.int64(9)}, "shop", "weight")])
+    assert to_sql(of_numpy.fit(X, y)) == to_sql(model)
     names = [f"carrier=9:shop:weight{bins}" for bins in ("", " (4 bins)", " (16 bins)")]
     assert set(names) <= set(model.coefs_)
     assert "carrier=9:shop:weight" in model.explain(X)

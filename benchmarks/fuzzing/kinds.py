@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
@@ -28,7 +29,7 @@ def solved(rng: Any, classes: bool) -> Case:
     options: dict[str, Any] = pick(
         rng, alpha=[0.01, 1e-4, {"a": 0.01}], count_effect=[False], n_posterior_samples=[4], tol=[1e-2],
         handle_unknown=["similar", "error"], numeric=["linear", "linear", "modl", "quantile", {"z": "linear"}],
-        interactions=[None, None, "pairwise", [("a", "b")], AutoInteractions(max_order=2)],
+        interactions=[None, None, "pairwise", [("a", "b")], AutoInteractions(max_order=2), _within(X)],
     )  # fmt: skip
     if classes:
         options |= pick(rng, class_weight=["balanced"])
@@ -51,6 +52,12 @@ def solved(rng: Any, classes: bool) -> Case:
                 beats=beats and offset is None, refuses=unknown == "error" or "formula" in options)  # fmt: skip
 
 
+def _within(X: Any) -> list[tuple[Any, ...]]:
+    """An interaction within one category."""
+    first = X["a"].iloc[0]
+    return [("a", "b"), ({"a": None if pd.isna(first) else first}, "b")]
+
+
 def online(rng: Any, classes: bool) -> Case:
     """`WideSGDClassifier` or `WideSGDRegressor`."""
     task = str(rng.choice(CLASSES if classes else TASKS[2:]))
@@ -66,7 +73,7 @@ def online(rng: Any, classes: bool) -> Case:
     options |= pick(rng, numeric=["modl", "quantile"], handle_unknown=["similar", "error"], standardize=[False],
                     batch_size=[32, "full"], gradient=["mean"], average=[True], early_stopping=[True],
                     alpha=[1e-3, 0.1], schedule=["invscaling", "adaptive"], max_iter=[5], shuffle=[False],
-                    learning_rate=[0.05], interactions=["pairwise", "auto", [("a", "b")]])  # fmt: skip
+                    learning_rate=[0.05], interactions=["pairwise", "auto", [("a", "b")], _within(X)])  # fmt: skip
     options |= pick(rng, l1_ratio=[0.5, 1.0]) if "alpha" in options else {}
     options |= pick(rng, class_weight=["balanced"]) if classes else {}
     if rng.random() < 0.08:

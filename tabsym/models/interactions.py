@@ -308,7 +308,7 @@ def named_interactions(
                 )
             if isinstance(member, Within):
                 if not isinstance(config.interactions, AutoInteractions):
-                    _refuse_unknown(member.category, training.table[name], name in categorical)
+                    category = _known_category(category, training.table[name], name in categorical)
                 members.insert(0, Within(name, category))
             else:
                 members.append(name)
@@ -316,8 +316,8 @@ def named_interactions(
     return found
 
 
-def _refuse_unknown(category: Any, column: Column, is_categorical: bool) -> None:
-    """A `ValueError` where no row has this category; of numbers, missing (None) is the only one."""
+def _known_category(category: Any, column: Column, is_categorical: bool) -> Any:
+    """The category as training has it; a `ValueError` where no row has it. Of numbers it is missing, None."""
     if not is_categorical and category is not None:
         raise ValueError(
             f"interactions names {category!r} of {column.name!r}, a numeric column; add it to categorical_features to "
@@ -326,7 +326,7 @@ def _refuse_unknown(category: Any, column: Column, is_categorical: bool) -> None
     if not is_categorical:
         if not np.isnan(column.values).any():
             raise ValueError(f"interactions names missing, None, of {column.name!r}, which no row lacks; leave it out.")
-        return
+        return None
     alphabet = Categories.fit(column.name, encode_column(column))[0]
     known = list(alphabet.inverse(np.arange(len(alphabet))))
     if category not in known:
@@ -334,6 +334,7 @@ def _refuse_unknown(category: Any, column: Column, is_categorical: bool) -> None
             f"interactions names {category!r} of {column.name!r}, and no row has it; it has "
             f"{', '.join(map(repr, known[:5]))}."
         )
+    return known[known.index(category)]
 
 
 def columns_apart(config: Config, training: Training) -> set[str]:
