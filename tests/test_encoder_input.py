@@ -6,10 +6,24 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import permutation_test_score
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder, WideSGDClassifier, WideSGDRegressor
+from tabsym import (
+    AugmentedModel,
+    CrossFit,
+    JitterTreeClassifier,
+    MODLEncoder,
+    OneHotEncoder,
+    SelectiveNaiveBayesClassifier,
+    TIWSEncoder,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.encoders import NativeCategories
 
 RNG = np.random.default_rng(0)
@@ -183,6 +197,53 @@ def test_names_that_are_not_those_of_fit_are_refused(estimator, frame):
     assert list(fitted.get_feature_names_out(["city"])) == list(fitted.get_feature_names_out())
     with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_; leave it out"):
         fitted.get_feature_names_out(["town"])
+
+
+# -- names that are no text ---------------------------------------------------------------------------------
+
+_TREES = HistGradientBoostingRegressor(max_iter=3)
+OF_ALL_KINDS = [
+    *ENCODERS, *CROSS_FITS, *MODELS, WideClassifier(), SelectiveNaiveBayesClassifier(), JitterTreeClassifier(),
+    AugmentedModel(_TREES), WideBoostRegressor(booster=_TREES, cv=3, early_stopping=False, mode="feature"),
+]  # fmt: skip
+NUMBERED = pd.DataFrame({5: COLUMNS["city"], 3: COLUMNS["all"], 8: COLUMNS["n"]})
+PAIRS = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y"), ("b", "x")])
+
+
+def values_of(fitted, table):
+    return np.asarray(fitted.predict(table) if hasattr(fitted, "predict") else fitted.transform(table), dtype=object)
+
+
+@pytest.mark.parametrize("names", [[5, 3, 8], [0, 1, 2], pd.to_datetime(["2024-01-01", "2023-01-01", "2025-01-01"])])
+@named(OF_ALL_KINDS)
+def test_names_that_are_no_text_are_positions(estimator, names):
+    """As in scikit-learn; the fitted parts know columns by the names of fit all the same."""
+    X = NUMBERED.set_axis(names, axis=1)
+    fitted = clone(estimator).fit(X, Y)
+    expected = values_of(fitted, X)
+    assert not hasattr(fitted, "feature_names_in_")
+    for others in (range(3), PAIRS, [11, 12, 13]):
+        np.testing.assert_array_equal(values_of(fitted, X.set_axis(others, axis=1)), expected)
+    np.testing.assert_array_equal(values_of(fitted, X.to_numpy(dtype=object)), expected)
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        np.testing.assert_array_equal(values_of(fitted, X.set_axis(list("abc"), axis=1)), expected)
+    of_array = clone(estimator).fit(X.to_numpy(dtype=object), Y)
+    np.testing.assert_array_equal(values_of(of_array, X), values_of(of_array, X.to_numpy(dtype=object)))
+
+
+@pytest.mark.parametrize("names", [[5, 3, 8], [0, 1, 2], PAIRS])
+@named(OF_ALL_KINDS)
+def test_names_that_are_no_text_in_another_order_are_refused(estimator, names):
+    X = NUMBERED.set_axis(names, axis=1)
+    fitted = clone(estimator).fit(X, Y)
+    for order in ([1, 0, 2], [2, 0, 1]):
+        with pytest.raises(ValueError, match="must be in the same order"):
+            values_of(fitted, X.iloc[:, order])
+    moved = X.set_axis([*NUMBERED.columns[1:], 99], axis=1)
+    with pytest.raises(
+        ValueError, match="unseen at fit time:\n- 99\nFeature names seen at fit time, yet now missing:\n- 5"
+    ):
+        values_of(clone(estimator).fit(NUMBERED, Y), moved)
 
 
 # -- y in transform ---------------------------------------------------------------------------------------

@@ -293,19 +293,22 @@ class TableEstimator(BaseEstimator):
 
 
 def remember_features(estimator: Any, table: Table) -> None:
-    """Set `n_features_in_`, and `feature_names_in_` where the user named the columns."""
+    """Set `n_features_in_`, and `feature_names_in_` where the user named the columns by text."""
     estimator.n_features_in_ = len(table.names)
+    for attribute in ("feature_names_in_", "_names_made"):
+        estimator.__dict__.pop(attribute, None)
     if table.named:
         estimator.feature_names_in_ = np.asarray(table.names, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
+    else:
+        estimator._names_made = table.names  # that the fitted parts know the columns by
 
 
 def match_features(estimator: Any, table: Table) -> Table:
     """The table with the columns of fit, in order, or a `ValueError` that names them.
 
     Where only one of the two had names (a frame then an array, or the other way
-    round), columns are matched by position with scikit-learn's warning.
+    round), columns are matched by position with scikit-learn's warning. Names that are no text count as none, as they
+    do there, but those of fit in another order are refused.
     """
     caller = type(estimator).__name__
     fitted = getattr(estimator, "feature_names_in_", None)
@@ -316,13 +319,30 @@ def match_features(estimator: Any, table: Table) -> Table:
             f"X has {len(table.names)} features, but {caller} is expecting {estimator.n_features_in_} features as "
             "input."
         )
-    if (fitted is None) is not table.named:
-        return table
     if fitted is None:
-        warn_user(f"X has feature names, but {caller} was fitted without feature names")
-        return _renamed(table, [f"x{index}" for index in range(len(table.names))])
+        if table.named:
+            warn_user(f"X has feature names, but {caller} was fitted without feature names")
+        return _by_position(table, getattr(estimator, "_names_made", None) or _made_names(len(table.names)))
+    if table.named:
+        return table
     warn_user(f"X does not have valid feature names, but {caller} was fitted with feature names")
     return _renamed(table, list(fitted))
+
+
+def _made_names(n_columns: int) -> list[str]:
+    return [f"x{index}" for index in range(n_columns)]
+
+
+def _by_position(table: Table, fitted: list[str]) -> Table:
+    """The table with the names of fit, or a `ValueError` where it has some of them at other positions."""
+    names = table.names
+    if names == fitted:
+        return table
+    numbered = names == [str(index) for index in range(len(names))] and set(names) != set(fitted)
+    moved = not numbered and any(name in fitted and name != own for name, own in zip(names, fitted, strict=True))
+    if moved and not table.named:
+        raise ValueError(_difference(fitted, names))
+    return _renamed(table, fitted)
 
 
 def select_features(estimator: Any, table: Table) -> Table:
