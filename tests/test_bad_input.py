@@ -148,6 +148,14 @@ def test_dicts_are_no_table(estimator, rows):
         estimator.fit(rows, [0, 1])
 
 
+def test_a_structured_array_is_no_table(estimator):
+    rows = np.array([("u", 1.0), ("v", 2.0)] * 2, dtype=[("a", "U1"), ("n", float)])
+    for X in (rows, rows.view(np.recarray)):
+        with pytest.raises(TypeError, match=r"got a structured array; make one of it: pandas\.DataFrame"):
+            estimator.fit(X, Y)
+    estimator.fit(pd.DataFrame(rows), Y)
+
+
 @OF_NUMBERS
 def test_infinite_target(model):
     with pytest.raises(ValueError, match="row 2 of the target is infinite"):

@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
@@ -180,6 +182,8 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
         return _encode_values(name, arrow.to_pylist())
     if pa.types.is_floating(arrow.type):  # Arrow tells -0.0 from 0.0, and NaN from missing
         return _factorize(name, np.asarray(_one_array(arrow).to_numpy(zero_copy_only=False)))
+    if pa.types.is_decimal(arrow.type) and arrow.type.bit_width < 128:  # which Arrow does not hash
+        arrow = arrow.cast(pa.decimal128(arrow.type.precision, arrow.type.scale))
     array = _one_array(arrow).dictionary_encode()
     return RawCodes(_indices(array), _plain_of_arrow(array.dictionary))
 
@@ -310,9 +314,17 @@ def keys_of(symbols: Iterable[Any]) -> NDArray[np.uint64]:
 
 
 def _text(symbol: Any) -> str:
+    """The text of a category, the same for values that are equal, whatever library or time zone they come in."""
     if isinstance(symbol, float) and symbol.is_integer():
         return str(int(symbol))  # as the same number of a column of integers
-    return str(symbol)
+    if isinstance(symbol, Decimal):
+        text = format(symbol, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    if isinstance(symbol, timedelta):
+        return f"{symbol.days} {symbol.seconds} {symbol.microseconds} {getattr(symbol, 'nanoseconds', 0)}"
+    if isinstance(symbol, datetime) and symbol.tzinfo is not None:
+        return str(symbol.astimezone(UTC))
+    return f"{symbol} 00:00:00" if type(symbol) is date else str(symbol)
 
 
 _TILE = 1 << 14

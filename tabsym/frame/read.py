@@ -54,7 +54,6 @@ _RARE = {  # how types are called that narwhals does not know, or has no use for
     "binary": Kind.SYMBOLIC,
     "large_binary": Kind.SYMBOLIC,
     "fixed_size_binary": Kind.SYMBOLIC,
-    "decimal": Kind.NUMERIC,
 }
 
 
@@ -63,7 +62,7 @@ class Objects(Enum):
 
     SYMBOLS = "symbols"
     NUMBERS = "numbers"  # where they can be, else symbols
-    VALUES = "values"  # numbers of any sorts or symbols; polars' Object, bytes and wide decimals are read, too
+    VALUES = "values"  # numbers of any sorts or symbols; polars' Object and bytes are read, too
 
 
 def read_table(X: Any, *, caller: str = "tabsym", allow_empty: bool = False, by_value: bool = False) -> Table:
@@ -166,8 +165,9 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
         return Kind.NUMERIC if native.dtype.kind in "iuf" else Kind.SYMBOLIC
     if series.is_null().all():
         return Kind.SYMBOLIC
+    known = native.type if library_of(native) == "pyarrow" else native.dtype
     raise TypeError(
-        f"Column {name!r} has the type {dtype}, which is neither categorical nor numeric; convert it first."
+        f"Column {name!r} has the type {known}, which is neither categorical nor numeric; convert it first."
     )
 
 
@@ -272,6 +272,8 @@ def _refuse_other_shapes(X: Any, caller: str) -> None:
         )
     if isinstance(X, Mapping) or (isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping)):
         raise TypeError(f"{caller} takes a table, and got dicts; make one of them: pandas.DataFrame(X).")
+    if getattr(getattr(X, "dtype", None), "names", None) is not None:
+        raise TypeError(f"{caller} takes a table, and got a structured array; make one of it: pandas.DataFrame(X).")
     if is_stream(X):
         raise TypeError(
             f"{caller} takes a table, and got a stream ({type(X).__name__}): pass a frame, as of dataset.to_table(), "

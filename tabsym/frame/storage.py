@@ -75,7 +75,16 @@ def stored_in(series: nw.Series[Any]) -> Any:
     if not isinstance(native, pd.Series):
         native = series.to_pandas()
     array = native.array
-    return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
+    return _usual(array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array)
+
+
+def _usual(array: Any) -> Any:
+    """An array of pandas without what its hash tables and narwhals do not read: sparse values, swapped bytes."""
+    if isinstance(array, pd.arrays.SparseArray):
+        return array.to_dense()
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
 
 
 def stored_columns(frame: Any) -> list[Any]:
@@ -83,7 +92,7 @@ def stored_columns(frame: Any) -> list[Any]:
     if not isinstance(frame, pd.DataFrame):
         return list(frame.get_columns() if library_of(frame) == "polars" else frame.columns)
     at = getattr(frame, "_get_column_array", None)  # 2 microseconds a column; no public way takes less than 20
-    return [stored_in(series_at(frame, index)) if at is None else at(index) for index in range(frame.shape[1])]
+    return [stored_in(series_at(frame, index)) if at is None else _usual(at(index)) for index in range(frame.shape[1])]
 
 
 def series_at(frame: Any, index: int) -> nw.Series[Any]:
@@ -126,6 +135,10 @@ def _dtype_in_narwhals(native: Any) -> Any:
     if library == "pyarrow":
         import pyarrow as pa
 
+        if pa.types.is_date64(native):  # which narwhals does not know, nor all decimals
+            return nw.Date()
+        if pa.types.is_decimal(native):
+            return nw.Decimal()
         empty = pa.chunked_array([], type=native)
     elif library == "polars":
         import polars as pl
@@ -263,7 +276,9 @@ def _of_arrow(arrow: Any, name: str) -> Floats:
     dtype = arrow.type
     if pa.types.is_null(dtype):
         return np.full(len(arrow), np.nan)
-    if pa.types.is_boolean(dtype) or pa.types.is_decimal(dtype):
+    if pa.types.is_decimal(dtype):  # as its text: cast at once, 0.35 is a neighbour of 0.35
+        arrow = arrow.cast(pa.string()).cast(pa.float64())
+    elif pa.types.is_boolean(dtype):
         arrow = arrow.cast(pa.float64())
     elif not (pa.types.is_integer(dtype) or pa.types.is_floating(dtype)):
         return _of_objects(object_array(arrow.to_pylist()), name)
