@@ -45,6 +45,26 @@ def test_days_are_the_same_to_the_last_bit_in_every_unit(unit):
     assert DateParts().fit_transform(X)["at"].tolist() == want
 
 
+@pytest.mark.parametrize("dtype", [pa.date32(), pa.date64(), pa.timestamp("s")], ids=str)
+def test_dates_of_arrow_in_pandas(dtype):
+    days = [datetime.date(2024, 2, 29), None, datetime.date(1969, 12, 31)]
+    dates = pd.Series(pd.array(pa.array(days, pa.date32()).cast(dtype), dtype=pd.ArrowDtype(dtype)), [5, 4, 3])
+    X = pd.DataFrame({"at": dates})
+    for got in (DateParts().fit_transform(X), DateParts().fit(pa.table({"at": days})).transform(X)):
+        assert got.index.tolist() == [5, 4, 3]
+        assert got.columns.tolist() == ["at", "at month", "at week", "at weekday"]
+        assert got["at"].fillna(0.5).tolist() == [19782, 0.5, -1]
+        assert got["at weekday"].fillna("").tolist() == ["Thu", "", "Wed"]
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
+def test_set_output_gives_pandas(make):
+    days = [datetime.date(2024, 2, 29), datetime.date(1969, 12, 31)]
+    got = DateParts().set_output(transform="pandas").fit_transform(make({"at": days, "n": [1, 2]}))
+    assert isinstance(got, pd.DataFrame)
+    assert got["at"].tolist() == [19782, -1] and got["n"].dtype == np.int64
+
+
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
 def test_other_columns_stay_as_they_are(make):
     """Text, whole numbers and flags whose first value is missing, beside a date that is."""

@@ -223,8 +223,7 @@ class ColumnEncoder(TableTransformer):
 
     def _as_lazy(self, X: Any, *, refit: bool = False) -> nw.LazyFrame[Any] | None:
         """The lazy frame X, if its encoding is to be one, too; not if fit saw columns without names."""
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        if not self.return_df or getattr(self, "sparse_output", False) or asked != "default":
+        if not self.return_df or getattr(self, "sparse_output", False) or asked_container(self) != "default":
             return None
         return as_lazy(X) if refit or hasattr(self, "feature_names_in_") else None
 
@@ -279,8 +278,7 @@ class ColumnEncoder(TableTransformer):
 
     def _in_asked_container(self, frame: Any) -> Any:
         """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        if asked != "pandas" or isinstance(frame, pd.DataFrame):
+        if asked_container(self) != "pandas" or isinstance(frame, pd.DataFrame):
             return frame
         return nw.from_native(frame, eager_only=True).to_pandas()
 
@@ -330,6 +328,11 @@ class ColumnEncoder(TableTransformer):
                 if (column == column[0]).all():
                     invariant.append(name)
         return invariant
+
+
+def asked_container(transformer: Any) -> str:
+    """By set_output, of this transformer or of all: "default", "pandas" or "polars"."""
+    return str(getattr(transformer, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"])
 
 
 def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:

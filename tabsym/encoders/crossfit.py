@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
-from tabsym.encoders.base import ColumnEncoder
+from tabsym.encoders.base import ColumnEncoder, asked_container
 from tabsym.encoders.folds import (
     Split,
     never_held,
@@ -348,8 +348,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _finish(self, out: Any, table: Table, data: Any) -> Any:
         """The encoder's output in the container that the user gave, or asked for by set_output."""
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        return in_users_container(out, self.encoder_, table, data, asked)
+        return in_users_container(out, self.encoder_, table, data, asked_container(self))
 
 
 def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.base import TableTransformer, asked_container
 from tabsym.frame import days_of, read_table
 from tabsym.frame.meaning import check_later_cells, means_missing
 
@@ -147,7 +147,7 @@ class DateParts(TableTransformer):
                 columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
             else:
                 columns[name] = frame[name].array
-        if native is None:
+        if native is None or asked_container(self) == "pandas":
             return pd.DataFrame(columns, index=frame.index)
         untouched = set(self.feature_names_in_) - set(self.formats_)
         found = {
@@ -187,11 +187,16 @@ def format_of(column: pd.Series, dayfirst: bool | None = None) -> str | None:
 def has_offsets(column: pd.Series) -> bool:
     """Whether moments have a time zone, or an offset from UTC where they are text."""
     if pd.api.types.is_datetime64_any_dtype(column):
-        return column.dt.tz is not None
+        return not _has_days_alone(column) and column.dt.tz is not None
     return any(
         getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and _OFFSET.search(value) is not None)
         for value in column.dropna().unique()
     )
+
+
+def _has_days_alone(column: pd.Series) -> bool:
+    """Whether a column is of Arrow's dates in pandas, which have no time of day."""
+    return isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith("date")
 
 
 def holds_days(column: pd.Series) -> bool:
@@ -214,7 +219,7 @@ def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = Fals
     """
     present = column.dropna()
     if pd.api.types.is_datetime64_any_dtype(column):
-        moments = column
+        moments = column.astype("datetime64[us]") if _has_days_alone(column) else column
     elif len(present) and pd.api.types.infer_dtype(present) in (
         *("integer", "floating", "boolean", "decimal", "mixed-integer-float", "complex"),
     ):
