@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -214,7 +215,9 @@ def test_bounds_of_bins_are_exact_and_belong_below():
     np.testing.assert_allclose(from_spec(spec).predict(edges), model.predict(pd.DataFrame(edges)), rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["frame", "polars", "arrow", "columns", "records", "array", "category"])
+@pytest.mark.parametrize(
+    "kind", ["frame", "polars", "arrow", "pyarrow", "arrays", "columns", "records", "array", "category"]
+)
 def test_rows_come_in_any_form(kind):
     X = pd.DataFrame({"s": ["a", "b", None, "c"] * 20, "x": [1.5, np.nan, 3.0, 4.0, 5.0] * 16})
     model = WideRegressor(loss="squared_error").fit(X, X["x"].fillna(0) + (X["s"] == "a"))
@@ -223,6 +226,8 @@ def test_rows_come_in_any_form(kind):
         "frame": lambda: new,
         "polars": lambda: pl.from_pandas(new),
         "arrow": lambda: pd.DataFrame({"s": new["s"].astype("string[pyarrow]"), "x": new["x"].astype("Float64")}),
+        "pyarrow": lambda: pa.Table.from_pandas(new),
+        "arrays": lambda: {"x": pa.array(new["x"], from_pandas=True), "s": pa.array(new["s"]).dictionary_encode()},
         "columns": lambda: {"x": new["x"].to_numpy(), "s": new["s"].tolist(), "more": [1, 2, 3]},
         "records": lambda: [{"x": None, "s": "a", "more": 1}, {"s": None, "x": 2.0}, {"s": "zz", "x": 9}],
         "array": lambda: new.to_numpy(dtype=object),

@@ -40,6 +40,7 @@ SYMBOLS = {
     "tuples": [("a", 1), ("b", 2), ("a", 2)],
     "moments": [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02 10:00"), pd.NaT],
     "zones": [pd.Timestamp("2024-01-01", tz="Europe/Berlin"), pd.Timestamp("2024-01-02", tz="Europe/Berlin")] * 2,
+    "zones of dateutil": [pd.Timestamp(f"2024-01-0{day}", tz="dateutil/Europe/Berlin") for day in (1, 2, 3)],
     "durations": [pd.Timedelta("1h"), pd.Timedelta("2h"), pd.Timedelta("3h")],
     "surrogates": ["\ud800", "é", "\x00"],
     "numbers": [10**20, 2, -1],
@@ -57,6 +58,24 @@ def test_symbols_of_any_kind(kind, estimator, tmp_path):
     back = load(save(model, tmp_path / "model.skops"))
     method = "transform" if isinstance(model, OneHotEncoder) else "predict"
     np.testing.assert_array_equal(np.asarray(getattr(back, method)(X)), np.asarray(getattr(model, method)(X)))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "-03:00"])
+@pytest.mark.parametrize("library", ["pyarrow", "pandas", "polars"])
+@pytest.mark.parametrize("estimator", [OneHotEncoder(cols="all"), WideRegressor(categorical_features="all")])
+def test_moments_in_a_time_zone_that_are_those_of_python(estimator, library, zone, tmp_path):
+    at = pa.array([1_700_000_000 + 3600 * (row % 5) for row in range(60)], pa.timestamp("s", zone))
+    if library == "polars":
+        X = pl.DataFrame({"at": pl.Series(at.cast(pa.timestamp("ms", "Etc/GMT+3" if zone[0] == "-" else zone)))})
+    else:
+        X = pd.DataFrame({"at": pd.array(at, pd.ArrowDtype(at.type))}) if library == "pandas" else pa.table({"at": at})
+    model = estimator.fit(X, Y)
+    back = load(save(model, tmp_path / "model.skops"))
+    if isinstance(model, OneHotEncoder):
+        assert str(back.inverse_transform(back.transform(X))) == str(X)
+    else:
+        assert back.predict(X).tolist() == model.predict(X).tolist()
+        assert list(map(str, back.coefs_["at"].index)) == list(map(str, model.coefs_["at"].index))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SYMBOLS if kind != "mixed"])  # whose rest is of another family
@@ -82,10 +101,11 @@ TYPES = [
     *((np.dtype(name), "pandas") for name in ("float64", "int8", "bool", "O", "M8[s]", "m8[ns]", "U5")),
     *((pd.api.types.pandas_dtype(name), "pandas") for name in (
         "Int64", "boolean", "Float32", "datetime64[ns, Europe/Berlin]", "period[D]", "interval[int64, right]",
-        "string", "str", "int64[pyarrow]", "string[pyarrow]",
+        "string", "str", "int64[pyarrow]", "string[pyarrow]", "Sparse[float]", "Sparse[int]", "Sparse[bool]",
     )),
     (pd.ArrowDtype(pa.timestamp("us", "UTC")), "pandas"),
     (pd.ArrowDtype(pa.decimal128(10, 2)), "pandas"),
+    (pd.SparseDtype(object, "a"), "pandas"),
     *((pd.Series(values, dtype="category").dtype, "pandas") for values in (
         ["b", "a"], [3, 1], [1.5], [True, False], pd.date_range("2024", periods=2), pd.interval_range(0, 3),
         pd.date_range("2024", periods=2, tz="Europe/Berlin"), pd.period_range("2024-01", periods=2, freq="M"),
@@ -127,6 +147,25 @@ def test_inverse_of_categories_survives(tmp_path):
             want = encoder.inverse_transform(encoder.transform(X))
             pd.testing.assert_frame_equal(back.inverse_transform(back.transform(X)), want)
             pd.testing.assert_frame_equal(old.inverse_transform(old.transform(X)), want)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.arrays.SparseArray([0.0, 1.0, np.nan] * 20),
+        pd.arrays.SparseArray([True, False] * 30),
+        pd.arrays.SparseArray(["a", "b"] * 30, dtype=pd.SparseDtype(object, "a")),
+        np.arange(60, dtype=">i4"),
+        np.arange(60, dtype=">f8"),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_inverse_of_rare_types_survives(values, tmp_path):
+    X = pd.DataFrame({"a": pd.Series(values)})
+    encoder = OneHotEncoder(cols="all").fit(X)
+    back = load(save(encoder, tmp_path / "model.skops"))
+    for one in (encoder, back):
+        pd.testing.assert_frame_equal(one.inverse_transform(one.transform(X)), X)
 
 
 def test_plain_values_of_options(tmp_path):

@@ -154,7 +154,8 @@ class _Table:
         """A column as plain values, or as it is in the table."""
         own = self.scorer._columns.get(name, {})
         column = self.rows[own.get("from", name)]
-        column = column.to_list() if hasattr(column, "to_list") else list(column)
+        listed = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)  # the latter of Arrow
+        column = listed() if listed else list(column)
         column = [_part(one, own["part"], own["style"]) for one in column] if "part" in own else column
         return column if raw else [_plain(one) for one in column]
 

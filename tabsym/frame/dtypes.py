@@ -9,6 +9,7 @@ the library itself would choose it.
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import FIRST_ROUNDED, Column, Kind
-from tabsym.frame.storage import DURATIONS, Measure, library_of, object_array
+from tabsym.frame.storage import DURATIONS, Measure, library_of, object_array, zone_name
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
-_OF_PANDAS = {pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval}
+_WRITTEN = {pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, datetime.datetime}
+"""Types of categories that files without code have as lists: pandas' own, and moments in a time zone."""
 _POLARS_OPTIONS = {
     "Datetime": ("time_unit", "time_zone"),
     "Duration": ("time_unit",),
@@ -58,7 +60,8 @@ def type_of(column: Column) -> StoredType:
     if library in ("polars", "pyarrow"):
         return StoredType(library, stored.dtype if library == "polars" else stored.type, column.measure)
     holds = pd.api.types.infer_dtype(stored, skipna=True) if stored.dtype == object else ""
-    return StoredType("pandas", stored.dtype, column.measure, holds)
+    given = column.series.to_native()  # sparse ones are stored as dense ones are
+    return StoredType("pandas", given.dtype if isinstance(given, pd.Series) else stored.dtype, column.measure, holds)
 
 
 def restored(values: NDArray[Any], kind: StoredType, library: str) -> Any:
@@ -221,6 +224,10 @@ def written_type(dtype: Any, library: str) -> list[Any]:
         return ["text", dtype.storage, dtype.na_value is pd.NA]
     if isinstance(dtype, pd.ArrowDtype):
         return ["pandas arrow", _arrow_bytes(dtype.pyarrow_dtype)]
+    if isinstance(dtype, pd.SparseDtype):
+        return ["sparse", written_type(dtype.subtype, "pandas"), dtype.fill_value]
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return ["pandas", f"datetime64[{dtype.unit}, {zone_name(dtype.tz)}]"]
     return ["pandas", str(dtype)]
 
 
@@ -239,6 +246,8 @@ def read_type(written: list[Any]) -> Any:
         return pd.CategoricalDtype(None if rest[0] is None else read_categories(*rest[0]), rest[1])
     if kind == "text":
         return pd.StringDtype(rest[0], na_value=pd.NA if rest[1] else np.nan)
+    if kind == "sparse":
+        return pd.SparseDtype(read_type(rest[0]), rest[1])
     if kind == "pandas":
         return pd.api.types.pandas_dtype(str(rest[0]))
     if kind == "arrow":
@@ -251,8 +260,8 @@ def read_type(written: list[Any]) -> Any:
 
 
 def written_symbols(symbols: NDArray[Any]) -> NDArray[Any]:
-    """Symbols (l,), those that are pandas' own as lists, which no symbol is."""
-    return object_array(written_list(list(symbols))) if {type(one) for one in symbols} & _OF_PANDAS else symbols
+    """Symbols (l,), those of `_WRITTEN` as lists, which no symbol is."""
+    return object_array(written_list(list(symbols))) if {type(one) for one in symbols} & _WRITTEN else symbols
 
 
 def read_symbols(written: NDArray[Any]) -> NDArray[Any]:
@@ -272,7 +281,9 @@ def read_list(written: list[Any]) -> list[Any]:
 
 def _written_symbol(symbol: Any) -> Any:
     if isinstance(symbol, pd.Timestamp):
-        return ["moment", int(symbol.asm8.view("i8")), symbol.unit, None if symbol.tz is None else str(symbol.tz)]
+        return ["moment", int(symbol.asm8.view("i8")), symbol.unit, zone_name(symbol.tz)]
+    if isinstance(symbol, datetime.datetime) and symbol.tzinfo is not None:
+        return ["clock", symbol.astimezone(datetime.UTC).isoformat(), zone_name(symbol.tzinfo)]
     if isinstance(symbol, pd.Timedelta):
         return ["duration", int(symbol.asm8.view("i8")), symbol.unit]
     if isinstance(symbol, pd.Period):
@@ -289,6 +300,8 @@ def _read_symbol(written: Any) -> Any:
     if kind == "moment":
         moment = pd.Timestamp(np.datetime64(rest[0], rest[1]))
         return moment if rest[2] is None else moment.tz_localize("UTC").tz_convert(rest[2])
+    if kind == "clock":
+        return pd.Timestamp(rest[0]).tz_convert(rest[1]).to_pydatetime()
     if kind == "duration":
         return pd.Timedelta(np.timedelta64(rest[0], rest[1]))
     if kind == "period":

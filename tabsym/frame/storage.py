@@ -145,7 +145,7 @@ def _dtype_in_narwhals(native: Any) -> Any:
 
         empty = pl.Series(dtype=native)
     elif isinstance(native, pd.DatetimeTZDtype):  # narwhals does not read all names of time zones
-        return nw.Datetime(native.unit, _zone_name(native.tz))
+        return nw.Datetime(native.unit, zone_name(native.tz))
     elif isinstance(native, np.dtype) and native.kind == "O":
         return nw.Object()
     else:
@@ -153,7 +153,7 @@ def _dtype_in_narwhals(native: Any) -> Any:
     return nw.from_native(empty, series_only=True).dtype
 
 
-def _zone_name(zone: Any) -> str | None:
+def zone_name(zone: Any) -> str | None:
     """The name by which pandas finds a time zone; UTC where it has none, as zones of dateutil do."""
     if zone is None:
         return None
@@ -204,7 +204,7 @@ def _measure_of_objects(values: Sequence[Any]) -> Measure:
     if content not in DATES:
         return NUMBERS
     first = next((value for value in values if not pd.isna(value)), None)
-    return Measure("dates", _zone_name(getattr(first, "tzinfo", None)))
+    return Measure("dates", zone_name(getattr(first, "tzinfo", None)))
 
 
 def to_numbers(stored: Any, name: str) -> Floats:
