@@ -1,5 +1,7 @@
 """What a column or a target means is the same in every library: booleans, columns without a value, whole numbers."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -222,7 +224,18 @@ def test_boolean_targets_come_back_as_booleans(name, kind):
     assert fitted.score(table, y) == np.mean(found == (Y == 1))
 
 
-@pytest.mark.parametrize("kind", [lambda y: y.astype(object), lambda y: pd.Series(y, dtype="Int64")])
+WHOLE = {
+    "objects": lambda y: y.astype(object),
+    "nullable": lambda y: pd.Series(y, dtype="Int64"),
+    "decimals": lambda y: pd.Series([Decimal(int(one)) for one in y], dtype=object),
+    "decimals of arrow": lambda y: pa.chunked_array([pa.array([Decimal(int(one)) for one in y], pa.decimal128(5, 2))]),
+    "decimals of polars": lambda y: pl.Series(y).cast(pl.Decimal(5, 2)),
+    "wide integers": lambda y: pl.Series(y, dtype=pl.Int128),
+    "big-endian": lambda y: y.astype(">i8"),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE.values(), ids=WHOLE)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_whole_numbers_as_objects_are_whole_numbers(name, kind):
     table = pd.DataFrame({"o": np.where(Y == 1, "p", OTHER), "n": RNG.normal(size=N)})
@@ -230,3 +243,28 @@ def test_whole_numbers_as_objects_are_whole_numbers(name, kind):
     found = fitted.predict(table)
     assert found.dtype.kind == "i"
     assert fitted.score(table, kind(Y)) == np.mean(found == Y)
+
+
+LABELS = {
+    "text of any length": np.array(["no", "yes"], dtype=np.dtypes.StringDType()),
+    "surrogates": np.array(["\ud800", "yes"], dtype=object),
+    "halves": np.array([0, 1], dtype=np.float16),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("name", ["wide", "solved", "stack", "tree", "augmented", "naive bayes"])
+def test_labels_of_rare_types_are_labels(name, labels):
+    table = pd.DataFrame({"o": np.where(Y == 1, "p", OTHER), "n": RNG.normal(size=N)})
+    model = (CLASSIFIERS | {"naive bayes": MODELS["naive bayes"]})[name]
+    order = np.argsort(labels.astype(object))  # of the classes
+    wanted = clone(model).fit(table, order[Y]).predict_proba(table)
+    fitted = clone(model).fit(table, labels[Y])
+    assert fitted.classes_.tolist() == labels.astype(object)[order].tolist()
+    np.testing.assert_array_equal(fitted.predict_proba(table), wanted)
+    assert fitted.score(table, labels[Y]) == np.mean(wanted.argmax(axis=1) == order[Y])
+
+
+def test_tuples_are_no_labels():
+    with pytest.raises(TypeError, match=r"The target holds nested values such as \('a', 1\)"):
+        WideClassifier().fit(table_of(FULL["integers"](N)), pd.Series([("a", 1), ("b", 2)] * (N // 2)))

@@ -6,13 +6,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 
 from tabsym import (
     AugmentedModel,
     CrossFit,
+    JitterPredictor,
+    JitterTreeClassifier,
     JitterTreeRegressor,
     MODLEncoder,
     OneHotEncoder,
+    SelectiveNaiveBayesClassifier,
     TIWSEncoder,
     WideBoostRegressor,
     WideClassifier,
@@ -33,6 +39,7 @@ ESTIMATORS = {
     "JitterTreeRegressor": JitterTreeRegressor(),
     "WideBoostRegressor": WideBoostRegressor(random_state=0),
     "AugmentedModel": AugmentedModel(WideSGDRegressor(random_state=0)),
+    "JitterPredictor": JitterPredictor(make_pipeline(OneHotEncoder(), Ridge()), TIWSEncoder()),
 }
 ENCODERS = [OneHotEncoder(use_cat_names=True), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
 ENCODERS += [CrossFit(TIWSEncoder())]
@@ -42,8 +49,20 @@ ENCODERS += [CrossFit(TIWSEncoder())]
 def test_estimators(name):
     X = SALES.drop(columns="sales")
     want = ESTIMATORS[name].fit(X, SALES["sales"]).predict(X)
-    for frame in FRAMES.values():
-        np.testing.assert_array_equal(ESTIMATORS[name].fit(frame, "sales").predict(X), want)
+    score = ESTIMATORS[name].score(X, SALES["sales"])
+    for kind, frame in FRAMES.items():
+        fitted = clone(ESTIMATORS[name]).fit(frame, "sales")
+        np.testing.assert_array_equal(fitted.predict(X), want)
+        if kind != "lazy":
+            assert fitted.score(frame, "sales") == score
+
+
+@pytest.mark.parametrize("model", [JitterTreeClassifier(), SelectiveNaiveBayesClassifier()])
+def test_classifiers_are_scored_by_the_name(model):
+    dear = SALES.drop(columns="sales").assign(dear=np.where(SALES["sales"] > 3, "yes", "no"))
+    fitted = model.fit(dear, "dear")
+    accuracy = np.mean(fitted.predict(dear.drop(columns="dear")) == dear["dear"])
+    assert fitted.score(dear, "dear") == fitted.score(pl.from_pandas(dear), "dear") == accuracy
 
 
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda one: type(one).__name__)

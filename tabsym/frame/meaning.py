@@ -53,8 +53,8 @@ def code_columns(table: Table, y: Any) -> list[str]:
     if not numbers:
         return []
     target = np.asarray(y)
-    if target.ndim != 1 or not len(target) or pd.isna(target).any():  # refused where the target is checked
-        return []
+    if target.ndim != 1 or not len(target) or np.ndim(target[0]) or pd.isna(target).any():
+        return []  # refused where the target is checked
     target = target[::step]
     if not np.issubdtype(target.dtype, np.number):
         target = target == target[0]

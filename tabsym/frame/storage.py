@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
-_TOO_WIDE = ("Int128", "UInt128")  # polars' integers that numpy has not
+TOO_WIDE = ("Int128", "UInt128")  # polars' integers that numpy has not
 _TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
 DATES = ("date", "datetime", "datetime64")
 """What pandas calls objects that are dates."""
@@ -48,9 +48,10 @@ def _library_of_class(kind: type) -> str:
 
 
 def as_given(values: Any) -> Any:
-    """Lists, tuples and masked arrays of numpy as arrays of what they hold, missing values too; others as they are.
+    """Lists, tuples and arrays of numpy as plain arrays of what they hold, missing values too; others as they are.
 
-    numpy makes text of numbers and of missing values that stand next to text in a list, and shows what a mask hides.
+    numpy makes text of numbers and of missing values that stand next to text in a list, and shows what a mask hides;
+    scikit-learn and pandas do not read its text of any length (StringDType), nor numbers with swapped bytes.
     """
     if isinstance(values, np.ma.MaskedArray):
         if not np.ma.getmaskarray(values).any():
@@ -58,6 +59,8 @@ def as_given(values: Any) -> Any:
         objects = values.data.astype(object)
         objects[values.mask] = None
         return objects
+    if isinstance(values, np.ndarray):
+        return values.astype(object) if values.dtype.kind == "T" else _usual(values)
     if not isinstance(values, (list, tuple)):
         return values
     array = np.asarray(values)
@@ -295,9 +298,9 @@ def _of_polars(series: Any, name: str) -> Floats:
     import polars as pl  # the caller holds a polars series, so it is there
 
     dtype = series.dtype
-    if (dtype.is_float() or dtype.is_integer()) and str(dtype) not in _TOO_WIDE:
+    if (dtype.is_float() or dtype.is_integer()) and str(dtype) not in TOO_WIDE:
         return _floats(series.to_numpy())
-    if dtype == pl.Boolean or dtype == pl.Decimal or str(dtype) in _TOO_WIDE:
+    if dtype == pl.Boolean or dtype == pl.Decimal or str(dtype) in TOO_WIDE:
         return _floats(series.cast(pl.Float64).to_numpy())
     if dtype == pl.Null:
         return np.full(len(series), np.nan)

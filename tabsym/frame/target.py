@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from tabsym.frame.columns import FIRST_ROUNDED
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import is_stream
-from tabsym.frame.storage import as_given, library_of
+from tabsym.frame.storage import TOO_WIDE, as_given, library_of
 from tabsym.warn import warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
@@ -77,12 +78,14 @@ def check_classes(
                 "choose another target or more rows."
             )
         return Target(codes.astype(np.int32), uniques)
-    known = np.unique(column_or_1d(classes))
-    position = pd.Index(known).get_indexer(pd.Index(values))
+    known = np.unique(column_or_1d(as_given(classes)))
+    uniques, codes = _unique(values)
+    code_of = {label: code for code, label in enumerate(known.tolist())}
+    position = np.array([code_of.get(label, -1) for label in uniques.tolist()], dtype=np.int32)[codes]
     if (position < 0).any():
         unknown = values[position < 0].tolist()[0]
         raise ValueError(f"The target holds {unknown!r}, which is not among the classes {known.tolist()}; {remedy}.")
-    return Target(position.astype(np.int32), known)
+    return Target(position, known)
 
 
 def check_regression_target(y: Any, n_rows: int, *, caller: str = "tabsym") -> NDArray[np.float64]:
@@ -171,7 +174,7 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
             f"{int(np.argmax(missing))}; drop these rows or fill them in."
         )
     if values.dtype == object and pd.api.types.infer_dtype(values) == "mixed":
-        nested = [value for value in values if isinstance(value, (list, dict, set, np.ndarray))]
+        nested = [value for value in values if isinstance(value, (list, tuple, dict, set, np.ndarray))]
         if nested:
             raise TypeError(
                 f"The target holds nested values such as {nested[0]!r}; give a label or number for each row."
@@ -185,7 +188,7 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
 
 
 def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all booleans, or all integers, as numpy's: scikit-learn's scores know no others."""
+    """Objects that are all booleans, integers or decimals as numpy's: scikit-learn's scores know no others."""
     if values.dtype != object:
         return values
     content = pd.api.types.infer_dtype(values, skipna=False)
@@ -196,13 +199,17 @@ def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
             return values.astype(np.int64)
         except OverflowError:
             return values
+    if content == "decimal":
+        numbers = values.astype(np.float64)
+        whole = (numbers == np.floor(numbers)).all() and np.abs(numbers).max() < FIRST_ROUNDED
+        return numbers.astype(np.int64) if whole else numbers
     return values
 
 
 def plain_labels(y: Any) -> Any:
-    """A target to score or to fit another library's model by: booleans and integers as numpy's, others as they are."""
+    """A target to score or to fit another library's model by: booleans and numbers as numpy's, others as they are."""
     if isinstance(y, np.ndarray):
-        return of_plain_type(y) if y.ndim == 1 else y
+        return of_plain_type(as_given(y)) if y.ndim == 1 else y
     if isinstance(y, pd.api.extensions.ExtensionArray):
         y = pd.Series(y)
     series = nw.from_native(y, pass_through=True, allow_series=True)
@@ -213,7 +220,7 @@ def plain_labels(y: Any) -> Any:
     else:
         return y
     plain = of_plain_type(values)
-    return plain if plain.dtype.kind in "biu" else y
+    return plain if plain.dtype.kind in "biuf" else y
 
 
 def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -226,6 +233,8 @@ def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
         return native.to_numpy()
     if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
         series = series.cast(nw.String)
+    if str(series.dtype) in TOO_WIDE:
+        return np.array(series.to_list())
     return np.asarray(series.to_numpy())
 
 

@@ -194,7 +194,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
 
         Returns
@@ -202,6 +202,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         float
         """
         check_is_fitted(self)
+        X, y = split_target(X, y, type(self).__name__)
         encoded, y = _plain(self.encoder_.transform(X)), plain_labels(y)
         if sample_weight is None:
             return float(self.estimator_.score(encoded, y))

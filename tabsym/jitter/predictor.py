@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.frame import match_features, plain_labels, read_table
+from tabsym.frame import match_features, plain_labels, read_table, split_target
 from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
@@ -108,15 +108,16 @@ class JitterPredictor(BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
 
         Returns
         -------
         self
         """
         self._check_options()
+        X, y = split_target(X, y, _WHO)
         self.encoder_ = self.encoder if is_fitted(self.encoder) else clone(self.encoder).fit(X, y)
-        self.model_ = self.model if is_fitted(self.model) else clone(self.model).fit(X, y)
+        self.model_ = self.model if is_fitted(self.model) else clone(self.model).fit(X, plain_labels(y))
         self._treatments()
         self.__dict__.pop("calibration_", None)
         return self
@@ -341,13 +342,14 @@ class JitterPredictor(BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
 
         Returns
         -------
         float
         """
+        X, y = split_target(X, y, _WHO)
         measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(plain_labels(y), self.predict(X), sample_weight=sample_weight))
 

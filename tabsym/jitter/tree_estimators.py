@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
@@ -29,7 +29,7 @@ from tabsym.frame import (
 )
 from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Donors, Rules, Tree, TreeColumns, grow_tree, spread, write_tree
 from tabsym.models.docs import fill_in
-from tabsym.models.targets import LabelClassifier
+from tabsym.models.targets import LabelClassifier, NumberRegressor
 from tabsym.validation import check_declared_options
 
 TREE_PARAMETERS = """\
@@ -447,7 +447,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
 
 
 @fill_in(parameters=TREE_PARAMETERS, attributes=TREE_ATTRIBUTES, notes=TREE_NOTES)
-class JitterTreeRegressor(RegressorMixin, JitterTree):
+class JitterTreeRegressor(NumberRegressor, JitterTree):
     """Regression tree that splits categories by subsets, and sends unknown categories where similar ones go.
 
     Parameters

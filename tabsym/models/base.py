@@ -22,6 +22,7 @@ from tabsym.frame import (
     check_frequencies,
     check_same_rows,
     match_features,
+    plain_labels,
     read_table,
     remember_features,
     select_features,
@@ -91,7 +92,7 @@ class WideBase(Readable, TableEstimator):
         """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
         if self._only_predicts or config.cols is not None or config.formula is not None or y is None:
             return
-        found = [name for name in code_columns(table, y) if name not in config.numeric_of]
+        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
         if found:
             columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
             what = (

@@ -30,13 +30,34 @@ class LabelClassifier(ClassifierMixin):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
 
         Returns
         -------
         float
         """
+        X, y = split_target(X, y, type(self).__name__)
+        return float(super().score(X, plain_labels(y), sample_weight))
+
+
+class NumberRegressor(RegressorMixin):
+    """scikit-learn's `RegressorMixin`, with a `score` that accepts the same targets as `fit`; not public."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R²: the fraction of the target's variance that the predictions explain.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        X, y = split_target(X, y, type(self).__name__)
         return float(super().score(X, plain_labels(y), sample_weight))
 
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
 from tabsym.frame.weights import rows_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of
-from tabsym.models.targets import LabelClassifier
+from tabsym.models.targets import LabelClassifier, NumberRegressor
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.selection import Criterion
 
@@ -268,7 +267,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
 
 
 @fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
-class WideBoostRegressor(RegressorMixin, WideBoost):
+class WideBoostRegressor(NumberRegressor, WideBoost):
     """A wide regressor with a booster on top: the wide model fits categories, the booster the rest.
 
     Parameters
