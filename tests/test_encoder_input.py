@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import permutation_test_score
-from sklearn.preprocessing import TargetEncoder
+from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 
 from tabsym import (
     AugmentedModel,
@@ -399,3 +399,32 @@ def test_arrays_hold_dates_beside_other_columns(frame, encoder, other):
     out = clone(encoder).set_params(cols=["city"], return_df=False).fit(given, Y).transform(given)
     assert out.shape[1] >= 3 and pd.to_datetime(pd.Series(out[:, -2])).tolist() == days.tolist()
     assert pd.isna(out[:, -1]).tolist() == table["other"].isna().tolist()
+
+
+DICTIONARY = pa.table({
+    "city": COLUMNS["city"], "other": pa.array((["q", None, "p", None] * N)[:N]).dictionary_encode()
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("encoder", ENCODERS[:4])
+def test_missing_values_of_arrow_dictionaries_stay_missing_in_arrays(encoder):
+    """Arrow gives numpy the last category of the dictionary for them."""
+    out = clone(encoder).set_params(cols=["city"], return_df=False).fit(DICTIONARY, Y).transform(DICTIONARY)
+    assert out[:, -1].tolist() == DICTIONARY["other"].to_pylist()
+
+
+@pytest.mark.parametrize("encoder", [TargetEncoder(), OrdinalEncoder(encoded_missing_value=-1)])
+def test_other_encoders_see_missing_values_of_arrow_dictionaries(encoder):
+    plain = DICTIONARY.cast(pa.schema([("city", pa.string()), ("other", pa.string())]))
+    one, other = (CrossFit(clone(encoder), random_state=0) for _ in range(2))
+    np.testing.assert_array_equal(
+        np.asarray(one.fit_transform(DICTIONARY, Y)), np.asarray(other.fit_transform(plain, Y))
+    )
+    for table in (DICTIONARY, plain):
+        np.testing.assert_array_equal(np.asarray(one.transform(table)), np.asarray(other.transform(plain)))
+
+
+def test_a_target_that_is_a_table_of_one_dictionary():
+    y = DICTIONARY.select(["other"])
+    with pytest.raises(ValueError, match=f"missing in {N // 2} row"):
+        WideClassifier().fit(DICTIONARY.select(["city"]), y)

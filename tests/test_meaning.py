@@ -204,6 +204,7 @@ TARGETS = {
     "polars": pl.Series,
     "arrow": pa.array,
     "chunked": lambda b: pa.chunked_array([b]),
+    "dictionary": lambda b: pa.chunked_array([pa.array(b).dictionary_encode()]),
 }
 CLASSIFIERS = {
     **{name: MODELS[name] for name in ("wide", "solved", "stack", "tree", "lightgbm")},
@@ -229,6 +230,7 @@ WHOLE = {
     "nullable": lambda y: pd.Series(y, dtype="Int64"),
     "decimals": lambda y: pd.Series([Decimal(int(one)) for one in y], dtype=object),
     "decimals of arrow": lambda y: pa.chunked_array([pa.array([Decimal(int(one)) for one in y], pa.decimal128(5, 2))]),
+    "dictionary of arrow": lambda y: pa.chunked_array([pa.array(y).dictionary_encode()]),
     "decimals of polars": lambda y: pl.Series(y).cast(pl.Decimal(5, 2)),
     "wide integers": lambda y: pl.Series(y, dtype=pl.Int128),
     "big-endian": lambda y: y.astype(">i8"),

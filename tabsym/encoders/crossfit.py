@@ -236,7 +236,11 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         table = match_features(self, given)
         data = data_for(self.encoder, X, given)
         if table is not given:  # names on one side only, about which the warning was given: as in fit from here on
-            data = table.native if hasattr(self, "feature_names_in_") else table.native.to_numpy()
+            data = (
+                data_for(self.encoder, table.native, table)
+                if hasattr(self, "feature_names_in_")
+                else table.native.to_numpy()
+            )
         return self._finish(self.encoder_.transform(data), table, data)
 
     @available_if(lambda self: hasattr(self.encoder, "get_feature_names_out"))

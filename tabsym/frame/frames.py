@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.frame.columns import Table
+from tabsym.frame.storage import library_of
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def as_array(frame: Any) -> NDArray[Any]:
 
     Between these and numbers numpy has no common type, or takes microseconds for numbers.
     """
-    wrapped = nw.from_native(frame, eager_only=True)
+    wrapped = nw.from_native(without_dictionaries(frame), eager_only=True)
     types = set(wrapped.schema.values())
     if not types:  # polars refuses
         return np.empty(wrapped.shape)
@@ -163,14 +164,33 @@ def take_of(values: Any, rows: NDArray[Any], n_rows: int) -> Any:
 
 def _without_views(data: Any) -> Any:
     """An Arrow table whose columns of views are plain text and bytes: Arrow takes no rows of views."""
-    if type(data).__module__.partition(".")[0] != "pyarrow":
+    if library_of(data) != "pyarrow":
         return data
     import pyarrow as pa
 
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    if not any(one.type in plain for one in data.schema):
+    return _retyped(data, [plain.get(one.type, one.type) for one in data.schema])
+
+
+def without_dictionaries(data: Any) -> Any:
+    """An Arrow table whose dictionaries are plain columns, others as they are.
+
+    numpy, and so scikit-learn, gets the last category of a dictionary where a value is missing.
+    """
+    if library_of(data) != "pyarrow":
         return data
-    return data.cast(pa.schema([one.with_type(plain.get(one.type, one.type)) for one in data.schema]))
+    import pyarrow as pa
+
+    types = [one.type for one in data.schema]
+    return _retyped(data, [one.value_type if pa.types.is_dictionary(one) else one for one in types])
+
+
+def _retyped(table: Any, types: list[Any]) -> Any:
+    import pyarrow as pa
+
+    if types == table.schema.types:
+        return table
+    return table.cast(pa.schema([one.with_type(dtype) for one, dtype in zip(table.schema, types, strict=True)]))
 
 
 def column_names(data: Any, encoder: Any) -> list[Any]:
@@ -202,7 +222,7 @@ def columns_of(data: Any) -> list[NDArray[Any]]:
     if isinstance(data, pd.DataFrame):
         return [data.iloc[:, index].to_numpy() for index in range(data.shape[1])]
     if is_frame(data):
-        frame = nw.from_native(data, eager_only=True)
+        frame = nw.from_native(without_dictionaries(data), eager_only=True)
         return [frame[name].to_numpy() for name in frame.columns]
     return list(np.asarray(data).T)
 
@@ -300,7 +320,9 @@ def data_for(encoder: Any, X: Any, table: Table) -> Any:
         return array
     if isinstance(X, (list, tuple, np.ndarray)):  # text in one dimension is an array of one column
         return np.asarray(X, dtype=object)[:, None]
-    return _to("pandas", table.native) if wants_pandas(encoder) else table.native
+    if wants_pandas(encoder):
+        return _to("pandas", table.native)
+    return table.native if library_of(encoder) == "tabsym" else without_dictionaries(table.native)
 
 
 def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: str) -> Any:

@@ -17,6 +17,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from tabsym.frame.columns import FIRST_ROUNDED
+from tabsym.frame.frames import as_array
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import is_stream
 from tabsym.frame.storage import TOO_WIDE, as_given, library_of
@@ -156,7 +157,7 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
         )
     series = nw.from_native(y, pass_through=True, allow_series=True)
     if isinstance(series, nw.DataFrame):
-        y = series.to_numpy()
+        y = as_array(series.to_native())
     elif isinstance(series, nw.Series):
         y = _series_values(series)
     elif isinstance(y, pd.api.extensions.ExtensionArray):  # what a nullable column keeps, by itself
@@ -232,6 +233,8 @@ def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
             return np.asarray(native.astype(object))
         return native.to_numpy()
     if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
+        if series.implementation.is_pyarrow():  # whose dictionaries may be of numbers
+            return _series_values(nw.from_native(native.cast(native.type.value_type), series_only=True))
         series = series.cast(nw.String)
     if str(series.dtype) in TOO_WIDE:
         return np.array(series.to_list())
