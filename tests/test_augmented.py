@@ -1,8 +1,11 @@
 """Training rows twice, and models over them."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -142,3 +145,33 @@ def test_errors_are_sentences():
         AugmentedModel(HistGradientBoostingRegressor()).evaluate_unknown(X, Y, "model", folds=1)
     with pytest.raises(ValueError, match="There is no column 'nowhere'"):
         AugmentedModel(HistGradientBoostingRegressor()).evaluate_unknown(X, Y, "nowhere")
+
+
+PRICES = [Decimal(1), None, Decimal(3), Decimal("0.5")]
+RARE = {
+    "decimals of arrow in pandas": pd.Series(PRICES, dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+    "decimals of polars": pl.Series(PRICES, dtype=pl.Decimal(5, 2)),
+    "decimals of arrow": pa.array(PRICES, pa.decimal256(50, 2)),
+    "sparse": pd.Series(pd.arrays.SparseArray([1.0, np.nan, 3.0, 0.5])),
+    "sparse around 0": pd.Series(pd.arrays.SparseArray([1.0, np.nan, 3.0, 0.5], fill_value=0)),
+}
+
+
+@pytest.mark.parametrize("others", [{}, {"whole": np.arange(120) % 7}], ids=["alone", "beside others"])
+@pytest.mark.parametrize("column", RARE.values(), ids=RARE)
+def test_numbers_of_rare_types_reach_the_model_as_floats(column, others):
+    """scikit-learn takes no missing value of decimals, and no frame of sparse columns alone."""
+
+    def table(values):
+        made = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(values), pa.table)
+        return made({"price": values} | others)
+
+    many = np.tile(np.arange(4), 30)
+    rows = column.take(pa.array(many)) if isinstance(column, pa.Array) else column[many.tolist()]
+    rows = rows.reset_index(drop=True) if isinstance(rows, pd.Series) else rows
+    plain = pd.DataFrame({"price": np.array([1.0, np.nan, 3.0, 0.5])[many]} | others)
+    y = np.where(many == 0, 1.0, 2.0) + np.arange(120) / 1000
+    model = AugmentedModel(HistGradientBoostingRegressor(max_iter=5))
+    wanted = clone(model).fit(plain, y).predict(plain)
+    assert np.ptp(wanted) > 0.1
+    np.testing.assert_array_equal(clone(model).fit(table(rows), y).predict(table(rows)), wanted)

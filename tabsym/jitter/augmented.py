@@ -14,8 +14,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.frame import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
-from tabsym.frame.frames import take_rows
+from tabsym.frame import (
+    Column,
+    Kind,
+    assemble_frame,
+    check_same_rows,
+    check_target,
+    check_weights,
+    plain_labels,
+    read_table,
+    split_target,
+)
+from tabsym.frame.frames import is_frame, take_rows
+from tabsym.frame.storage import dtype_of, to_numbers
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -297,11 +308,23 @@ class _Over:
 
 
 def _plain(rows: Any) -> Any:
-    """Encoded rows whose integers of 128 bits are floats: LightGBM would end the process over them."""
-    frame = nw.from_native(rows, pass_through=True)
-    types = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
-    wide = [name for name, dtype in types if dtype in (nw.Int128, nw.UInt128)]
-    return frame.with_columns(nw.col(*wide).cast(nw.Float64)).to_native() if wide else rows
+    """Encoded rows whose decimals, sparse numbers and integers of 128 bits are floats.
+
+    Boosters do not take their missing values, or a frame of sparse columns alone, and LightGBM would end the process
+    over the integers.
+    """
+    if not is_frame(rows) or not rows.shape[1]:
+        return rows
+    table = read_table(rows, allow_empty=True)
+    numbers = [column for column in table.columns if column.kind is not Kind.SYMBOLIC and _is_rare(column)]
+    if not numbers:
+        return rows
+    return assemble_frame(table, {one.name: {one.name: to_numbers(one.stored, one.name)} for one in numbers})
+
+
+def _is_rare(column: Column) -> bool:
+    is_sparse = isinstance(getattr(column.series.to_native(), "dtype", None), pd.SparseDtype)
+    return is_sparse or dtype_of(column.stored) in (nw.Decimal, nw.Int128, nw.UInt128)
 
 
 def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
