@@ -83,16 +83,38 @@ RARE_TYPES = {
 }
 
 
+def table_of(values):
+    return read_table(pa.table({"x": values}) if isinstance(values, pa.Array) else pd.DataFrame({"x": values}))
+
+
 @pytest.mark.parametrize("times", [1, 30])
 @pytest.mark.parametrize(("plain", "make"), RARE_TYPES.values(), ids=RARE_TYPES)
 def test_columns_of_rare_types_are_those_of_plain_types(plain, make, times):
-    values = make(plain * times)
-    frame = pa.table({"x": values}) if isinstance(values, pa.Array) else pd.DataFrame({"x": values})
-    column, wanted = (read_table(one).columns[0] for one in (frame, pd.DataFrame({"x": plain * times})))
+    column, wanted = (table_of(values).columns[0] for values in (make(plain * times), pd.Series(plain * times)))
     assert (column.kind, column.measure) == (wanted.kind, wanted.measure)
     np.testing.assert_array_equal(column.values, wanted.values)
     raw = encode_columns([column])[0]
     assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == plain * times
+
+
+TEXTS = ["b", None, "a", "b", "é"]
+VIEWS = {
+    "views": (TEXTS, lambda values: pa.array(values, pa.string_view())),
+    "views in pandas": (TEXTS, lambda values: of_arrow(pa.array(values, pa.string_view()))),
+    "views of bytes": ([b"b", None, b"a"], lambda values: of_arrow(pa.array(values, pa.binary_view()))),
+}
+
+
+@pytest.mark.parametrize(("plain", "make"), (RARE_TYPES | VIEWS).values(), ids=RARE_TYPES | VIEWS)
+def test_rows_of_columns_of_rare_types_are_those_of_plain_types(plain, make):
+    rows = np.array([2, 0, 1, 0])
+    for table in (table_of(make(plain)).take(rows), table_of(make(plain)).taken(rows)):
+        (column,) = table.columns
+        raw = encode_columns([column])[0]
+        assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == [plain[row] for row in rows]
+        if column.kind is not Kind.SYMBOLIC:
+            wanted = table_of(pd.Series(plain)).columns[0].values[rows]
+            np.testing.assert_array_equal(column.values, wanted)
 
 
 def test_decimals_of_arrow_are_the_nearest_floats():

@@ -26,10 +26,21 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from tabsym.frame.storage import PER_DAY, Floats, Measure, measure_of, moments_of, stored_in, to_numbers
+from tabsym.frame.storage import (
+    PER_DAY,
+    Floats,
+    Measure,
+    arrow_in,
+    library_of,
+    measure_of,
+    moments_of,
+    stored_in,
+    to_numbers,
+)
 from tabsym.warn import warn_user
 
 Numbers = NDArray[np.float64] | NDArray[np.complex128]
@@ -162,8 +173,7 @@ class Table:
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Table:
         """Some of the rows."""
-        columns = tuple(replace(column, series=column.series[rows]) for column in self.columns)
-        return replace(self, columns=columns, n_rows=len(rows))
+        return replace(self, columns=tuple(_rows_of(column, rows) for column in self.columns), n_rows=len(rows))
 
     @property
     def names(self) -> list[str]:
@@ -183,12 +193,23 @@ class Table:
 
     def taken(self, rows: NDArray[Any]) -> Table:
         """Some rows, whose columns keep their kinds; they are of no frame."""
-        columns = tuple(replace(column, series=column.series[rows]) for column in self.columns)
+        columns = tuple(_rows_of(column, rows) for column in self.columns)
         return Table(columns, n_rows=len(rows), native=None, named=self.named)
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
+
+
+def _rows_of(column: Column, rows: NDArray[Any]) -> Column:
+    """Some rows of a column, of what is stored: libraries take none of text views and of swapped bytes."""
+    stored = column.stored
+    arrow = arrow_in(stored)
+    if arrow is not None and "view" in str(arrow.type):
+        stored = arrow.cast({"string_view": "large_string", "binary_view": "large_binary"}[str(arrow.type)])
+    in_pandas = library_of(stored) in ("pandas", "numpy")
+    series = nw.from_native(pd.Series(stored, dtype=stored.dtype) if in_pandas else stored, series_only=True)
+    return replace(column, series=series[rows])
 
 
 def exact_values(column: Column, *, always: bool = False) -> Numbers:
