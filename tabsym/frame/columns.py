@@ -343,6 +343,8 @@ def match_features(estimator: Any, table: Table) -> Table:
     if fitted is None:
         if table.named:
             warn_user(f"X has feature names, but {caller} was fitted without feature names")
+        elif not hasattr(estimator, "_names_made"):  # of an older file
+            return table
         return _by_position(table, getattr(estimator, "_names_made", None) or _made_names(len(table.names)))
     if table.named:
         return table
