@@ -154,8 +154,8 @@ class _Table:
         """A column as plain values, or as it is in the table."""
         own = self.scorer._columns.get(name, {})
         column = self.rows[own.get("from", name)]
-        listed = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)  # the latter of Arrow
-        column = listed() if listed else list(column)
+        # Arrow has to_pylist, and iterates over scalars of its own, which equal no category
+        column = list((getattr(column, "to_list", None) or getattr(column, "to_pylist", column.__iter__))())
         column = [_part(one, own["part"], own["style"]) for one in column] if "part" in own else column
         return column if raw else [_plain(one) for one in column]
 
