@@ -1,5 +1,6 @@
 """Coefficients as people read them: identified, with the deviation of what is shown, beside statsmodels' GLM."""
 
+import re
 import warnings
 from functools import partial
 
@@ -126,7 +127,7 @@ def test_contrasts_of_classes_and_what_is_refused():
         model.contrast("s", "a", "b", level=95)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "tweedie"])
 @pytest.mark.parametrize("one_matrix", [True, False])
 def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, monkeypatch):
     if not one_matrix:
@@ -697,6 +698,48 @@ def test_separation_is_told_of_where_a_category_has_no_event(seed):
             WideRegressor(loss="poisson", **GLM).fit(X, target.astype(float))
         assert sum("'c' separates the target" in str(one.message) for one in told) == 2 * empty
         assert not any("'x'" in str(one.message) for one in told)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("separated", ["p", "q", "pq", "prs"])
+def test_separated_categories_of_any_share_leave_the_others_their_deviations(loss, separated):
+    """One of most rows, or several, had taken the mean of the term so far off that all categories seemed separated."""
+    X, y, _, _ = made(loss)
+    rng = np.random.default_rng(1)
+    X["a"] = rng.choice(list("pqrstu"), N, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
+    is_separated = X["a"].isin(list(separated)).to_numpy()
+    with pytest.warns(ConvergenceWarning, match="'a' separates the target"):
+        model = estimator(loss, **GLM).fit(X, np.where(is_separated, 0, y))
+    glm = smf.glm("y ~ C(a, Treatment('u')) + b + x", X.assign(y=y)[~is_separated], family=FAMILIES[loss]).fit()
+    for one in set("pqrst") - set(separated):
+        found, name = model.contrast("a", one, "u"), f"C(a, Treatment('u'))[T.{one}]"
+        assert found["value"] == pytest.approx(glm.params[name], abs=0.02 * glm.bse[name])
+        assert found["sd"] == pytest.approx(np.sqrt(model.dispersion_) * glm.bse[name], rel=1e-2)
+    assert all(np.isinf(model.contrast("a", one, "u")["sd"]) for one in separated)
+    assert np.isfinite(model.coef_table(base={"a": "u"})["sd"].iloc[-1])  # the intercept
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("formula", ["w[a] + v[a] * x + c[1]", "c[1] + s[1] * x + (1 | a) + (0 + x | a)"])
+def test_intercepts_far_from_all_rows_are_no_separation(loss, formula):
+    """Of years since 0 each category's intercept is 2,000 slopes away; one without events is separated all the same."""
+    X, y, offset, _ = made(loss)
+    X["x"] = 10.0 * X["x"] + 2000.0
+    term = "w" if formula.startswith("w") else "1 | a"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = estimator(loss, formula=formula, alpha=0.0).fit(X, y, offset=offset)
+    glm = smf.glm("y ~ a * I(x - 2030)", X.assign(y=y), family=FAMILIES[loss], offset=offset)
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12)
+    for one in "qrs":
+        test = fit.t_test(f"a[T.{one}] - 2030 * a[T.{one}]:I(x - 2030) = 0")
+        found = model.contrast(term, one, "p")
+        assert found["value"] == pytest.approx(test.effect[0], abs=1e-3 * test.sd[0, 0])
+        assert found["sd"] == pytest.approx(test.sd[0, 0], rel=1e-3)
+    with pytest.warns(ConvergenceWarning, match=f"'{re.escape(term)}' separates the target"):
+        model = estimator(loss, formula=formula, alpha=0.0).fit(X, np.where(X["a"] == "q", 0, y), offset=offset)
+    assert np.isinf(model.contrast(term, "q", "p")["sd"]) and np.isfinite(model.contrast(term, "r", "p")["sd"])
 
 
 def test_separation_by_a_slope_is_told_of():

@@ -13,7 +13,7 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
-from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
+from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
@@ -22,7 +22,6 @@ from tabsym.models.identified import (
     is_held_by_category,
     is_mean_by_category,
     jointly,
-    move_means,
     of_formula,
     shares_of_means,
     whole_of,
@@ -37,6 +36,7 @@ from tabsym.models.newton_terms import (
     with_keys,
     without_idle,
 )
+from tabsym.models.separation import with_separation
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
@@ -304,79 +304,3 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
 def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:
     """The model with the number of training rows of each coefficient, and their weight."""
     return replace(model, counts=found[0], weights=found[1])
-
-
-CERTAIN = 0.02
-"""Mean log loss below which the training classes count as completely separated."""
-
-FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
-"""Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
-of the standard deviation to it above which the coefficient is poorly determined."""
-
-
-def with_separation(caller: str, model: WideModel, loss: float) -> WideModel:
-    """The model with infinite deviations where estimates are infinite, of which a warning tells.
-
-    `loss`: the mean loss of the training rows. Differences of other categories keep their deviations, but not those
-    from the mean of the term, which is infinite too.
-    """
-    certainty, spec = model.certainty, model.spec
-    found = _separated(model, loss)
-    if not found or certainty is None:
-        return model
-    move = np.zeros((spec.n_coefs, model.n_outputs))
-    for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
-        move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
-    if model.loss.code == MULTINOMIAL:
-        move -= move.mean(axis=1, keepdims=True)
-    by_rows = shares_of_means(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
-    move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
-    unknown = move.T[:, :, None]
-    if certainty.unknown is not None:
-        unknown = np.concatenate([certainty.unknown, unknown], axis=2)
-    covariances = list(certainty.covariances)
-    for block, own in enumerate(covariances):
-        direction = move[spec.coefs(block)].T[:, :, None]
-        if own is not None and direction.any():
-            more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
-            covariances[block] = replace(own, unknown=more)
-    names = tuple(spec.blocks[block].name for block in found)
-    sd = np.where(move != 0.0, np.inf, certainty.sd)
-    certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
-    _warn_of_separation(caller, names)
-    return replace(model, certainty=certainty)
-
-
-def _separated(model: WideModel, loss: float) -> dict[int, NDArray[np.bool_]]:
-    """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
-    certainty, spec = model.certainty, model.spec
-    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
-        return {}
-    found = {}
-    for term in spec.learned:
-        block = term.factors[0].block
-        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.constant:
-            continue
-        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
-            continue  # nearly collinear slopes are large, too, and cancel
-        moments = None if term.numeric is None else model.numerics[term.numeric]
-        size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        own = spec.coefs(block)
-        score, sd = size * np.abs(model.theta[own]), size * certainty.sd[own]
-        known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if spec.blocks[block].source is not None else True)
-        is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
-        if is_infinite.any():
-            found[block] = is_infinite
-    return found
-
-
-def _warn_of_separation(caller: str, found: Sequence[str]) -> None:
-    """Warn of the separated terms."""
-    names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-    warn_user(
-        f"{caller}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
-        "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
-        "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
-        "the target away.",
-        ConvergenceWarning,
-    )

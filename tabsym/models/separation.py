@@ -1,0 +1,142 @@
+"""Separation: coefficients whose maximum likelihood estimates are infinite, as of a category without events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
+from tabsym.models.identified import move_means, shares_of_means
+from tabsym.models.model import WideModel
+from tabsym.solvers.newton.certainty import Certainty, TermCovariance, covariance_of
+from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+
+CERTAIN = 0.02
+"""Mean log loss below which the training classes count as completely separated."""
+
+FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
+"""Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
+of the standard deviation to it above which the coefficient is poorly determined."""
+
+
+def with_separation(caller: str, model: WideModel, loss: float) -> WideModel:
+    """The model with infinite deviations where estimates are infinite, of which a warning tells.
+
+    `loss`: the mean loss of the training rows. Differences of other categories keep their deviations, but not those
+    from the mean of the term, which is infinite too.
+    """
+    certainty, spec = model.certainty, model.spec
+    found = _separated(model, loss)
+    if not found or certainty is None:
+        return model
+    move = np.zeros((spec.n_coefs, model.n_outputs))
+    for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
+        move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
+    if model.loss.code == MULTINOMIAL:
+        move -= move.mean(axis=1, keepdims=True)
+    by_rows = shares_of_means(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
+    move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
+    unknown = move.T[:, :, None]
+    if certainty.unknown is not None:
+        unknown = np.concatenate([certainty.unknown, unknown], axis=2)
+    covariances = list(certainty.covariances)
+    for block, own in enumerate(covariances):
+        direction = move[spec.coefs(block)].T[:, :, None]
+        if own is not None and direction.any():
+            more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
+            covariances[block] = replace(own, unknown=more)
+    names = tuple(spec.blocks[block].name for block in found)
+    sd = np.where(move != 0.0, np.inf, certainty.sd)
+    certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
+    _warn_of_separation(caller, names)
+    return replace(model, certainty=certainty)
+
+
+def _separated(model: WideModel, loss: float) -> dict[int, NDArray[np.bool_]]:
+    """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
+    certainty, spec = model.certainty, model.spec
+    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
+        return {}
+    found = {}
+    for term in spec.learned:
+        block = term.factors[0].block
+        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.constant:
+            continue
+        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
+            continue  # nearly collinear slopes are large, too, and cancel
+        moments = None if term.numeric is None else model.numerics[term.numeric]
+        size = 1.0 if moments is None else moments.spread_about(moments.mean)
+        own = spec.coefs(block)
+        known = np.isfinite(certainty.sd[own])
+        if spec.blocks[block].source is not None:
+            known &= model.counts[own][:, None] > 0
+        theta, sd = (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block)
+        score, sd = size * np.abs(theta), size * sd
+        is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
+        if is_infinite.any():
+            found[block] = is_infinite
+    return found
+
+
+def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
+    """Differences from the category that is known best, and their deviations (q, K).
+
+    Not from the mean of the term, which one infinite coefficient takes with it.
+    """
+    certainty, own = model.certainty, model.spec.coefs(block)
+    assert certainty is not None
+    theta, covariance = _at_means_of_numbers(model, certainty, block)
+    if covariance is None or len(theta) == 1:
+        return theta, certainty.sd[own]
+    diagonal = np.where(np.isfinite(covariance.own), covariance.own, 0.0)
+    factor = covariance.factor
+    spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
+    spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
+    is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
+    base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
+    between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
+    return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
+
+
+def _at_means_of_numbers(model: WideModel, certainty: Certainty, block: int) -> tuple[Floats, TermCovariance | None]:
+    """Coefficients of a block (q, K), beside slopes by its categories where the numbers are at their means.
+
+    The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
+    large there without separation.
+    """
+    spec, own = model.spec, model.spec.coefs(block)
+    theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
+    times = {}
+    for index, home in spec.homes.items():
+        slope = spec.learned[index]
+        if home.factors[0].block == block and slope.numeric is not None:
+            times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / home.constant
+    if spec.blocks[block].source is None or not times:
+        return theta, covariance
+    theta = theta + sum(by * model.theta[spec.coefs(slope)] for slope, by in times.items())
+    if not certainty.joint.size:
+        return theta, covariance
+    q, parts = len(theta), {block: 1.0} | times
+    by = np.concatenate([size * np.eye(q) for size in parts.values()], axis=1)
+    at = certainty.joint_index[np.concatenate([np.arange(spec.n_coefs)[spec.coefs(part)] for part in parts])]
+    by, at = by[:, at >= 0], at[at >= 0]
+    matrices = by @ certainty.joint[:, at][:, :, at] @ by.T
+    return theta, covariance_of(matrices, np.zeros(q, dtype=np.bool_), np.empty((len(matrices), q, 0)))
+
+
+def _warn_of_separation(caller: str, found: Sequence[str]) -> None:
+    """Warn of the separated terms."""
+    names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
+    warn_user(
+        f"{caller}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
+        "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
+        "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
+        "the target away.",
+        ConvergenceWarning,
+    )
