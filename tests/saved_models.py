@@ -86,6 +86,10 @@ def _models():
         "online-pairs": (WideSGDRegressor(interactions="auto", random_state=0), Y),
         "adam": (WideSGDRegressor(optimizer="adam", random_state=0), Y),
         "formula": (WideSGDRegressor("w[city] + v[colour] * u[city]", random_state=0), Y),
+        "formula-functions": (
+            WideRegressor("w[city] * exp(0.1 * size) + s[1] * -(size - 2) ** 2 + c[1]", loss="squared_error"),
+            Y,
+        ),
         "similar": (WideSGDRegressor(handle_unknown="similar", random_state=0), Y),
         "similar-b": (WideSGDClassifier(handle_unknown="similar", random_state=0), B),
         "solved": (WideClassifier(**GLM), B),
