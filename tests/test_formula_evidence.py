@@ -3,6 +3,8 @@
 The oracle differentiates a score that is written out here, number by number, and inverts whole matrices.
 """
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -251,3 +253,41 @@ def test_no_penalty_and_symbols_that_no_row_tells_apart():
     sd = numbers_of(model, "w", len(strength), "sd")
     assert np.isfinite(sd).all()
     assert (sd > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("formula", "not_unique"),
+    [
+        ("w[a] - w[b] + c[1]", ""),
+        ("w[a] + w[b] + v[a] + u[b] + c[1]", "wvuc"),
+        ("w[a] + w[b] + v[a] + u[g] + c[1]", ""),
+        ("w[a] * v[g] + c[1]", ""),
+        ("w[a] * v[g] + u[a] + c[1]", "vuc"),
+        ("w[a] * v[g] + u[a] + t[g] + c[1]", "wvutc"),
+        ("w[a] * v[g] * x + u[a] * x + c[1]", "vu"),
+        ("w[a] * v[g] + u[b] * x + s[1] * x + c[1]", ""),
+    ],
+)
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_what_terms_of_a_formula_can_exchange_has_an_infinite_deviation(formula, not_unique, loss):
+    """Such as the mean of a factor beside the effects of the other one's categories, which it is multiplied by."""
+    rng = np.random.default_rng(0)
+    n = 1500
+    X = pd.DataFrame(
+        {"a": rng.choice(list("pqrs"), n), "b": rng.choice(list("pqrs"), n), "g": rng.choice(list("uvw"), n)}
+    )
+    X["x"] = rng.normal(2.0, 0.5, n)
+    effect = X["a"].map(dict(zip("pqrs", [0.2, 0.5, 0.6, 0.9]))) * X["g"].map({"u": 1.0, "v": 1.4, "w": 2.0})
+    score = (effect - 0.3 * X["b"].map({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})).to_numpy()
+    y = score + rng.normal(0, 0.1, n) if loss == "squared_error" else rng.poisson(np.exp(2.0 + score))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = WideRegressor(formula, loss=loss, alpha=0.0).fit(X, y)
+    told = [str(one.message) for one in told if "are not unique" in str(one.message)]
+    assert len(told) == (not_unique != "")
+    for name in [name for name in model.coefs_ if not name.startswith("scale")]:
+        sd = model.coefs_[name]["sd"]
+        assert np.isinf(sd).any() == (name in not_unique), name
+        assert name == "c" or not told or (f"{name!r}" in told[0]) == (name in not_unique)
+    penalized = WideRegressor(formula, loss=loss, alpha="auto").fit(X, y)
+    assert all(np.isfinite(frame["sd"].dropna()).all() for frame in penalized.coefs_.values() if "sd" in frame)

@@ -16,6 +16,7 @@ from tabsym.design.units import Units
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
+from tabsym.models.tables import products_of
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import (
     Certainty,
@@ -253,10 +254,40 @@ def of_formula(
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     spec, sd = model.spec, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
+    whole = replace(whole, unknown=np.array([_as_shown(model, one, shares) for one in whole.unknown]))
     found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, shares, random)
     for block, one in found.items():
         sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
+
+
+SHOWN = 1e-3
+"""Of what it is a difference of: a change of a shown coefficient below this is rounding."""
+
+
+def _as_shown(model: WideModel, unknown: Floats, shares: Shares) -> Floats:
+    """Directions (coefficients, r) without information, on the training scale, as shown coefficients change along them.
+
+    Which are differences from the mean of their term, and factors of products over their mean.
+    """
+    spec, units = model.spec, replace(model.units, centre=0.0)
+    change, size = np.zeros_like(unknown), np.zeros_like(unknown)
+    for block in range(len(spec.blocks)):  # one by one, as what they have in common cancels up to rounding
+        part, own = np.zeros_like(unknown), spec.coefs(block)
+        part[own] = unknown[own]
+        part = units.to_user(spec, part)
+        size += np.abs(part)
+        _move_means(spec, part, shares)
+        change, size = change + part, size + np.abs(part)
+    for product in products_of(model):
+        for block, level in product.means.items():
+            own = spec.coefs(block)
+            weights = model.weights[own] if spec.blocks[block].source is not None else np.ones(1)
+            change[own] -= model.theta[own] / level * (weights / weights.sum() @ change[own])
+    for block in range(len(spec.blocks)):
+        own = spec.coefs(block)
+        change[own][np.abs(change[own]) <= SHOWN * size[own].max(axis=0)] = 0.0
+    return units.to_training(spec, change)
 
 
 _NO_JOINT: dict[str, Any] = {}

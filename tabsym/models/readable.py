@@ -120,7 +120,8 @@ class Readable:
     def term_table(self) -> pd.DataFrame:
         """Which terms matter: a test of each term, given the others, as mgcv's summary has it (R's `drop1` by refits).
 
-        The hypothesis is that all coefficients of the term are equal, of a slope that it is 0. The statistic is Wald's,
+        The hypothesis is that all coefficients of the term are equal; of a slope, and of slopes by category without a
+        common one, that they are 0. The statistic is Wald's,
         divided by the effective degrees of freedom: F, and for classes, whose dispersion is 1, chi2 over its degrees of
         freedom. With ``alpha=0.0`` that is statsmodels' `wald_test_terms`.
 

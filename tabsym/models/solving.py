@@ -80,7 +80,9 @@ def solve(
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
         certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
-        return _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
+        fitted, outcome = _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
+        _warn_of_aliases(config.caller, fitted, model.spec.blocks)
+        return fitted, outcome
 
 
 def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_turns: bool) -> None:
@@ -173,10 +175,11 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
         and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
     ]
     if names:
+        remedy = f"alpha={{{names[0]!r}: ...}} or 'auto'" if goes_by_turns(model.spec) else "alpha='auto' or a number"
         warn_user(
             f"{caller}: without penalties the coefficients of {', '.join(map(repr, names[:5]))} are not unique, as "
             "terms determine each other, and their standard deviations are infinite; predictions, aic_ and tests are "
-            f"not affected. Leave out what another term contains, or give alpha={{{names[0]!r}: ...}} or 'auto'."
+            f"not affected. Leave out what another term contains, or give {remedy}."
         )
 
 

@@ -169,7 +169,8 @@ def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovar
     shares = model.weights[own] / model.weights[own].sum()
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
     relative = model.theta[own].T[:, :, None] / mean
-    return TermCovariance(raw.own / mean**2, (raw.factor - relative * centre[:, None]) / mean)
+    factor = (raw.factor - relative * centre[:, None]) / mean
+    return TermCovariance(raw.own / mean**2, factor, unknown=raw.unknown)
 
 
 def edge_names(outputs: Iterable[str]) -> tuple[str, str]:

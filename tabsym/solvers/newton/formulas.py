@@ -26,7 +26,7 @@ from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
-from tabsym.solvers.newton.information import MAX_COEFS, inverse
+from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, Newton
 from tabsym.solvers.sgd.options import Options
@@ -215,7 +215,7 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
     if has_vectors or spec.n_coefs > MAX_COEFS or spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
         return None
     hessians = _expected_curvature(objective, phi)
-    found, untold = [], np.zeros(spec.n_coefs, dtype=np.bool_)
+    found, unknown, untold = [], [], np.zeros(spec.n_coefs, dtype=np.bool_)
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         by = sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr()
@@ -227,8 +227,25 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
                 held -= 1.0 / len(held)
             information[own, own] += objective.precision[index] * held
         found.append(inverse(information)[0])
-        untold |= np.diag(information) == 0.0  # scales shared by factors are not shown
-    return JointCovariance(np.array(found), untold, np.empty((k, len(untold), 0)))
+        unknown.append(without_information(information, _exchanges(spec, phi[output::k])))
+        untold |= np.diag(information) == 0.0
+    most = max(directions.shape[1] for directions in unknown)
+    padded = [np.pad(directions, ((0, 0), (0, most - directions.shape[1]))) for directions in unknown]
+    return JointCovariance(np.array(found), untold, np.array(padded))
+
+
+def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
+    """What factors of a product can be multiplied by if another is divided by it: directions (coefficients, m).
+
+    Coefficients are shown without that.
+    """
+    found = [np.zeros(spec.n_coefs)]
+    for term in spec.learned:
+        first, *others = dict.fromkeys(factor.block for factor in term.factors)
+        for other in others:
+            found.append(np.zeros(spec.n_coefs))
+            found[-1][spec.coefs(first)], found[-1][spec.coefs(other)] = phi[spec.coefs(first)], -phi[spec.coefs(other)]
+    return np.array(found[1:]).reshape(-1, spec.n_coefs).T
 
 
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:

@@ -37,6 +37,10 @@ UNTOLD = 1e-2
 information."""
 
 
+ALIKE, ROUNDING = 1e-3, 1e-6
+"""Of directions of length 1: singular values up to which some of them are alike, and components that count as 0."""
+
+
 class Columns:
     """Terms side by side, for the kernels of several terms.
 
@@ -264,6 +268,22 @@ def _cholesky(scaled: Floats) -> Floats | None:
     if info != 0 or np.square(np.diag(upper)).min(initial=1.0) < SINGULAR:
         return None
     return np.asarray(upper)
+
+
+def without_information(information: Floats, known: Floats) -> Floats:
+    """The directions (p, r) without information, but for `known` ones (p, m), as far as these are among them."""
+    scaled, root, _ = _scaled(information)
+    if _cholesky(scaled) is not None:
+        return np.empty((len(root), 0))
+    lengths, axes = np.linalg.eigh(scaled)
+    found: Floats = axes[:, lengths <= SINGULAR]
+    known = known * root[:, None]
+    inside = found.T @ (known / np.maximum(np.linalg.norm(known, axis=0), 1e-300))
+    inside = inside[:, np.square(inside).sum(axis=0) > 1.0 - UNTOLD]
+    if inside.size:
+        left, sizes, _ = np.linalg.svd(inside)
+        found = found @ left[:, int(np.count_nonzero(sizes > ALIKE)) :]
+    return np.where(np.abs(found) > ROUNDING, found, 0.0) / root[:, None]
 
 
 def _known_axes(scaled: Floats) -> tuple[Floats, Floats]:
