@@ -1,12 +1,13 @@
-"""Weights that are shares, which MODL would take for next to no rows, are told of."""
+"""Weights that are shares, which encoders would take for next to no rows, are told of."""
 
 import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
-from tabsym import MODLEncoder
+from tabsym import CrossFit, MODLEncoder, TIWSEncoder
 
 N = 200
 X = pd.DataFrame({"x": np.arange(N)})
@@ -18,6 +19,23 @@ Y = (np.arange(N) >= 50).astype(int)
 def test_light_weights_are_told_of(method, total):
     with pytest.warns(UserWarning, match=rf"weights of 200 rows add up to {total:.4g}, .*multiply them by the number"):
         getattr(MODLEncoder(output="mean"), method)(X, Y, sample_weight=np.full(N, total / N))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_light_weights_of_a_target_encoding_are_told_of(lazy):
+    """By weights that sum to 1 all encodings were the mean, silently."""
+    table = pd.DataFrame({"g": np.arange(N) % 5, "y": 1.0 * (np.arange(N) % 5), "w": 1 / N}).astype({"g": str})
+    told = r"weights of 200 rows add up to 1, which TIWSEncoder .*shrinks encodings to the mean; .*multiply them by"
+    with pytest.warns(UserWarning, match=told):
+        rows = pl.from_pandas(table).lazy() if lazy else table
+        light = TIWSEncoder(target_type="continuous").fit(rows, "y", sample_weight="w")
+    assert np.ptp(np.asarray(light.transform(table[["g"]]))) < 0.2
+    for encoder in (TIWSEncoder(target_type="continuous"), CrossFit(TIWSEncoder(cv=None, target_type="continuous"))):
+        with pytest.warns(UserWarning, match="TIWSEncoder takes for the number of rows"):
+            encoder.fit_transform(table[["g"]], table["y"], sample_weight=table["w"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            encoder.fit_transform(table[["g"]], table["y"], sample_weight=N * table["w"])
 
 
 def test_the_remedy_is_one():

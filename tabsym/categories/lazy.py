@@ -26,6 +26,7 @@ from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
 from tabsym.frame.storage import PER_DAY, object_array
+from tabsym.frame.weights import warn_of_light_total
 
 Floats = NDArray[np.float64]
 
@@ -174,6 +175,12 @@ class LazyRows:
         """Numbers over all rows, as the engine aggregates them."""
         found = collected(self.frame.select(*(one.alias(name) for name, one in sums.items()))).rows(named=True)[0]
         return {name: float(value or 0) for name, value in found.items()}
+
+    def warn_of_light_weights(self, taker: str, effect: str) -> None:
+        """As the function of this name."""
+        if self.weight is not None:
+            found = self.total(n=nw.len(), weight=nw.col(self.weight).cast(nw.Float64).sum())
+            warn_of_light_total(int(found["n"]), found["weight"], taker, effect)
 
     def read(self, groups: nw.DataFrame[Any], key: str, name: str) -> Column:
         """A key of collected groups as the column of that name."""

@@ -32,6 +32,7 @@ from tabsym.encoders.modl_column import (
 )
 from tabsym.encoders.modl_constraints import check_constraints, check_counts, settings_of_columns
 from tabsym.encoders.modl_counts import (
+    LIGHT_FOR_MODL,
     Counted,
     Counting,
     OutOfFold,
@@ -39,7 +40,6 @@ from tabsym.encoders.modl_counts import (
     check_mergeable,
     code_target,
     folds_of,
-    warn_of_light_weights,
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
@@ -56,6 +56,7 @@ from tabsym.frame import (
     split_columns,
     type_of,
 )
+from tabsym.frame.weights import warn_of_light_weights
 from tabsym.modl import CRITERIA, Intervals, Settings
 from tabsym.validation import Number, check_declared_options
 
@@ -446,7 +447,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         if not first:
             table = match_features(self, table)
         weight = check_weights(sample_weight, len(table))
-        warn_of_light_weights(weight)
+        warn_of_light_weights(weight, *LIGHT_FOR_MODL)
         return table, weight
 
     def _read_as_fitted(self, X: Any, y: Any = None) -> Table:

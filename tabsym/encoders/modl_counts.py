@@ -44,14 +44,13 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
 MAX_TARGETS = 65_536
 """Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
 _FEW_ROWS = 100_000  # below, threads cost more than they save
-_LIGHT = 0.1  # weight of a row below which weights were more likely shares than rows
+LIGHT_FOR_MODL = "MODL", "it finds few intervals and groups"  # see `warn_of_light_weights`
 
 
 # -- the target: classes or numbers, coded ---------------------------------------------------------
@@ -150,9 +149,7 @@ class Counting:
 
     def lazily(self, rows: LazyRows) -> Counted:
         """Of a whole lazy frame, counted by its engine."""
-        if rows.weight is not None:
-            found = rows.total(n=nw.len(), weight=nw.col(rows.weight).cast(nw.Float64).sum())
-            _warn_of_light_total(int(found["n"]), found["weight"])
+        rows.warn_of_light_weights(*LIGHT_FOR_MODL)
         rows, target, classes = self._lazy_target(rows)
         tables = {}
         for column in self._chosen(rows.table):
@@ -242,21 +239,6 @@ def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarge
         return target, None
     rows = np.flatnonzero(weight > 0)
     return target.present_in(rows), rows
-
-
-def warn_of_light_weights(weight: Floats | None) -> None:
-    """A `UserWarning` where weights add up to far fewer rows than there are: the criterion counts rows."""
-    if weight is not None:
-        _warn_of_light_total(int(np.count_nonzero(weight)), float(weight.sum()))
-
-
-def _warn_of_light_total(n_rows: int, total: float) -> None:
-    if total < _LIGHT * n_rows:
-        warn_user(
-            f"The weights of {n_rows:,} rows add up to {total:.4g}, which MODL takes for the number of "
-            "rows, so that it finds few intervals and groups; if weights are proportions, multiply them by the number "
-            "of rows: sample_weight * len(sample_weight) / sample_weight.sum().",
-        )
 
 
 # -- batches ---------------------------------------------------------------------------------------

@@ -54,11 +54,14 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.frame.frames import gather
+from tabsym.frame.weights import warn_of_light_weights
 from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
+
+LIGHT_FOR_TIWS = "TIWSEncoder", "it shrinks encodings to the mean"  # see `warn_of_light_weights`
 
 
 class TIWSEncoder(OutOfFoldEncoder):
@@ -211,7 +214,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         y : array-like of shape (n_rows,), or the name of a column of X
             Classes or numbers.
         sample_weight : array-like of shape (n_rows,), or the name of a column of X, optional
-            A row of weight 2 counts as two rows; rows of weight 0 count as absent.
+            A row of weight 2 counts as two rows; weights that sum to 1 hence count as one row in all, which shrinks all
+            encodings to the mean (with a UserWarning). Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
             Used by `fit_transform` only (``set_fit_request(groups=True)``).
 
@@ -235,6 +239,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _fit_lazily(self, rows: LazyRows) -> TIWSEncoder:
         check_options(self)
         target = lazy_target(rows, self.target_type, type(self).__name__)
+        rows.warn_of_light_weights(*LIGHT_FOR_TIWS)
         encoded = [column.name for column in symbolic_columns(rows.table, self.cols, booleans=False)]
         for name in encoded if self.handle_missing == "error" else []:
             rows.refuse_missing(name)
@@ -526,7 +531,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
-        return table, check_weights(sample_weight, len(table))
+        weight = check_weights(sample_weight, len(table))
+        warn_of_light_weights(weight, *LIGHT_FOR_TIWS)
+        return table, weight
 
     def _refuse_missing(self, table: Table, encoded: list[str]) -> None:
         for name in encoded if self.handle_missing == "error" else []:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tabsym.frame.storage import as_given
 from tabsym.validation import Number, check_option
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 Copies = NDArray[np.int64] | None
@@ -89,6 +90,26 @@ def relative_weights(weights: Floats | None, copies: Copies = None) -> Floats | 
     mean = np.average(fractions[some], weights=None if copies is None else copies[some])
     digits, exponents = np.frexp(fractions / mean)
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+
+
+LIGHT = 0.1
+"""Mean weight of the rows below which weights are proportions rather than numbers of rows."""
+
+
+def warn_of_light_weights(weight: Floats | None, taker: str, effect: str) -> None:
+    """A `UserWarning` where weights (n,) add up to far fewer rows than there are, and `taker` counts rows by them."""
+    if weight is not None:
+        warn_of_light_total(int(np.count_nonzero(weight)), float(weight.sum()), taker, effect)
+
+
+def warn_of_light_total(n_rows: int, total: float, taker: str, effect: str) -> None:
+    """The same by the number of rows of weight above 0, and the sum of the weights."""
+    if total < LIGHT * n_rows:
+        warn_user(
+            f"The weights of {n_rows:,} rows add up to {total:.4g}, which {taker} takes for the number of rows, so "
+            f"that {effect}; if weights are proportions, multiply them by the number of rows: "
+            "sample_weight * len(sample_weight) / sample_weight.sum().",
+        )
 
 
 def weights_of_classes(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
