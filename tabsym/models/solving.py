@@ -81,7 +81,8 @@ def solve(
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
         certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
         fitted, outcome = _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
-        _warn_of_aliases(config.caller, fitted, model.spec.blocks)
+        if answer.whole is not None:
+            _warn_of_aliases(config.caller, fitted, model.spec.blocks)
         return fitted, outcome
 
 
