@@ -302,14 +302,17 @@ class HeldOutGains:
         error = float(np.sqrt(variance * self.dispersion)) / self.total
         return Weighed(gain / self.total, error, n_cells, work)
 
-    def gains_of_rows(self, weighed: Weighed) -> Floats:
-        """What each row (n,) adds to the gain of an interaction that is not added yet, times the weight of all."""
-        codes, rows, found = weighed.codes, np.arange(len(self.fold)), np.zeros(len(self.fold))
+    def gains_of_rows(self, weighed: Weighed) -> tuple[NDArray[np.intp], Floats]:
+        """The rows (r,) that an interaction not yet added has coefficients for, and what each adds to its gain.
+
+        Their sum is the gain times the weight of all rows.
+        """
+        rows = np.flatnonzero(weighed.codes >= 0)
+        codes, fold, found = weighed.codes[rows], self.fold[rows].astype(np.intp), np.zeros(len(rows))
         for grads, steps in zip(self.models.grads, weighed.steps):
-            own = np.where(codes >= 0, steps[codes, self.fold], 0.0)
-            slope, hess = grads[rows, 2 * self.fold.astype(np.intp)], grads[rows, 2 * self.fold.astype(np.intp) + 1]
-            found -= own * (slope + 0.5 * own * hess)
-        return found
+            own = steps[codes, fold]
+            found -= own * (grads[rows, 2 * fold] + 0.5 * own * grads[rows, 2 * fold + 1])
+        return rows, found
 
     def _fresh_work(self) -> _Work:
         n, k = len(self.fold), len(self.models.grads)

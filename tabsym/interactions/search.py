@@ -347,8 +347,14 @@ class _Search:
             candidates = candidates[n_done:]
 
     def _weigh(self, candidate: _Candidate, *, thinned: bool = False) -> Weighed:
-        times = 1.0 if candidate.within is None else PENALTY_WITHIN
-        return self.held_out.weigh(candidate.left, candidate.right, times * self.options.penalty, thinned=thinned)
+        penalty = self.options.penalty
+        if candidate.within is None:
+            return self.held_out.weigh(candidate.left, candidate.right, penalty, thinned=thinned)
+        one = self.held_out.weigh(candidate.left, candidate.right, PENALTY_WITHIN * penalty)
+        rows, gains = self.held_out.gains_of_rows(one)
+        squares, copies = np.square(gains), self.held_out.copies
+        variance = squares.sum() if copies is None else (squares / copies[rows]).sum()
+        return replace(one, error=float(np.sqrt(variance)) / self.held_out.total)  # not by the dispersion of all rows
 
     def _in_errors(self, candidate: _Candidate, *, thinned: bool = False) -> float:
         """The gain of a candidate on all rows, or on a sample, in standard errors."""
@@ -390,13 +396,12 @@ class _Search:
         """Note the category that a pair is of, if there is one."""
         if all(self.columns[index].categories is None for index in indices):
             return
-        gains, copies = self.held_out.gains_of_rows(one), self.held_out.copies
+        (rows, gains), copies = self.held_out.gains_of_rows(one), self.held_out.copies
         for index, partner in (indices, indices[::-1]):
             column = self.columns[index]
             if column.categories is None:
                 continue
-            coded = column.codes >= 0
-            by_category = np.bincount(column.codes[coded], gains[coded], column.size)
+            by_category = np.bincount(column.codes[rows], gains, column.size)
             by_category[column.categories < 0] = -np.inf
             most = int(by_category.argmax())
             own = column.codes == most
