@@ -37,7 +37,7 @@ from tabsym.interactions import search
 from tabsym.models import config
 
 RULES = ("FOR_SHRUNK", "FOR_CLASSES", "FOR_EVIDENCE", "FOR_MANY_ROWS")
-LEAST = (4.0, 5.0, 7.0)
+LEAST = (4.0, 5.0, 6.0)
 SIZES = (4, 8, 10, 5, 6, 7)
 
 

@@ -64,7 +64,7 @@ MOST_OF_GAIN, MOST_OF_ROWS, LEAST_ROWS = 0.5, 0.25, 100
 """A pair is one of a single category where this category has at least that share of its gain, at most that share of the
 rows, and at least that many of them."""
 
-PENALTY_WITHIN, ERRORS_WITHIN = 0.125, 5.0
+PENALTY_WITHIN, ERRORS_WITHIN = 0.125, 6.0
 """The penalty of steps within one category, over that of others, as effects there are large; and the least gain of an
 interaction within one category, in standard errors: the category was chosen by the same rows."""
 
