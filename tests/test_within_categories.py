@@ -42,7 +42,7 @@ def test_what_is_of_one_category_only_is_found_and_predicts_better(seed):
     y = mean + rng.normal(size=len(X))
     model = WideRegressor(loss="squared_error", random_state=0).fit(X[:6000], y[:6000])
     chosen = model.interactions_.set_index("interaction")
-    assert chosen.loc["carrier=missing:shop:week", "order"] == 3
+    assert chosen.loc["carrier is missing:shop:week", "order"] == 3
     plain = WideRegressor(loss="squared_error", interactions=AutoInteractions(), random_state=0).fit(X[:6000], y[:6000])
     errors = [root_mean_squared_error(mean[6000:], one.predict(X[6000:])) for one in (model, plain)]
     assert errors[0] < 0.7 * errors[1]
@@ -57,7 +57,7 @@ def test_classes_have_them_too():
         model = WideClassifier(interactions=interactions, random_state=0).fit(X[halves[0]], y[halves[0]])
         losses.append(log_loss(y[halves[1]], model.predict_proba(X[halves[1]])[:, 1]))
         if interactions == "auto":
-            assert "carrier=missing:shop:week" in model.interactions_["interaction"].tolist()
+            assert "carrier is missing:shop:week" in model.interactions_["interaction"].tolist()
     assert losses[0] < losses[1]
 
 
@@ -79,7 +79,7 @@ def test_coefficients_are_those_of_ridge_on_the_rows_of_the_category(weighted):
     model.fit(X, y, sample_weight=weight)
     columns, penalties = [np.ones((len(X), 1))], [0.0]
     keys = {name: X[name].fillna("none") for name in X}
-    keys["carrier=missing:shop:week"] = (X["shop"] + X["week"]).where(X["carrier"].isna())
+    keys["carrier is missing:shop:week"] = (X["shop"] + X["week"]).where(X["carrier"].isna())
     for name, key in keys.items():
         variance = model.variances_.loc[name, "variance"]
         if variance > 0.0:
@@ -95,17 +95,17 @@ def test_effects_add_up_and_rows_of_other_categories_have_none():
     model = WideRegressor(loss="squared_error", interactions=NAMED).fit(X, mean + rng.normal(size=len(X)))
     parts = model.explain(X)
     np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), atol=1e-9)
-    assert (parts.loc[X["carrier"].notna(), "carrier=missing:shop:week"] == 0.0).all()
-    frame = model.coefs_["carrier=missing:shop:week"]
+    assert (parts.loc[X["carrier"].notna(), "carrier is missing:shop:week"] == 0.0).all()
+    frame = model.coefs_["carrier is missing:shop:week"]
     assert frame["rows"].sum() == X["carrier"].isna().sum()
-    own = parts["carrier=missing:shop:week"]
+    own = parts["carrier is missing:shop:week"]
     shares = model.variances_
-    assert shares.loc["carrier=missing:shop:week", "coefficients"] == len(frame) == 80
+    assert shares.loc["carrier is missing:shop:week", "coefficients"] == len(frame) == 80
     total = {name: float(np.var(parts[name])) for name in parts if name != "(intercept)"}
     wanted = sum(total[n] / (3 if ":" in n else 1) for n in total if n.startswith("carrier")) / sum(total.values())
     assert model.feature_importances_[0] == pytest.approx(wanted, rel=0.01)
     assert np.var(own) > 0.0
-    changed = model.with_coefs({"carrier=missing:shop:week": {frame.index[0]: 50.0}})
+    changed = model.with_coefs({"carrier is missing:shop:week": {frame.index[0]: 50.0}})
     moved = changed.predict(X) - model.predict(X)
     cell = (X["shop"] == frame.index[0][1]) & (X["week"] == frame.index[0][2]) & X["carrier"].isna()
     assert np.ptp(moved[cell]) < 1e-9
@@ -119,7 +119,7 @@ def test_an_unknown_combination_is_uncertain_in_its_category_only():
     model.fit(X, mean + rng.normal(size=len(X)))
     new = pd.concat([X[X["carrier"].isna()][:1], X[X["carrier"] == "a"][:1]]).assign(shop="new")
     deviations = model.predict(new, return_std=True)[1]
-    prior = np.sqrt(model.variances_.loc["carrier=missing:shop:week", "variance"])
+    prior = np.sqrt(model.variances_.loc["carrier is missing:shop:week", "variance"])
     assert deviations[0] == pytest.approx(prior, rel=0.2)
     assert deviations[1] < 0.3 * prior
 
@@ -135,7 +135,7 @@ def test_files_and_exports_predict_the_same(tmp_path, is_number):
     X, mean, rng = table()
     X = with_number(X) if is_number else X
     model = WideRegressor(loss="squared_error", random_state=0).fit(X, mean + rng.normal(size=len(X)))
-    assert "carrier=missing:shop:week" in model.coefs_
+    assert "carrier is missing:shop:week" in model.coefs_
     new, wanted = with_unknown(X), model.predict(with_unknown(X))
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
@@ -160,7 +160,7 @@ def test_tables_on_disk_have_them_too(tmp_path, interactions, is_number):
     options = {"loss": "squared_error", "interactions": interactions, "random_state": 0}
     in_memory = WideRegressor(**options).fit(X, y)
     on_disk = WideRegressor(**options).fit(pyarrow.dataset.dataset(tmp_path / "rows.parquet"), "y")
-    assert "carrier=missing:shop:week" in on_disk.coefs_
+    assert "carrier is missing:shop:week" in on_disk.coefs_
     np.testing.assert_allclose(on_disk.predict(X), in_memory.predict(X), atol=1e-9)
 
 
@@ -176,7 +176,7 @@ def test_order_and_copies_of_rows_do_not_matter():
     repeated = np.repeat(np.arange(len(X)), copies)
     counted = WideRegressor(**options).fit(X, y, freq_weights=copies)
     other = WideRegressor(**options).fit(X.iloc[repeated], y[repeated])
-    assert "carrier=missing:shop:week" in counted.coefs_
+    assert "carrier is missing:shop:week" in counted.coefs_
     np.testing.assert_allclose(counted.predict(X), other.predict(X), atol=1e-9)
 
 
@@ -202,11 +202,11 @@ def test_online_models_take_them_where_they_are_asked_for():
     X, mean, rng = table()
     y = mean + rng.normal(size=len(X))
     model = WideSGDRegressor(interactions=AutoInteractions(within_categories=True), random_state=0).fit(X, y)
-    assert "carrier=missing:shop:week" in model.coefs_
+    assert "carrier is missing:shop:week" in model.coefs_
     assert model.predict(X).mean() == pytest.approx(y.mean(), abs=1e-6)
     assert np.isfinite(model.partial_fit(X[:100], y[:100]).predict(X)).all()
     named = WideSGDRegressor(interactions=NAMED, random_state=0).fit(with_number(X), y)
-    assert (named.explain(with_number(X))["carrier=missing:shop:week"][X["carrier"].notna()] == 0.0).all()
+    assert (named.explain(with_number(X))["carrier is missing:shop:week"][X["carrier"].notna()] == 0.0).all()
 
 
 @pytest.mark.parametrize(
@@ -226,3 +226,12 @@ def test_wrong_names_are_named(named, message):
     X, mean, _ = table(300)
     with pytest.raises(ValueError, match=message):
         WideRegressor(interactions=named).fit(X, mean)
+
+
+def test_missing_and_a_category_of_that_name_are_two():
+    X, mean, rng = table()
+    X["carrier"] = X["carrier"].replace("b", "missing")
+    named = [({"carrier": None}, "shop", "week"), ({"carrier": "missing"}, "shop", "week")]
+    model = WideRegressor(loss="squared_error", interactions=named).fit(X, mean + rng.normal(size=len(X)))
+    rows = [model.coefs_[name]["rows"].sum() for name in ("carrier is missing:shop:week", "carrier=missing:shop:week")]
+    assert rows == [X["carrier"].isna().sum(), (X["carrier"] == "missing").sum()]

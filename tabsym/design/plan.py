@@ -35,7 +35,7 @@ class Within:
     category: Any
 
     def __str__(self) -> str:
-        return f"{self.column}={'missing' if self.category is None else self.category}"
+        return f"{self.column} is missing" if self.category is None else f"{self.column}={self.category}"
 
 
 Members = tuple[Any, ...]

@@ -216,6 +216,7 @@ class _Candidate:
 
     @property
     def key(self) -> tuple[int, ...]:
+        """What it is known by among those that are chosen."""
         return self.indices if self.within is None else (*self.indices, *self.within)
 
 

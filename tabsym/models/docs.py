@@ -39,7 +39,8 @@ interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoIn
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, triples of chosen pairs,
     and pairs within one category, of its rows only, that lower the loss of held-out rows (`interactions_`);
     "pairwise": all pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within
-    the category "x" of a (None for missing), the term ``"a=x:b:c"``. None: no interactions. Refused beside a formula.
+    the category "x" of a (None for missing), the term ``"a=x:b:c"`` (``"a is missing:b:c"``). None: no interactions.
+    Refused beside a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
