@@ -235,3 +235,14 @@ def test_missing_and_a_category_of_that_name_are_two():
     model = WideRegressor(loss="squared_error", interactions=named).fit(X, mean + rng.normal(size=len(X)))
     rows = [model.coefs_[name]["rows"].sum() for name in ("carrier is missing:shop:week", "carrier=missing:shop:week")]
     assert rows == [X["carrier"].isna().sum(), (X["carrier"] == "missing").sum()]
+
+
+def test_many_columns_do_not_fit_the_category_by_chance():
+    X, _, rng = table(8000)
+    noise = pd.DataFrame({f"c{i}": rng.choice(WEEKS, len(X)) for i in range(250)})
+    own = X["shop"].map(dict(zip(SHOPS, 3 * rng.normal(size=8)))) * X["carrier"].isna()
+    y = rng.random(len(X)) < 1 / (1 + np.exp(-own))
+    model = WideClassifier(random_state=0).fit(pd.concat([X, noise], axis=1), y)
+    chosen = model.interactions_["interaction"].tolist()
+    assert "carrier:shop" in chosen
+    assert not [name for name in chosen if "missing" in name]

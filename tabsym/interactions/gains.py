@@ -260,13 +260,6 @@ class HeldOutGains:
         self.dispersion = self._find_dispersion()
         self.__dict__.pop("_glanced_grads", None)
 
-    def fit_columns(self, columns: Sequence[CodeColumn], penalty: float) -> None:
-        """Train the models further: a Newton step of each column."""
-        sums = np.zeros((max(column.size for column in columns), 2 * self.n_folds))
-        for column in columns:
-            self._step(column, _NONE, penalty, sums)
-        self.__dict__.pop("_glanced_grads", None)
-
     @cached_property
     def _glanced_grads(self) -> NDArray[np.float32]:
         """The gradients and Hessians of the copies that a first look takes."""

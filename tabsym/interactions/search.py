@@ -64,9 +64,10 @@ MOST_OF_GAIN, MOST_OF_ROWS, LEAST_ROWS = 0.5, 0.25, 100
 """A pair is one of a single category where this category has at least that share of its gain, at most that share of the
 rows, and at least that many of them."""
 
-PENALTY_WITHIN, ERRORS_WITHIN = 0.125, 6.0
+PENALTY_WITHIN, ERRORS_WITHIN, ERRORS_ALONE = 0.125, 6.0, 2.0
 """The penalty of steps within one category, over that of others, as effects there are large; and the least gain of an
-interaction within one category, in standard errors: the category was chosen by the same rows."""
+interaction within one category, in standard errors, as the category was chosen by the same rows, and of a single column
+there: more columns than rows would fit those by chance."""
 
 _TINY = 1e-300
 
@@ -297,13 +298,12 @@ class _Search:
     def within_categories(self) -> list[_Candidate]:
         """Pairs within the category that a chosen pair is of, of this pair's other column and any third one.
 
-        Effects of single columns within it are added to the models first: those of the chosen pair were shrunk.
+        Effects of single columns within it that gain are added to the models first: those of the chosen pair were
+        shrunk, and would be credited to pairs.
         """
         found: dict[tuple[int, ...], _Candidate] = {}
         for column, code in dict.fromkeys(category for category, _ in self._within):
-            others = [index for index in range(len(self.columns)) if index != column]
-            restricted = [self._restricted(index, column, code) for index in others]
-            self.held_out.fit_columns(restricted, PENALTY_WITHIN * self.options.penalty)
+            self._fit_columns_within(column, code)
         for (column, code), partner in self._within:
             left = Sorted(self._restricted(partner, column, code), self.held_out.copies)
             for third in set(range(len(self.columns))) - {column, partner}:
@@ -312,6 +312,19 @@ class _Search:
                 if one.key not in self._taken:
                     found.setdefault(one.key, one)
         return [found[key] for key in sorted(found)]
+
+    def _fit_columns_within(self, column: int, code: int) -> None:
+        """Add the effects of single columns within a category to the models, of those that gain."""
+        same = CodeColumn("", np.zeros(len(self.held_out.fold), dtype=np.int32), 1)
+        for index in range(len(self.columns)):
+            if index == column:
+                continue
+            left = Sorted(self._restricted(index, column, code), self.held_out.copies)
+            one = self._weigh(_Candidate(left, same, (index,), (column, code)))
+            if one.gain > ERRORS_ALONE * one.error:
+                self.held_out.add(one)
+            else:
+                self.held_out.drop(one)
 
     def _restricted(self, index: int, column: int, code: int) -> CodeColumn:
         """A column in the rows of one category of another."""
