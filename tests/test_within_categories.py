@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor, load, save
-from tabsym.export import from_spec, to_spec, to_sql
+from tabsym.export import from_spec, to_csv, to_spec, to_sql
 from tabsym.interactions import AutoInteractions
 
 SHOPS, WEEKS = list("stuvwxyz"), list("0123456789")
@@ -111,6 +111,34 @@ def test_effects_add_up_and_rows_of_other_categories_have_none():
     assert np.ptp(moved[cell]) < 1e-9
     assert np.abs(moved[cell]).min() > 10.0
     assert np.ptp(moved[~cell]) < 1e-9
+
+
+@pytest.mark.parametrize("base", [None, "largest", {"carrier": "b", "shop": "u"}])
+def test_tables_of_coefficients_add_up_with_any_base(base):
+    X, mean, rng = table()
+    model = WideRegressor(loss="squared_error", interactions=NAMED, numeric="linear", count_effect=False)
+    model.fit(X[["carrier", "shop", "week"]], mean + rng.normal(size=len(X)))
+    values = model.coef_table(base=base)
+    of = {
+        (term, category if isinstance(category, tuple) else (category,)): value
+        for term, category, value in zip(values["term"], values["category"], values["value"], strict=True)
+    }
+    of = {(term, tuple(None if pd.isna(one) else one for one in key)): value for (term, key), value in of.items()}
+    keys = {name: [(None if pd.isna(one) else one,) for one in X[name]] for name in ("carrier", "shop", "week")}
+    cells = [(None, shop, week) for shop, week in zip(X["shop"], X["week"], strict=True)]
+    own = [of["carrier is missing:shop:week", cell] if carrier == (None,) else 0.0
+           for cell, carrier in zip(cells, keys["carrier"], strict=True)]  # fmt: skip
+    added = of["(intercept)", (None,)] + sum(np.array([of[name, key] for key in keys[name]]) for name in keys) + own
+    np.testing.assert_allclose(added, model.predict(X[["carrier", "shop", "week"]]), atol=1e-9)
+
+
+def test_a_base_within_one_category_is_refused(tmp_path):
+    X, mean, _ = table(1000)
+    model = WideRegressor(loss="squared_error", interactions=NAMED).fit(X, mean)
+    wanted = {"carrier is missing:shop:week": (None, "s", "0")}
+    for ask in (model.coef_table, lambda base: to_csv(model, tmp_path, base=base)):
+        with pytest.raises(ValueError, match=r"base names 'carrier is missing:shop:week'.*no intercept can take up"):
+            ask(base=wanted)
 
 
 def test_an_unknown_combination_is_uncertain_in_its_category_only():
@@ -217,6 +245,8 @@ def test_online_models_take_them_where_they_are_asked_for():
         ([({"weight": None}, "shop", "week")], "names missing, None, of 'weight', which no row lacks"),
         ([({"carier": "a"}, "shop")], "names 'carier', and there is no such column; there is 'carrier'"),
         ([({"carrier": "a"},)], "no pair or triple of different columns"),
+        ([({"carrier": ["a"]}, "shop")], "no pair or triple of different columns"),
+        ([({}, "shop")], "no pair or triple of different columns"),
         ([({"carrier": "a"}, "carrier")], "no pair or triple of different columns"),
         ([({"carrier": "a"}, {"shop": "s"})], "no pair or triple of different columns"),
         ([({"carrier": "a"}, "shop"), ("shop", {"carrier": "a"})], "twice; leave one of them out"),
@@ -246,3 +276,9 @@ def test_many_columns_do_not_fit_the_category_by_chance():
     chosen = model.interactions_["interaction"].tolist()
     assert "carrier:shop" in chosen
     assert not [name for name in chosen if "missing" in name]
+
+
+def test_a_constrained_column_is_named_in_words():
+    X, mean, _ = table(300)
+    with pytest.raises(ValueError, match=r"names \('carrier is missing', 'weight'\), and monotonic_cst constrains"):
+        WideRegressor(interactions=[({"carrier": None}, "weight")], monotonic_cst={"weight": 1}).fit(X, mean)

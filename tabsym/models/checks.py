@@ -193,7 +193,8 @@ def _member(given: Any) -> Any:
     if not isinstance(given, Mapping) or len(given) != 1:
         return given
     ((column, category),) = given.items()
-    return Within(column, None if pd.api.types.is_scalar(category) and pd.isna(category) else category)
+    is_missing = pd.api.types.is_scalar(category) and pd.isna(category)
+    return Within(column, None if is_missing else category) if pd.api.types.is_hashable(category) else given
 
 
 def check_formula(value: Any) -> str:

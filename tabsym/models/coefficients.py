@@ -177,7 +177,7 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         found = {}
         for name, frame in frames.items():
             rows = split_frame(frame, n_outputs).rows
-            if rows is not None and len(frame) > 1:
+            if rows is not None and len(frame) > 1 and not _is_within(model, name):
                 found[name] = frame.index[int(np.argmax(rows.to_numpy()))]
         return found
     if not isinstance(base, Mapping):
@@ -188,7 +188,18 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         source = None if index is None else model.spec.blocks[index].source
         if source is None or isinstance(model.spec.sources[source], Flag):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
+        if _is_within(model, name):
+            raise ValueError(
+                f"base names {name!r}, which only the rows of one category have, so that no intercept can take up that "
+                "of a base category; leave it out, and compare its categories by contrast."
+            )
     return {name: key_of(model, name, np.nan if category is None else category) for name, category in base.items()}
+
+
+def _is_within(model: WideModel, name: str) -> bool:
+    """Whether a term is an interaction within one category."""
+    index = _index(model, name)
+    return index is not None and model.spec.within(index) is not None
 
 
 def interval_and_p(value: Floats, sd: Floats, level: float, none: float = 0.0) -> tuple[Floats, Floats, Floats]:

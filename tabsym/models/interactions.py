@@ -348,7 +348,8 @@ def refuse_constrained(interactions: Sequence[Members], directions: Mapping[str,
         for member in members:
             name = member.column if isinstance(member, Within) else member
             if name in directions:
+                named = tuple(map(str, members))
                 raise ValueError(
-                    f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "
+                    f"interactions names {named!r}, and monotonic_cst constrains {name!r}, which then is in no "
                     "interaction; leave one of them out."
                 )

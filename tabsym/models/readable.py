@@ -262,7 +262,8 @@ class Readable:
             The base category of a term, from which `value` and `sd` are differences; "largest": the category with
             most rows. None: differences from the mean of the term. The intercept is that of the base categories, so
             that it and the values of a row add up to the linear predictor either way (but for factors of a
-            product, and for coefficients that several terms share).
+            product, and for coefficients that several terms share). Interactions within one category have no base, as
+            other rows have none of their coefficients: their values are differences from 0.
         level : float, default 0.95
             Level of the intervals from `lower` to `upper`.
 
