@@ -332,8 +332,12 @@ def test_a_bin_of_a_number_is_no_category():
 
 
 def test_rows_of_other_categories_get_no_effect_of_counts():
-    X, mean, rng = table(2000)
-    model = WideRegressor(loss="squared_error", interactions=[("shop", "week"), *NAMED])
+    X, mean, rng = table(3000)
+    X["parcel"] = np.minimum(rng.zipf(1.3, len(X)), 2000).astype(str)  # many combinations of few rows
+    model = WideRegressor(
+        loss="squared_error", interactions=[("shop", "parcel"), ({"carrier": None}, "shop", "parcel")]
+    )
     names = list(model.fit(X, mean + rng.normal(size=len(X))).coefs_)
-    assert "count of shop:week" in names
-    assert not [name for name in names if name.startswith("count of carrier is missing")]
+    assert "count of shop:parcel" in names
+    assert "carrier is missing:shop:parcel" in names
+    assert "count of carrier is missing:shop:parcel" not in names
