@@ -21,11 +21,11 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 
 
-class LabelClassifier(ClassifierMixin):
-    """scikit-learn's `ClassifierMixin`, with a `score` that accepts the same labels as `fit`; not public."""
+class ScoredAsFitted:
+    """A `score` that accepts the same targets as `fit`, in front of scikit-learn's mixins; not public."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the fraction of rows whose class is predicted correctly.
+        """Accuracy of a classifier; R², the fraction of the target's variance that is explained, of a regressor.
 
         Parameters
         ----------
@@ -38,27 +38,15 @@ class LabelClassifier(ClassifierMixin):
         float
         """
         X, y = split_target(X, y, type(self).__name__)
-        return float(super().score(X, plain_labels(y), sample_weight))
+        return float(super().score(X, plain_labels(y), sample_weight))  # type: ignore[misc]
 
 
-class NumberRegressor(RegressorMixin):
-    """scikit-learn's `RegressorMixin`, with a `score` that accepts the same targets as `fit`; not public."""
+class LabelClassifier(ScoredAsFitted, ClassifierMixin):
+    """scikit-learn's `ClassifierMixin`, with that score; not public."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R²: the fraction of the target's variance that the predictions explain.
 
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,), or the name of its column in X
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-        """
-        X, y = split_target(X, y, type(self).__name__)
-        return float(super().score(X, plain_labels(y), sample_weight))
+class NumberRegressor(ScoredAsFitted, RegressorMixin):
+    """scikit-learn's `RegressorMixin`, with that score; not public."""
 
 
 Floats = NDArray[np.float64]
