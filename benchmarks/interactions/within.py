@@ -48,8 +48,8 @@ def fitted(kind: type, X: pd.DataFrame, y: Any, least: float | None) -> Any:
         return kind(random_state=0).fit(X, y)
 
 
-def of_table(name: str, n_rows: int | None) -> str:
-    """A row of the table: scores without, and differences with their standard errors."""
+def of_table(name: str, n_rows: int | None) -> list[str]:
+    """Rows of the table, one for each score: that without, and differences with their standard errors."""
     ready = read(name, n_rows)
     is_number = ready.task == "regression"
     kind = WideRegressor if is_number else WideClassifier
@@ -65,13 +65,15 @@ def of_table(name: str, n_rows: int | None) -> str:
             scores = measure(model, ready.X.iloc[test], ready.y[test], n_classes)
             found.setdefault(least, []).append({**scores, "seconds": seconds, "n": n_within})
     frames = {least: pd.DataFrame(rows) for least, rows in found.items()}
-    score = {"auc": "log-loss", "log-loss": "log-loss", "rmse": "rmse"}[frames[None].columns[0]]
-    cells = [f"{frames[None][score].mean():.5g}"]
-    for least in LEAST:
-        change = frames[least][score] - frames[None][score]
-        cells.append(f"{change.mean():+.2g} ± {change.sem():.1g} ({frames[least]['n'].mean():.1f})")
     ratio = (frames[search.ERRORS_WITHIN]["seconds"] / frames[None]["seconds"]).median()
-    return f"| {name}, {score} | " + " | ".join(cells) + f" | {ratio:.2f} |"
+    lines = []
+    for score in (one for one in ("auc", "log-loss", "rmse") if one in frames[None]):
+        cells = [f"{frames[None][score].mean():.5g}"]
+        for least in LEAST:
+            change = frames[least][score] - frames[None][score]
+            cells.append(f"{change.mean():+.2g} ± {change.sem():.1g} ({frames[least]['n'].mean():.1f})")
+        lines.append(f"| {name}, {score} | " + " | ".join(cells) + f" | {ratio:.2f} |")
+    return lines
 
 
 def drawn(seed: int, truth: str, share: float, n: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -124,7 +126,7 @@ def main() -> None:
         return
     print(f"| table, score | without | {heads} | time |\n" + "| --- " * 6 + "|")
     for name in args.tables:
-        print(of_table(name, args.rows), flush=True)
+        print(*of_table(name, args.rows), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
