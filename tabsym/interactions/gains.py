@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from tabsym.frame.weights import Copies
 from tabsym.interactions.kernels import (
+    add_cells,
     add_steps,
     gain_of_cells,
     is_function,
@@ -122,7 +123,8 @@ class _SoftmaxModels(FoldModels):
         codes, steps = _by_row(codes, x, steps)
         growth = np.exp(np.clip(steps, -MAX_STEP, MAX_STEP))
         totals = np.empty((BATCH_ROWS, growth.shape[2]))
-        softmax_gradients(codes, growth, self._y, self._weight, self._values, totals, self.grads)
+        gradients_here = softmax_gradients(growth.shape[2])
+        gradients_here(codes, growth, self._y, self._weight, self._values, totals, self.grads)
 
     def _find_gradients(self) -> None:
         super()._find_gradients()
@@ -282,13 +284,16 @@ class HeldOutGains:
             starts, order = left.rows_where(self._glanced)
             derivatives = self._glanced_grads
         seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else self._fresh_work()
-        codes = work.codes[:0] if thinned else work.codes
+        codes = work.codes[:0] if thinned and len(derivatives) == 1 else work.codes
         codes.fill(-1)
-        gain = variance = 0.0
-        for grads, own in zip(derivatives, work.steps):
-            n_cells = sum_cells(self.n_folds)(
-                starts, order, right.codes, self.fold, grads, by_category, seen, work.sums, codes
-            )
+        gain, variance, n_cells = 0.0, 0.0, 0
+        for output, (grads, own) in enumerate(zip(derivatives, work.steps)):
+            if output == 0:
+                n_cells = sum_cells(self.n_folds)(
+                    starts, order, right.codes, self.fold, grads, by_category, seen, work.sums, codes
+                )
+            else:  # of the other classes, by the same levels
+                add_cells(self.n_folds)(codes, self.fold, grads, work.sums)
             of_output, more = gain_of_cells(self.n_folds)(work.sums, penalty, own[:n_cells])
             gain += of_output
             variance += more

@@ -83,36 +83,40 @@ def kept_gradients(loss, n_folds):
     return kept_gradients
 
 
-@kernel
-def softmax_gradients(codes, growth, y, weight, values, totals, grads):
+@kernels_by
+def softmax_gradients(n_folds):
     """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); derivatives (K, n, 2 F) there.
 
     The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class. Rows are
     taken in batches, class by class, so that memory is read in order; `totals` (rows of a batch, F) is work space.
     """
-    n, n_folds = values.shape[1], values.shape[2]
-    for first in range(0, n, len(totals)):
-        last = min(first + len(totals), n)
-        totals[:] = 0.0
-        for k in range(len(values)):
-            for i in range(first, last):
-                if codes[i] >= 0:
-                    s = unsigned(codes[i])
-                    for v in range(n_folds):
-                        values[k, i, v] *= growth[k, s, v]
-                        totals[i - first, v] += values[k, i, v]
-        for i in range(last - first):
-            for v in range(n_folds):
-                totals[i, v] = 1.0 / totals[i, v]
-        for k in range(len(values)):
-            for i in range(first, last):
-                if codes[i] >= 0:
-                    share, target = weight[i] if len(weight) else 1.0, 1.0 if y[i] == k else 0.0
-                    for v in range(n_folds):
-                        p = values[k, i, v] * totals[i - first, v]
-                        values[k, i, v] = p
-                        grads[k, i, 2 * v] = share * (p - target)
-                        grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
+
+    def softmax_gradients(codes, growth, y, weight, values, totals, grads):
+        n = values.shape[1]
+        for first in range(0, n, len(totals)):
+            last = min(first + len(totals), n)
+            totals[:] = 0.0
+            for k in range(len(values)):
+                for i in range(first, last):
+                    if codes[i] >= 0:
+                        s = unsigned(codes[i])
+                        for v in range(n_folds):
+                            values[k, i, v] *= growth[k, s, v]
+                            totals[i - first, v] += values[k, i, v]
+            for i in range(last - first):
+                for v in range(n_folds):
+                    totals[i, v] = 1.0 / totals[i, v]
+            for k in range(len(values)):
+                for i in range(first, last):
+                    if codes[i] >= 0:
+                        share, target = weight[i] if len(weight) else 1.0, 1.0 if y[i] == k else 0.0
+                        for v in range(n_folds):
+                            p = values[k, i, v] * totals[i - first, v]
+                            values[k, i, v] = p
+                            grads[k, i, 2 * v] = share * (p - target)
+                            grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
+
+    return softmax_gradients
 
 
 @kernels_by
@@ -222,6 +226,19 @@ def sum_cells(n_folds):
         return n_cells
 
     return sum_cells
+
+
+@kernels_by
+def add_cells(n_folds):
+    """Add derivatives to the sums by levels that `sum_cells` has numbered, for another class."""
+
+    def add_cells(codes, fold, grads, sums):
+        for i in range(len(codes)):
+            if codes[i] >= 0:
+                first = unsigned(2 * n_folds) * unsigned(fold[i])
+                _add_gradients(grads, unsigned(i), sums, unsigned(codes[i]), first, n_folds)
+
+    return add_cells
 
 
 @kernels_by

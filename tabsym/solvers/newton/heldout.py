@@ -60,7 +60,7 @@ Regression needs more of them than classification (`benchmarks/evidence/constant
 MIN_PRECISION, MAX_PRECISION = 1e-3, 1e5
 """Bounds of a precision, over the Hessian of a row of average weight and the dispersion."""
 
-MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 30
+MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 12
 """Several classes: how often all variances are doubled at most, and the most iterations of the models for each; they
 are doubled while that lowers the held-out loss by `CERTAIN` standard errors."""
 

@@ -261,6 +261,8 @@ class SingleOutputRows:
         """Linear predictors (n, 1) summed from the terms; of two models, those of the other one where `flip` is set."""
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
+            if not values.any():  # those that were dropped are 0
+                continue
             codes, x, flat = self.codes(term), term.x, values.ravel()
             by_parts(
                 lambda _, own: add_entries(codes[own], x[own], flat, self.width, int(flip), scores[own]),  # noqa: B023
@@ -403,8 +405,9 @@ class MulticlassRows:
         """Linear predictors (n, K) summed from the terms."""
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
-            own = np.concatenate([np.zeros((1, self.width)), values])[term.codes + 1]
-            scores += own * term.x[:, None] if len(term.x) else own
+            if values.any():  # those that were dropped are 0
+                own = np.concatenate([np.zeros((1, self.width)), values])[term.codes + 1]
+                scores += own * term.x[:, None] if len(term.x) else own
         return scores
 
     def stand_at(self, scores: Floats) -> None:

@@ -62,6 +62,10 @@ STILL, STANDING = 30.0, 3.0
 objective, by less than this times the tolerance, per row (degrees of freedom: per class too). A variance is needed to a
 few digits only; larger factors save little time (`benchmarks/evidence/constants.md`)."""
 
+TOLERANCE_OF_CLASSES = 10.0
+"""Factor of the tolerance for several classes. Where these are well separated, most variances by REML go on falling
+towards 0, and the closer they come the worse they predict (`benchmarks/evidence/README.md`, "Several classes")."""
+
 
 class Aitken:
     """Aitken extrapolation of updates that shrink by a constant ratio to their limit, at most every other update.
@@ -123,6 +127,8 @@ class VarianceComponents:
         number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
+        if self.solver.loss.code == MULTINOMIAL:
+            tol *= TOLERANCE_OF_CLASSES
         self.aitken = Aitken(len(self.solver.terms))
         while n_sweeps < most:
             n_sweeps += self.posteriors.n_sweeps
