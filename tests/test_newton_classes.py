@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import heldout, posteriors_classes
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.kernels_classes import take_classes_turn
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import (
@@ -303,3 +305,22 @@ def test_an_intercept_is_as_uncertain_as_the_block_that_leaves_it_the_least_cert
     assert both == pytest.approx(max(first, second), rel=1e-9)
     assert min(first, second) > none
     assert first != pytest.approx(second, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [*range(2, 10), 33])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_turn_of_the_rows_is_a_softmax_of_moved_scores(n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
+    scores, steps = rng.normal(size=(50, n_classes)), rng.normal(size=(1 + 6, n_classes))
+    steps[0] = 0.0  # of rows without a coefficient
+    before, after = rng.integers(-1, 6, (2, 50)).astype(np.int32)
+    weight = rng.uniform(0.5, 2.0, 50) if weighted else np.empty(0)
+    expected = softmax(scores + steps[before + 1], axis=1)
+    shares = weight[:, None] if weighted else 1.0
+    values, sums = softmax(scores, axis=1), np.full((1 + 4, n_classes), np.nan)
+    after %= 4
+    after[:5] = -1
+    take_classes_turn(n_classes)(before, np.exp(steps), after, weight, values, sums)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    by_code = [(expected * shares)[after == code].sum(axis=0) for code in range(-1, 4)]
+    np.testing.assert_allclose(sums, by_code, rtol=1e-12)

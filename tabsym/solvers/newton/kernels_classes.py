@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, unsigned
+from tabsym.jit import kernel, kernels_by, turn_row, unsigned
 
 MIN_PROBABILITY = 1e-9
 """Lower bound of Hessians, as for one linear predictor: a class that is nearly certain still counts a little."""
@@ -57,29 +57,23 @@ def move_classes(codes, x, steps, values):
                 values[i, k] *= scale
 
 
-@kernel
-def take_classes_turn(before, steps, codes, weight, values, scales, sums):
+@kernels_by
+def take_classes_turn(n_classes):
     """Apply the steps (1 + q, K) of the term `before`, as factors, and sum probabilities by the next term.
 
     For terms without a numeric factor; sums (1 + q, K) are overwritten. The first element of both is for rows without a
-    coefficient. `scales` (n,) is work space: with sums and scaling in one loop each row would wait for its division.
+    coefficient. The number of classes is known when it is compiled, so that a row's are vectors.
     """
-    sums[:] = 0.0
-    for i in range(len(codes)):
-        b = unsigned(before[i] + 1)
-        total = 0.0
-        for k in range(values.shape[1]):
-            moved = values[i, k] * steps[b, k]
-            values[i, k] = moved
-            total += moved
-        scales[i] = 1.0 / total
-    for i in range(len(codes)):
-        c, scale = unsigned(codes[i] + 1), scales[i]
-        share = weight[i] if len(weight) else 1.0
-        for k in range(values.shape[1]):
-            p = values[i, k] * scale
-            values[i, k] = p
-            sums[c, k] += share * p
+
+    def take_classes_turn(before, steps, codes, weight, values, sums):
+        sums[:] = 0.0
+        for i in range(len(codes)):
+            share = weight[i] if len(weight) else 1.0
+            turn_row(
+                n_classes, values, unsigned(i), steps, unsigned(before[i] + 1), share, sums, unsigned(codes[i] + 1)
+            )
+
+    return take_classes_turn
 
 
 @kernel

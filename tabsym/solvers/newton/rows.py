@@ -339,7 +339,6 @@ class MulticlassRows:
         self.y, self.weight, self.start = y, weight, start
         self.width, self.far = start.shape[1], FAR
         self._values = np.asarray(softmax(start, axis=1))
-        self._scales = np.empty(len(start))
         self._waiting: tuple[SolverTerm, Floats] | None = None
         self._classes: dict[int, Floats] = {}  # by term: weights of rows (q, K) by coefficient and class
 
@@ -356,13 +355,11 @@ class MulticlassRows:
         (before, steps), self._waiting = self._waiting, None
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
-        values, scales = self._values, self._scales
+        values, turn = self._values, take_classes_turn(self.width)
 
         def take_part(number: int, own: slice) -> Floats:
             sums = np.empty((1 + term.size, self.width))
-            take_classes_turn(
-                before.codes[own], factors, term.codes[own], self.weight[own], values[own], scales[own], sums
-            )
+            turn(before.codes[own], factors, term.codes[own], self.weight[own], values[own], sums)
             return sums
 
         sums = _added(by_parts(take_part, len(values)))

@@ -297,11 +297,3 @@ class _KeptClasses(MulticlassRows):
     @_values.setter
     def _values(self, values: Floats) -> None:
         self._kept[...] = values
-
-    @property
-    def _scales(self) -> Floats:
-        return np.empty(len(self._kept))  # of one part after the other
-
-    @_scales.setter
-    def _scales(self, scales: Floats) -> None:
-        pass
