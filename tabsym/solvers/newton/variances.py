@@ -62,9 +62,10 @@ STILL, STANDING = 30.0, 3.0
 objective, by less than this times the tolerance, per row (degrees of freedom: per class too). A variance is needed to a
 few digits only; larger factors save little time (`benchmarks/evidence/constants.md`)."""
 
-TOLERANCE_OF_CLASSES = 10.0
-"""Factor of the tolerance for several classes. Where these are well separated, most variances by REML go on falling
-towards 0, and the closer they come the worse they predict (`benchmarks/evidence/README.md`, "Several classes")."""
+SEPARATED = 2.0
+"""Several classes: the tolerance grows with this power of the loss of the constant model over that which the model is
+expected to have of new rows. Where classes are well separated, most variances by REML go on falling towards 0, and the
+closer they come the worse they predict (`benchmarks/evidence/README.md`, "Several classes")."""
 
 
 class Aitken:
@@ -105,7 +106,7 @@ class VarianceComponents:
         if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
-        self._least_dispersion = 0.0
+        self._least_dispersion, self._constant_loss = 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -116,6 +117,8 @@ class VarianceComponents:
         positive = solver.count_positive() if solver.loss.log_link else 0
         if 0 < 2 * positive < solver.n_rows:
             self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
+        if solver.loss.code == MULTINOMIAL:
+            self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
             if term.prior is not Prior.FLAT:
                 self.solver.precision[index] = 1.0 / FIRST_VARIANCE
@@ -127,15 +130,14 @@ class VarianceComponents:
         number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
-        if self.solver.loss.code == MULTINOMIAL:
-            tol *= TOLERANCE_OF_CLASSES
         self.aitken = Aitken(len(self.solver.terms))
         while n_sweeps < most:
             n_sweeps += self.posteriors.n_sweeps
             for _ in range(self.posteriors.n_sweeps):
                 decrease = self.solver.sweep()
             change = self.move(free, passing)
-            if change < STILL * tol and decrease < STANDING * tol * self.solver.scale(self.dispersion):
+            enough = tol * self._looser()
+            if change < STILL * enough and decrease < STANDING * enough * self.solver.scale(self.dispersion):
                 return n_sweeps, True
         return n_sweeps, False
 
@@ -168,6 +170,13 @@ class VarianceComponents:
             if index not in passing:
                 change = max(change, own / (solver.total * solver.n_outputs))
         return change
+
+    def _looser(self) -> float:
+        """The factor of the tolerance: of several classes, the more they are separated the larger."""
+        if self.solver.loss.code != MULTINOMIAL:
+            return 1.0
+        of_new_rows = self.solver.mean_loss() + float(self.edf.sum()) / self.solver.total  # as in Akaike's AIC
+        return max(self._constant_loss / max(of_new_rows, 1e-9), 1.0) ** SEPARATED
 
     def posterior(self, index: int) -> TermPosterior:
         """The posterior of a term at the current coefficients; its effective degrees of freedom are stored."""
