@@ -314,9 +314,11 @@ def turn_row(
 ) -> Any:
     """In a kernel: multiply a row of `values` by a row of `factors`, divide it by its sum, and add it times `share`.
 
-    The row `at` of `sums` is what it is added to. All three are matrices of doubles with `width` columns, a number
-    that is known when the kernel is compiled.
+    The row `at` of `sums` is what it is added to. All three are matrices of doubles without gaps, with `width` columns,
+    a number that is known when the kernel is compiled; numba refuses others.
     """
+    if not all(one.layout == "C" and one.dtype == types.float64 for one in (values, factors, sums)):
+        return None
     n_columns = width.literal_value
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

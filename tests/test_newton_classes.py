@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numba.core.errors import TypingError
 from scipy.special import softmax
 
 from tabsym import WideClassifier, WideRegressor
@@ -324,3 +325,9 @@ def test_a_turn_of_the_rows_is_a_softmax_of_moved_scores(n_classes, weighted):
     np.testing.assert_allclose(values, expected, rtol=1e-12)
     by_code = [(expected * shares)[after == code].sum(axis=0) for code in range(-1, 4)]
     np.testing.assert_allclose(sums, by_code, rtol=1e-12)
+
+
+def test_rows_with_gaps_are_refused_by_the_kernel_of_vectors():
+    codes, ones, sums = np.zeros(4, dtype=np.int32), np.ones((2, 3)), np.empty((2, 3))
+    with pytest.raises(TypingError):
+        take_classes_turn(3)(codes, ones, codes, np.empty(0), np.ones((4, 6))[:, ::2], sums)
