@@ -8,10 +8,11 @@ from scipy.special import softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
-from tabsym.solvers.newton import heldout, posteriors_classes
+from tabsym.solvers.newton import heldout, posteriors_classes, variances
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_classes import take_classes_turn
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.variances import VarianceComponents
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import (
     matrices_of_classes,
@@ -331,3 +332,43 @@ def test_rows_with_gaps_are_refused_by_the_kernel_of_vectors():
     codes, ones, sums = np.zeros(4, dtype=np.int32), np.ones((2, 3)), np.empty((2, 3))
     with pytest.raises(TypingError):
         take_classes_turn(3)(codes, ones, codes, np.empty(0), np.ones((4, 6))[:, ::2], sums)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_tolerance_grows_with_the_square_of_what_is_explained(weighted):
+    """The constant model's loss over that expected of new rows: the model's, and degrees of freedom as in AIC."""
+    terms, y, weight, start, _ = problem(5, weighted=weighted, missing=False)
+    solver = BlockDescent(terms, y, weight, start, LOSSES["multinomial"])
+    found, share = VarianceComponents(solver), weight if weighted else np.ones(N)
+
+    def loss():
+        own = probabilities_of_classes(terms, solver.theta, start)[np.arange(N), y.astype(int)]
+        return -(share @ np.log(own)) / share.sum()
+
+    found.start()
+    constant = loss()
+    for _ in range(20):
+        solver.sweep()
+    found.edf[:] = [3.0, 0.5, 0.0, 0.25]
+    wanted = (constant / (loss() + 3.75 / share.sum())) ** 2
+    assert wanted > 1.2
+    assert found.tolerance_factor() == pytest.approx(wanted, rel=1e-9)
+    found.edf[:] = N  # more than is explained
+    assert found.tolerance_factor() == 1.0
+
+
+def test_the_tolerance_of_two_classes_is_as_given():
+    terms, y, weight, _, _ = problem(5, weighted=False, missing=False)
+    solver = BlockDescent(terms, (y > 1).astype(float), weight, np.zeros((N, 1)), LOSSES["logistic"])
+    found = VarianceComponents(solver)
+    found.start()
+    solver.sweep()
+    assert found.tolerance_factor() == 1.0
+
+
+def test_several_classes_are_found_in_fewer_iterations_where_they_are_separated(monkeypatch):
+    X = pd.DataFrame({name: np.random.default_rng(at).normal(size=400) for at, name in enumerate("abcdef")})
+    y = np.digitize(X["a"] + 0.02 * X["b"], [-0.5, 0.5])
+    fewer = WideClassifier(random_state=0).fit(X, y).n_iter_
+    monkeypatch.setattr(variances, "SEPARATED", 0.0)
+    assert fewer < WideClassifier(random_state=0).fit(X, y).n_iter_

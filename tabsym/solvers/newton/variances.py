@@ -136,7 +136,7 @@ class VarianceComponents:
             for _ in range(self.posteriors.n_sweeps):
                 decrease = self.solver.sweep()
             change = self.move(free, passing)
-            enough = tol * self._looser()
+            enough = tol * self.tolerance_factor()
             if change < STILL * enough and decrease < STANDING * enough * self.solver.scale(self.dispersion):
                 return n_sweeps, True
         return n_sweeps, False
@@ -171,8 +171,8 @@ class VarianceComponents:
                 change = max(change, own / (solver.total * solver.n_outputs))
         return change
 
-    def _looser(self) -> float:
-        """The factor of the tolerance: of several classes, the more they are separated the larger."""
+    def tolerance_factor(self) -> float:
+        """1; for several classes the larger, the better they are separated (`SEPARATED`)."""
         if self.solver.loss.code != MULTINOMIAL:
             return 1.0
         of_new_rows = self.solver.mean_loss() + float(self.edf.sum()) / self.solver.total  # as in Akaike's AIC
