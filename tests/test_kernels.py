@@ -383,3 +383,40 @@ def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_non
     assert said[0].count("tabsym is compiling its kernels, once per machine") == 1
     assert "first.py:8: UserWarning" in said[0]
     assert "compiling" not in said[1]
+
+
+KERNELS_OF_ONE_NAME = """
+import sys
+import numpy as np
+from tabsym.jit import address_of_kernel, call_at, kernel, kernels_by
+
+@kernels_by
+def times(factor):
+    def times(numbers):
+        for i in range(len(numbers)):
+            numbers[i] *= factor
+    return times
+
+@kernel
+def call(address, numbers):
+    call_at(address, (numbers,), None)
+
+factors = [int(one) for one in sys.argv[1:]]
+by_name, by_address = np.ones((2, len(factors), 1))
+for factor, numbers in zip(factors, by_name):
+    times(factor)(numbers)
+for factor, numbers in zip(factors, by_address):
+    call(address_of_kernel(times(factor), (numbers,)), numbers)
+found = [*by_name.ravel().astype(int), *by_address.ravel().astype(int)]
+print(*found)
+"""
+
+
+def test_kernels_that_two_processes_have_kept_are_not_taken_for_each_other(tmp_path):
+    """Each as the first kernel that its process compiles: numba gives both the same number."""
+    script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    script.write_text(KERNELS_OF_ONE_NAME)
+    for factors in (["2"], ["3"], ["2", "3"], ["3", "2"]):
+        command = [sys.executable, str(script), *factors]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [*factors, *factors]  # called by name, and by address
