@@ -11,8 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import identified as uncertainty
+from tabsym.solvers.newton import certainty, information
 from tabsym.solvers.newton import posterior_samples as posterior
+from tabsym.solvers.newton.information import Columns
 from tabsym.solvers.newton.kernels_coefs import spread_ridge
+from tabsym.solvers.newton.kernels_joint import nests, subtract_shared
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import walk_beside_missing
@@ -444,3 +448,76 @@ def test_variances_of_entries_are_those_of_the_whole_inverse(more):
     want = np.diag(np.linalg.inv(whole))[:-1]
     np.testing.assert_allclose(found, want, rtol=1e-12)
     assert total == pytest.approx(want.sum())
+
+
+# -- sums of terms that others are nested in ----------------------------------------------
+
+
+def selections(rng, sizes, n, missing=0.1):
+    """Codes (n,), some -1, and factors (n,) of terms, as the kernels take them, and their design (n, p)."""
+    codes = [np.where(rng.random(n) < missing, -1, rng.integers(0, size, n)).astype(np.int32) for size in sizes]
+    factors = [rng.normal(size=n) if number % 2 else np.empty(0) for number in range(len(sizes))]
+    blocks = [
+        (own[:, None] == np.arange(size)) * (x[:, None] if len(x) else 1.0)
+        for own, size, x in zip(codes, sizes, factors, strict=True)
+    ]
+    terms = [SolverTerm(0, own, x, size, Prior.RIDGE) for own, size, x in zip(codes, sizes, factors, strict=True)]
+    return terms, np.hstack(blocks)
+
+
+@pytest.mark.parametrize("is_slope", [False, True])
+@pytest.mark.parametrize("precision", [0.0, 0.7])
+def test_a_term_is_eliminated_row_by_row_as_by_matrices(is_slope, precision):
+    rng, n = np.random.default_rng(0), 300
+    others, design = selections(rng, [3, 5, 2], n)
+    one, own = selections(rng, [1, 60] if is_slope else [60], n, missing=0.2)
+    term, own, values = one[-1], own[:, -60:], rng.uniform(0.1, 2.0, n)
+    order, ends = np.argsort(term.codes, kind="stable").astype(np.int32), np.arange(60)
+    order = order[np.count_nonzero(term.codes < 0) :]
+    ends = np.searchsorted(term.codes[order], ends, side="right")
+    matrix, alone, work = design.T @ (values[:, None] * design), np.empty(60), np.zeros((3, design.shape[1]))
+    information, shared = values @ np.square(own) + precision, own.T @ (values[:, None] * design)
+    want = np.divide(1.0, information, out=np.zeros(60), where=information > 0.0)
+    wanted = matrix - shared.T @ (want[:, None] * shared)
+    subtract_shared(order, ends, term.x, *Columns(others).arrays, values, precision, alone, work, matrix)
+    np.testing.assert_allclose(alone, want, rtol=1e-12)
+    lower = np.tril_indices(len(matrix))
+    np.testing.assert_allclose(matrix[lower], wanted[lower], rtol=1e-10, atol=1e-10)
+    assert not work[[0, 2]].any()
+
+
+def test_what_is_nested_is_told_by_the_rows():
+    rng = np.random.default_rng(1)
+    fine = np.concatenate([np.arange(8), rng.integers(-1, 8, 200)]).astype(np.int32)
+    above = np.array([0, 0, 1, -1, 2, 1, 1, 2], dtype=np.int32)
+    parent = np.empty(8, dtype=np.int32)
+    assert nests(fine, np.where(fine < 0, -1, above[fine]).astype(np.int32), parent)
+    assert parent.tolist() == above.tolist()
+    assert not nests(fine, np.where(fine < 0, 0, above[fine]).astype(np.int32), parent)
+    other = np.where(fine < 0, -1, above[fine]).astype(np.int32)
+    other[-1] = 3
+    assert fine[-1] >= 0
+    assert not nests(fine, other, parent)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("constant", ["MAX_KEPT", "MAX_SHARED_OF_PARTS"])
+def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeypatch):
+    """Of interactions at several numbers of bins, which are nested in each other, beside slopes and missing numbers."""
+    rng, n = np.random.default_rng(2), 3000
+    X = pd.DataFrame({"s": rng.choice(list("abcdefgh"), n), "x": rng.normal(size=n), "z": rng.uniform(size=n)})
+    X.loc[rng.random(n) < 0.1, "x"] = np.nan
+    y = draw(loss, 2.0 * np.sin(2.0 * X["x"].fillna(1.0)) * (X["s"] < "d") + X["z"], rng)
+    model = estimator(loss, interactions=[("s", "x"), ("x", "z")])
+    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
+    monkeypatch.setattr(certainty, "MAX_BESIDE", 20)
+    monkeypatch.setattr(information, "MAX_KEPT", 1.0)
+    kept, found = [], information.Information._from_finer
+    monkeypatch.setattr(
+        information.Information, "_from_finer", lambda *given: kept.append(one := found(*given)) or one
+    )  # fmt: skip
+    first = model.fit(X, y).coef_table()
+    assert any(one is not None for one in kept)
+    monkeypatch.setattr(information, constant, 0)
+    second = clone(model).fit(X, y).coef_table()
+    np.testing.assert_allclose(second["sd"], first["sd"], rtol=1e-9)

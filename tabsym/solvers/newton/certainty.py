@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import MAX_COEFS, information_of, inverse, root_of_inverse
+from tabsym.solvers.newton.information import MAX_COEFS, information_of, inverse, inverse_or, root_of_inverse
 from tabsym.solvers.newton.kernels_joint import multiply, subtract_square
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -240,12 +240,11 @@ class CovariancesByTerm:
         The covariances are of the coefficients times `sizes` (by index), less their mean where `means` has weights (q,)
         for it; the variances of the coefficients as they are.
         """
-        found = {index: self._of_other(index, sizes[index], means.get(index)) for index in self.others}
-        left, shared, alone = self._matrix.copy(), None, None
+        largest_first = reversed(self.others)  # as terms that others are nested in come before these
+        found = {index: self._of_other(index, sizes[index], means.get(index)) for index in largest_first}
+        left, shared, alone = self._matrix.copy(), None, np.empty(0)
         if self._largest is not None:
-            own, shared = self._shared(self._largest, len(left))
-            alone = _inverse_or(0.0, own)
-            subtract_square(shared, alone, left)
+            alone, shared = self._information.eliminate(self._largest, self.beside, left)
         matrix, untold, unknown = inverse(left)
         for number, index in enumerate(self.beside):
             at = slice(self._starts[number], self._starts[number + 1])
@@ -258,8 +257,8 @@ class CovariancesByTerm:
                 if index in by:
                     c[self._starts[number] : self._starts[number + 1]] = by[index]
             more = 0.0
-            if self._largest in by and shared is not None and alone is not None:
-                c -= (alone * by[self._largest]) @ shared
+            if self._largest in by and shared is not None:
+                c -= shared(alone * by[self._largest])
                 more = float(np.square(by[self._largest]) @ alone)
             return float(c @ matrix @ c) + more
 
@@ -273,13 +272,13 @@ class CovariancesByTerm:
         own, shared = self._shared(index, width)
         left = self._matrix[:width, :width].copy()
         if term.prior is Prior.RIDGE:
-            alone = _inverse_or(0.0, own)
+            alone = inverse_or(0.0, own)
             subtract_square(shared, alone, left)
             root = size * root_of_inverse(left)
             start = np.zeros(root.shape[1]) if mean is None else -((mean * alone) @ shared) @ root
             factor = np.empty((term.size, root.shape[1]))
             multiply(shared, alone, root, start, factor)
-            own = size**2 * _inverse_or(np.inf, own)
+            own = size**2 * inverse_or(np.inf, own)
             return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
@@ -309,11 +308,6 @@ def root_of(matrix: Floats) -> Floats:
             return np.asarray(np.tril(lower))
     lengths, axes = np.linalg.eigh(matrix)
     return np.asarray(axes * np.sqrt(np.maximum(lengths, 0.0)))
-
-
-def _inverse_or(otherwise: float, numbers: Floats) -> Floats:
-    """1 over the positive numbers."""
-    return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers > 0.0)
 
 
 def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], most: int) -> list[int]:

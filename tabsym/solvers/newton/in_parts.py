@@ -288,6 +288,8 @@ def draw_rows(n_rows: int, n_drawn: int, rng: np.random.RandomState) -> NDArray[
 
 
 class _InformationInParts(Information):
+    has_rows = False
+
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
         return np.asarray(self.solver._sums.ask("pairs", list(indices))[0])  # type: ignore[attr-defined]
 

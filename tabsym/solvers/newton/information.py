@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -11,14 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
+from tabsym.categories.kernels import order_by_code
 from tabsym.categories.threads import by_parts
 from tabsym.jit import address_of
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.kernels_joint import mirror, sum_beside, sum_pairs
+from tabsym.solvers.newton.kernels_joint import (
+    mirror,
+    nests,
+    subtract_shared,
+    subtract_square,
+    sum_beside,
+    sum_children,
+    sum_pairs,
+)
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
+
+_NONE = np.empty(0)
 
 MAX_COEFS = 1_200
 """Coefficients of all classes up to which there is one matrix of them."""
@@ -28,6 +39,9 @@ MAX_SHARED = 20_000_000
 
 MAX_SHARED_OF_PARTS = 2_000_000
 """The most numbers that a term shares with others for which parts of the rows have sums of their own, in threads."""
+
+MAX_KEPT = 0.25
+"""The most numbers that a term shares with others, over the rows, that are kept for the terms that it is nested in."""
 
 SINGULAR = 1e-9
 """Eigenvalues below this, of an information matrix scaled to diagonal 1, count as 0."""
@@ -85,9 +99,13 @@ class Information:
         Weights of the means that are not identified: they are constrained to 0, which changes no identified quantity.
     """
 
+    has_rows = True
+    """Whether rows are here, and not only sums over them."""
+
     def __init__(self, solver: BlockDescent, shares: dict[int, Floats]) -> None:
         self.solver, self.shares = solver, shares
         self.k = solver.n_outputs if solver.loss.code == MULTINOMIAL else 1
+        self._kept: list[tuple[SolverTerm, list[int], Floats, Floats]] = []  # what terms share with others, so far
 
     @cached_property
     def _weight(self) -> Floats:
@@ -109,9 +127,61 @@ class Information:
         return np.asarray(self._weight * one * ((1.0 if k == m else 0.0) - other))
 
     def beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
-        """The information without penalty between a term and others (q, p), and its own diagonal with it (q,)."""
-        own, sums = self.sum_beside(index, others)
+        """The information without penalty between a term and others (q, p), and its own diagonal with it (q,).
+
+        Of terms that are nested in each other, as an interaction at several numbers of bins, the finest come first: the
+        sums of the others are sums of its own, so that the rows need not be visited again.
+        """
+        term = self.solver.terms[index]
+        own, sums = self._from_finer(term, others) or self.sum_beside(index, others)
+        if self.has_rows and sums.size <= MAX_KEPT * len(term.codes):
+            self._kept.append((term, list(others), own, sums))
         return own + self.solver.precision[index], sums
+
+    def _from_finer(self, term: SolverTerm, others: Sequence[int]) -> tuple[Floats, Floats] | None:
+        """The sums of a term by those that are kept of one that is nested in it; the smallest such term is the last."""
+        for finer, beside, own, sums in reversed(self._kept):
+            same_x = finer.x is term.x or not len(finer.x) + len(term.x)
+            if not same_x or beside[: len(others)] != list(others):
+                continue
+            parent = np.empty(finer.size, dtype=np.int32)
+            if nests(finer.codes, term.codes, parent):
+                own_above, sums_above = np.zeros(term.size), np.zeros((term.size, sums.shape[1]))
+                sum_children(parent, own, sums, own_above, sums_above)
+                return own_above, sums_above
+        return None
+
+    def eliminate(self, index: int, others: Sequence[int], matrix: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """Subtract from the information on others (p, p), its lower triangle, what a ridge term has with them.
+
+        Returns the inverse of the term's own information (q,), and the product of coefficients (q,) with what the two
+        share.
+        """
+        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        if term.size * columns.size <= MAX_SHARED_OF_PARTS or not self.has_rows:
+            own, shared = self.beside(index, others)
+            alone = inverse_or(0.0, own)
+            subtract_square(shared, alone, matrix)
+            return alone, lambda by: np.asarray(by @ shared)
+        ends = np.cumsum(np.bincount(term.codes + 1, minlength=term.size + 1)[1:])
+        order, cursors = np.empty(ends[-1], dtype=np.int32), np.append(0, ends[:-1])
+        order_by_code(term.codes, cursors, order)
+        values, alone = self._curvature(0, 0), np.empty(term.size)
+        subtract_shared(
+            order, ends, term.x, *columns.arrays, values, float(self.solver.precision[index]), alone,
+            np.zeros((3, columns.size)), matrix,
+        )  # fmt: skip
+
+        def product(by: Floats) -> Floats:
+            of_rows = np.append(by, 0.0)[term.codes] * values  # -1 is the last
+            sums = np.zeros((1, columns.size))
+            sum_beside(
+                np.zeros(len(values), dtype=np.int32), _NONE, *columns.arrays,
+                of_rows * term.x if len(term.x) else of_rows, np.zeros(1), sums,
+            )  # fmt: skip
+            return np.asarray(sums[0])
+
+        return alone, product
 
     def sum_beside(
         self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
@@ -220,6 +290,11 @@ def penalty_of(term: SolverTerm, precision: float) -> Floats:
     jumps, beside = np.diff(np.eye(term.size)[term.apart :], axis=0), np.eye(term.size)[: term.apart]
     beside[:, term.apart :] = -1.0 / max(term.size - term.apart, 1)
     return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
+
+
+def inverse_or(otherwise: float, numbers: Floats) -> Floats:
+    """1 over the positive numbers."""
+    return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers > 0.0)
 
 
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:

@@ -67,6 +67,73 @@ def sum_beside(codes, x, codes_at, x_at, starts, codes_like, x_like, values, own
 
 
 @kernel
+def nests(codes, coarser, parent):
+    """Whether each code (n,) has one of `coarser` (n,) in all its rows: then parent (q,) is that, -1 for none.
+
+    Rows without a code must have none of the coarser ones.
+    """
+    unknown = -2
+    for c in range(len(parent)):
+        parent[c] = unknown
+    for i in range(len(codes)):
+        if codes[i] < 0:
+            if coarser[i] >= 0:
+                return False
+        elif parent[codes[i]] == unknown:
+            parent[codes[i]] = coarser[i]
+        elif parent[codes[i]] != coarser[i]:
+            return False
+    return True
+
+
+@kernel
+def sum_children(parent, own, sums, own_above, sums_above):
+    """Add what `sum_beside` found for coefficients (q,) to that of those they are nested in, `parent` (q,)."""
+    for c in range(len(parent)):
+        if parent[c] >= 0:
+            own_above[parent[c]] += own[c]
+            for one in range(sums_above.shape[1]):
+                sums_above[parent[c], one] += sums[c, one]
+
+
+@kernel
+def subtract_shared(order, ends, x, codes_at, x_at, starts, codes_like, x_like, values, precision, alone, work, matrix):
+    """As `sum_beside` and `subtract_square`, without sums for all coefficients (q,) of the one term at a time.
+
+    `order`: the rows by the term's code, those of each up to `ends` (q,). `alone` (q,) is set to the inverse of the
+    term's own information, with its `precision`, 0 where there is none. `work` (3, p) is zeros before and after.
+    """
+    n, first = len(values), 0
+    sums, touched, last = work
+    for c in range(len(ends)):
+        own, n_touched = precision, 0
+        for at in range(first, ends[c]):
+            i = unsigned(order[at])
+            value = values[i] * x[i] if len(x) else values[i]
+            own += value * x[i] if len(x) else value
+            for t in range(len(codes_at)):
+                code = vector_at(codes_at[t], n, codes_like)[i]
+                if code >= 0:
+                    one = starts[t] + code
+                    if last[one] == 0.0:
+                        last[one] = 1.0
+                        touched[n_touched] = one
+                        n_touched += 1
+                    sums[one] += value * (vector_at(x_at[t], n, x_like)[i] if x_at[t] != 0 else 1.0)
+        alone[c] = 1.0 / own if own > 0.0 else 0.0
+        for a in range(n_touched):
+            one = int(touched[a])
+            value = alone[c] * sums[one]
+            for b in range(n_touched):
+                if touched[b] <= one:
+                    other = int(touched[b])
+                    matrix[one, other] -= value * sums[other]
+        for a in range(n_touched):
+            sums[int(touched[a])] = last[int(touched[a])] = 0.0
+        first = ends[c]
+
+
+@kernel
 def subtract_square(sums, by, matrix):
     """Subtract sums' diag(by) sums from the lower triangle of a matrix (p, p); sums (q, p), zeros are skipped."""
     for c in range(len(sums)):
