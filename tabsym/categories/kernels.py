@@ -132,6 +132,13 @@ def number_repeats(content, copies, repeated, slots, totals, before, group):
 
 
 @kernel
+def take_numbers(numbers, at, out):
+    """Write the number at each index (n,), of which -1 is the last; NumPy would first copy the indices as int64."""
+    for i in range(len(at)):
+        out[i] = numbers[at[i]]
+
+
+@kernel
 def add_keys(codes, keys, content):
     """Add to content (n,) the key of each code; the last for -1."""
     for i in range(len(codes)):

@@ -261,7 +261,8 @@ class _Plan:
         """Add a count effect for every categorical main effect and interaction, but for those within one category."""
         left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         spec = self.spec()
-        left_out |= {index for index, block in enumerate(self.blocks) if block.source in self._of_levels()}
+        of_levels = self._of_levels()
+        left_out |= {index for index, block in enumerate(self.blocks) if block.source in of_levels}
         left_out |= {index for index in range(len(self.blocks)) if spec.within(index) is not None}
         for index, block in enumerate(list(self.blocks)):
             if (

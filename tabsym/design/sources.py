@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
 from tabsym.categories.coding import Stairs, interval_codes, stairs
+from tabsym.categories.kernels import take_numbers
 from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
@@ -153,7 +154,9 @@ class CountEffect:
 
     def codes_in_training(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The leave-one-out bins (n,) of training rows."""
-        return self._classes(np.append(np.maximum(self.counts - 1, 0), 0))[codes]
+        found = np.empty(len(codes), dtype=np.int32)
+        take_numbers(self._classes(np.append(np.maximum(self.counts - 1, 0), 0)), codes, found)
+        return found
 
     def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The bins (n,) of rows that were not in training."""

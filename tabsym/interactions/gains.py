@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from tabsym.interactions.kernels import (
     add_cells,
     add_steps,
     gain_of_cells,
+    gains_of_rows,
     is_function,
     kept_gradients,
     logistic_gradients,
@@ -300,17 +302,15 @@ class HeldOutGains:
         error = float(np.sqrt(variance * self.dispersion)) / self.total
         return Weighed(gain / self.total, error, n_cells, work)
 
-    def gains_of_rows(self, weighed: Weighed) -> tuple[NDArray[np.intp], Floats]:
-        """The rows (r,) that an interaction not yet added has coefficients for, and what each adds to its gain.
+    def gains_of_rows(self, weighed: Weighed, rows: NDArray[np.signedinteger[Any]]) -> Floats:
+        """What each of `rows` (r,) adds to the gain of an interaction that is not yet added.
 
-        Their sum is the gain times the weight of all rows.
+        For all rows their sum is the gain times the weight of all rows.
         """
-        rows = np.flatnonzero(weighed.codes >= 0)
-        codes, fold, found = weighed.codes[rows], self.fold[rows].astype(np.intp), np.zeros(len(rows))
+        found = np.zeros(len(rows))
         for grads, steps in zip(self.models.grads, weighed.steps):
-            own = steps[codes, fold]
-            found -= own * (grads[rows, 2 * fold] + 0.5 * own * grads[rows, 2 * fold + 1])
-        return rows, found
+            gains_of_rows(rows, weighed.codes, self.fold, grads, steps, found)
+        return found
 
     def _fresh_work(self) -> _Work:
         n, k = len(self.fold), len(self.models.grads)

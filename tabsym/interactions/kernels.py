@@ -272,6 +272,29 @@ def gain_of_cells(n_folds):
 
 
 @kernel
+def gains_of_rows(rows, codes, fold, grads, steps, gains):
+    """Add to gains (r,) what the steps (levels, F) of an interaction add to those of `rows` (r,), for one class.
+
+    `codes` (n,) are levels, -1 for none.
+    """
+    for at in range(len(rows)):
+        i = unsigned(rows[at])
+        if codes[i] >= 0:
+            v = unsigned(fold[i])
+            step, k = steps[unsigned(codes[i]), v], unsigned(2) * v
+            gains[at] -= step * (grads[i, k] + 0.5 * step * grads[i, k + unsigned(1)])
+
+
+@kernel
+def sum_gains(rows, codes, gains, sums):
+    """Add the gains (r,) of `rows` (r,) to the sums (categories,) by the code of each, -1 for none."""
+    for at in range(len(rows)):
+        code = codes[unsigned(rows[at])]
+        if code >= 0:
+            sums[unsigned(code)] += gains[at]
+
+
+@kernel
 def is_function(starts, order, other, copies, few, seen):
     """Whether the other column is a function of the one that rows are sorted by, with up to `few` rows as exceptions.
 

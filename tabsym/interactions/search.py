@@ -35,6 +35,7 @@ from tabsym.categories.threads import in_threads
 from tabsym.design.plan import Within
 from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
+from tabsym.interactions.kernels import sum_gains
 
 FEW_STRAYS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction
@@ -365,7 +366,8 @@ class _Search:
         if candidate.within is None:
             return self.held_out.weigh(candidate.left, candidate.right, penalty, thinned=thinned)
         one = self.held_out.weigh(candidate.left, candidate.right, PENALTY_WITHIN * penalty)
-        rows, gains = self.held_out.gains_of_rows(one)
+        rows = candidate.left.rows[1]
+        gains = self.held_out.gains_of_rows(one, rows)
         squares, copies = np.square(gains), self.held_out.copies
         variance = squares.sum() if copies is None else (squares / copies[rows]).sum()
         return replace(one, error=float(np.sqrt(variance)) / self.held_out.total)  # not by the dispersion of all rows
@@ -400,22 +402,25 @@ class _Search:
             assert categories is not None
             within = Within(self.columns[column].name, int(categories[code]))
         elif len(names) == 2 and self.options.within_categories:
-            self._note_category(candidate.indices, one)
+            self._note_category(candidate, one)
         self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size, within))
         self.held_out.add(one)
         self._taken[candidate.key] = _Taken(cells, one.gain)
         return True
 
-    def _note_category(self, indices: tuple[int, ...], one: Weighed) -> None:
+    def _note_category(self, pair: _Candidate, one: Weighed) -> None:
         """Note the category that a pair is of, if there is one."""
+        indices = pair.indices
         if all(self.columns[index].categories is None for index in indices):
             return
-        (rows, gains), copies = self.held_out.gains_of_rows(one), self.held_out.copies
+        rows, copies = pair.left.rows[1], self.held_out.copies
+        gains = self.held_out.gains_of_rows(one, rows)
         for index, partner in (indices, indices[::-1]):
             column = self.columns[index]
             if column.categories is None:
                 continue
-            by_category = np.bincount(column.codes[rows], gains, column.size)
+            by_category = np.zeros(column.size)
+            sum_gains(rows, column.codes, gains, by_category)
             by_category[column.categories < 0] = -np.inf
             most = int(by_category.argmax())
             own = column.codes == most

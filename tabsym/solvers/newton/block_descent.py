@@ -353,6 +353,8 @@ class BlockDescent:
             return rows
         if self.sampler is not None:
             rows = taken(rows, self.sampler.rows)
+            if self.sampler.rows.n_rows <= most:
+                return rows
         some = Dealt.shuffled(content_of_terms(*rows), rows[-1], rng).thin(most, rng)
         return taken(rows, some.take(np.argsort(some.rows)))
 

@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories.kernels import take_numbers
 from tabsym.design.content import Keys, content_of_rows
 from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.solvers.newton.kernels_classes import step_classes
@@ -88,7 +89,9 @@ class SolverTerm:
 
     def at(self, rows: NDArray[np.signedinteger]) -> SolverTerm:
         """The term of some rows."""
-        return replace(self, codes=self.codes[rows], x=self.x[rows] if len(self.x) else self.x)
+        codes = np.empty(len(rows), dtype=np.int32)
+        take_numbers(self.codes, rows, codes)
+        return replace(self, codes=codes, x=self.x[rows] if len(self.x) else self.x)
 
     @property
     def is_monotone(self) -> bool:
