@@ -388,7 +388,8 @@ def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_non
 KERNELS_OF_ONE_NAME = """
 import sys
 import numpy as np
-from tabsym.jit import address_of_kernel, call_at, kernel, kernels_by
+from tabsym.intrinsics import address_of_kernel, call_at
+from tabsym.jit import kernel, kernels_by
 
 @kernels_by
 def times(factor):
@@ -420,3 +421,48 @@ def test_kernels_that_two_processes_have_kept_are_not_taken_for_each_other(tmp_p
         command = [sys.executable, str(script), *factors]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.split() == [*factors, *factors]  # called by name, and by address
+
+
+KERNEL_OF_TWO_TYPES = """
+import sys
+import numpy as np
+from tabsym.jit import kernel
+
+@kernel
+def total(numbers, out):
+    for i in range(len(numbers)):
+        out[0] += numbers[i]
+
+def call(kind):
+    out = np.zeros(1)
+    total(np.ones(3, dtype=kind), out)
+    return out[0]
+
+files = total._cache._cache_file
+if sys.argv[1] == "at once":
+    written, usual = [], type(files)
+
+    class AtOnce(usual):
+        def _load_index(self):
+            return {}
+
+        def _save_data(self, name, data):
+            written.append((name, data))
+
+    files.__class__ = AtOnce
+    call(np.int64), call(np.float64)
+    files.__class__ = usual
+    for name, data in reversed(written):
+        files._save_data(name, data)
+print(call(np.float64), call(np.int64))
+"""
+
+
+def test_machine_code_that_two_processes_keep_at_once_is_not_taken_for_each_other(tmp_path):
+    """Each finds nothing on disk, writes the index, and then the code, in the other order."""
+    script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    script.write_text(KERNEL_OF_TWO_TYPES)
+    for when in ("at once", "later"):
+        command = [sys.executable, str(script), when]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["3.0", "3.0"]

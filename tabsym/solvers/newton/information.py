@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.categories.kernels import order_by_code
 from tabsym.categories.threads import by_parts
-from tabsym.jit import address_of
+from tabsym.intrinsics import address_of
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_joint import (

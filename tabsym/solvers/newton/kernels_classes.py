@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, kernels_by, turn_row, unsigned
+from tabsym.intrinsics import turn_row
+from tabsym.jit import kernel, kernels_by, unsigned
 
 MIN_PROBABILITY = 1e-9
 """Lower bound of Hessians, as for one linear predictor: a class that is nearly certain still counts a little."""

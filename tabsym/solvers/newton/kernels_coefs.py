@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import call_at, inlined, kernel, unsigned, vector_at
+from tabsym.intrinsics import call_at, vector_at
+from tabsym.jit import inlined, kernel, unsigned
 
 
 @kernel

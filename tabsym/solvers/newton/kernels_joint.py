@@ -7,7 +7,8 @@ at these addresses. Codes are -1 for rows without a coefficient.
 
 from __future__ import annotations
 
-from tabsym.jit import kernel, unsigned, vector_at
+from tabsym.intrinsics import vector_at
+from tabsym.jit import kernel, unsigned
 
 
 @kernel

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.jit import address_of, address_of_kernel
+from tabsym.intrinsics import address_of, address_of_kernel
 from tabsym.losses.kernels import SQUARED
 from tabsym.solvers.newton.fixed_effects import ROUNDING
 from tabsym.solvers.newton.kernels_coefs import take_turns, weigh_blocks
