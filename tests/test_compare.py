@@ -525,6 +525,10 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"unseen": "price"}, r"is read as a number; .*--categorical price"),
         ({"groups": "store", "time": "week"}, "groups and time cannot go together"),
         ({"repeats": 2, "fold_column": "store"}, "repeats=2 is not possible: splits by column are always the same"),
+        (
+            {"folds": 3, "fold_column": "store"},
+            "folds=3 has no effect beside fold_column='store', which has [0-9]+ folds",
+        ),
         ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
         ({"weight": "store"}, "The weight 'store' is not numeric"),
         ({"weight": "sales"}, "'sales' is the target and cannot be the weight"),

@@ -98,7 +98,7 @@ def compare(
         ``"package.module:factory"``, or None for the built-in contender of that name (``"all": None`` for all).
         Your own estimators get the columns as they are in the table. The baseline always takes part.
     folds, repeats : int, default 5 and 1
-        Folds of a cross-validation, and how often it is repeated with other folds.
+        Folds of a cross-validation, and how often it is repeated with other folds. `fold_column` has its own number.
     metric : str or Metric, optional
         Ranking metric: auc (default for two classes), log_loss (default for more), average_precision, brier, accuracy;
         rmse (default for regression), mae, r2; poisson_deviance (default for counts); or your own.
@@ -213,6 +213,10 @@ def compare(
     return comparison
 
 
+USUAL_FOLDS = 5
+"""The default of `folds`, which `fold_column` replaces."""
+
+
 def _run_config(
     prepared: Prepared, metric: str | Metric | None, split: dict[str, Any], time_limit: float | None,
     tune: int | str | None, seed: int, jobs: int, threads: int | None, memory_limit: float | None,
@@ -226,6 +230,11 @@ def _run_config(
     if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
         frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
     plan = make_plan(frame, seed=seed, **split)
+    if plan.how == "column" and split["folds"] not in (USUAL_FOLDS, plan.folds):
+        raise ValueError(
+            f"folds={split['folds']} has no effect beside fold_column={plan.column!r}, which has {plan.folds} folds; "
+            "leave one of them out."
+        )
     splits = plan.splits(prepared.y, prepared.task)
     refuse_unscorable(prepared, plan, splits, ranked_by)
     return RunConfig(
