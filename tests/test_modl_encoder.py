@@ -169,9 +169,16 @@ def test_sparse_onehot_is_the_dense_one():
     assert half.transform(X).shape[1] == len(half.get_feature_names_out())
     with pytest.raises(ValueError, match=r"Column 'g' holds categories and is not encoded.*sparse_output=False"):
         MODLEncoder(output="onehot", sparse_output=True, cols=["x"]).fit_transform(X, Y)
-    lost = MODLEncoder(output="onehot", sparse_output=True, handle_unknown="return_nan").fit(X, Y)
-    with pytest.raises(ValueError, match=r"Column 'g' holds a missing or unknown value \(row 0\).*handle_unknown='val"):
-        lost.transform(X.assign(g="never"))
+
+
+@pytest.mark.parametrize("options", [{}, {"cols": ["g"], "drop_invariant": True}])
+def test_sparse_onehot_has_nan_where_the_dense_one_has_it(options):
+    options = options | {"output": "onehot", "handle_unknown": "return_nan", "handle_missing": "return_nan"}
+    other = X.assign(g=[["never", None, *X["g"]][i % 7] for i in range(len(X))])
+    dense = MODLEncoder(**options).fit(X, Y).transform(other).to_numpy(dtype=np.float64)
+    thin = MODLEncoder(**options, sparse_output=True).fit(X, Y).transform(other)
+    assert np.isnan(dense).any() and not np.isnan(dense).all(axis=1).all()
+    np.testing.assert_array_equal(thin.toarray(), dense)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -289,13 +289,13 @@ def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
 
 
 def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
-    """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix, which holds no NaN."""
-    if (parts < 0).any():
-        raise ValueError(
-            f"Column {state.name!r} holds a missing or unknown value (row {int(np.argmax(parts < 0))}), "
-            "and sparse_output holds no NaN; use handle_missing='value' and handle_unknown='value'."
-        )
-    ones = csr(np.ones(len(parts)), parts, np.arange(len(parts) + 1), (len(parts), len(state.names)))
+    """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix; NaN for parts below 0."""
+    is_nan, n_outputs = parts < 0, len(state.names)
+    lengths = np.where(is_nan, n_outputs, 1)
+    pointer = np.append(0, np.cumsum(lengths))
+    within = np.arange(pointer[-1]) - np.repeat(pointer[:-1], lengths)  # of the entries of a row
+    indices = np.where(np.repeat(is_nan, lengths), within, np.repeat(parts, lengths))
+    ones = csr(np.repeat(np.where(is_nan, np.nan, 1.0), lengths), indices, pointer, (len(parts), n_outputs))
     return ones[:, [place for place, name in enumerate(state.names) if name not in dropped]]
 
 
