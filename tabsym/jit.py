@@ -118,7 +118,7 @@ class _FilesByTypes(IndexDataCacheFile):
 
 def _kept_by_types(compiled: Any) -> Any:
     """A kernel whose machine code is kept in `_FilesByTypes`."""
-    files = compiled._cache._cache_file
+    files = getattr(getattr(compiled, "_cache", None), "_cache_file", None)  # none with NUMBA_DISABLE_JIT
     if type(files) is IndexDataCacheFile:
         files.__class__ = _FilesByTypes
     return compiled

@@ -102,7 +102,7 @@ def subtract_shared(order, ends, x, codes_at, x_at, starts, codes_like, x_like, 
     """As `sum_beside` and `subtract_square`, without sums for all coefficients (q,) of the one term at a time.
 
     `order`: the rows by the term's code, those of each up to `ends` (q,). `alone` (q,) is set to the inverse of the
-    term's own information, with its `precision`, 0 where there is none. `work` (3, p) is zeros before and after.
+    term's own information, with its `precision`, 0 where there is none. `work` (3, p) is work space, zeros before.
     """
     n, first = len(values), 0
     sums, touched, last = work
