@@ -60,7 +60,8 @@ count_effect : bool, default True
     its variance is estimated as 0. "count of a" in `coefs_`. Where the target goes with how frequent a category is,
     this effect takes what a coefficient of its own would else have: `coefs_` and `summary` show both apart, `explain`
     and `feature_importances_` together, as the column's. Of formulas where they are sums of terms; for others False is
-    refused. None with ``alpha=0``, where the coefficients of the categories determine them.
+    refused. None with ``alpha=0``, where the coefficients of the categories determine them. `predict` takes training
+    rows for new ones: with many categories of a single row, totals over the training rows differ from those observed.
 monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each column, or None, default None
     Columns with which the linear predictor must not decrease (1) or not increase (-1), the others held; for two classes
     that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
