@@ -466,3 +466,15 @@ def test_machine_code_that_two_processes_keep_at_once_is_not_taken_for_each_othe
         command = [sys.executable, str(script), when]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.split() == ["3.0", "3.0"]
+
+
+def test_the_package_is_imported_with_the_compiler_switched_off():
+    """As debuggers and coverage tools of numba's users do: for all of a process."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [
+        sys.executable,
+        "-c",
+        "import tabsym, tabsym.solvers.newton.fit, tabsym.solvers.sgd.loop, tabsym.modl.grid",
+    ]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
