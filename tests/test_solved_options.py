@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier
 from tabsym.losses import Quantile
+from tabsym.optimizers import SGD
 from tests.options import ADDITIVE
 
 PLAIN = {"interactions": None, "count_effect": False}
@@ -77,9 +78,25 @@ def test_a_formula_that_adds_all_columns_is_the_model_without_one(kind, y):
 def test_class_weights_are_sample_weights(kind, given):
     weight = RNG.uniform(0.5, 2.0, N)
     one = kind(class_weight=given, random_state=0).fit(X, TWO, weight)
-    by_class = compute_sample_weight(given, TWO)
+    classes = np.unique(TWO)
+    by_class = compute_class_weight(given, classes=classes, y=TWO, sample_weight=weight)[np.searchsorted(classes, TWO)]
     two = kind(random_state=0).fit(X, TWO, weight * by_class)
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [WideClassifier, WideSGDClassifier])
+def test_balanced_classes_are_those_of_repeated_rows(kind):
+    """A weight of 2 is two rows; with scikit-learn's linear models they are the same too."""
+    weight = np.random.default_rng(7).integers(0, 4, N) + 2 * (TWO == "yes")
+    rows = np.repeat(np.arange(N), weight)
+    options = {"numeric": "linear", "class_weight": "balanced", "interactions": None}
+    if kind is WideClassifier:
+        options |= {"alpha": 1e-3, "count_effect": False, "tol": 1e-8}
+    else:
+        options |= {"optimizer": SGD(), "learning_rate": 0.5, "max_iter": 300, "batch_size": "full"}
+    one = kind(**options, random_state=0).fit(X, TWO, weight)
+    two = kind(**options, random_state=0).fit(X.iloc[rows].reset_index(drop=True), TWO[rows])
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-6)
 
 
 @pytest.mark.parametrize(

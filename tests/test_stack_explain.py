@@ -215,12 +215,9 @@ def test_classes_weigh_alike_in_the_wide_model_and_the_booster(given):
     rare = TWO.copy()
     rare[np.flatnonzero(TWO == "yes")[::2]] = "no"
     weight = np.random.default_rng(2).integers(1, 4, len(X)).astype(float)
-    n_yes = (rare == "yes").sum()
-    of_class = (
-        {"balanced": {"yes": len(X) / 2 / n_yes, "no": len(X) / 2 / (len(X) - n_yes)}}.get(given)
-        if (given == "balanced")
-        else {"yes": 5.0, "no": 1.0}
-    )
+    total, of_yes = weight.sum(), weight[rare == "yes"].sum()
+    balanced = {"yes": total / 2 / of_yes, "no": total / 2 / (total - of_yes)}
+    of_class = balanced if given == "balanced" else {"yes": 5.0, "no": 1.0}
     rows = weight * pd.Series(rare).map(of_class).to_numpy()
     wide, booster = WideClassifier(**RIDGE), LGBMClassifier(**SMALL)
     stack = WideBoostClassifier(wide, booster, mode="margin", class_weight=given, cv=FOLDS, random_state=0)

@@ -112,8 +112,8 @@ def warn_of_light_total(n_rows: int, total: float, taker: str, effect: str) -> N
         )
 
 
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
-    """The weight (n_classes,) of each class, by the number of its rows (n_classes,), see `rows_of_classes`.
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: Floats) -> Floats:
+    """The weight (n_classes,) of each class, by the total weight of its rows (n_classes,), see `totals_of_classes`.
 
     Raises
     ------
@@ -131,20 +131,17 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], counts: NDArray
             )
         return np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1)))
+        return totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))
     raise ValueError(
         f"class_weight={class_weight!r} is not known; use 'balanced', a mapping from class to number, or None."
     )
 
 
-def rows_of_classes(
-    codes: NDArray[Any], n_classes: int, weight: Floats | None, copies: Copies = None
-) -> NDArray[np.int64]:
-    """The number of rows (n_classes,) of each class, without those of weight 0: rows (n,) with their copies."""
-    if weight is not None:
-        kept = np.flatnonzero(weight)
-        codes, copies = codes[kept], None if copies is None else copies[kept]
-    return np.bincount(codes, copies, n_classes).astype(np.int64)
+def totals_of_classes(codes: NDArray[Any], n_classes: int, weight: Floats | None, copies: Copies = None) -> Floats:
+    """The total weight (n_classes,) of the rows (n,) of each class, each as often as it has copies."""
+    if weight is None:
+        weight = np.ones(len(codes))
+    return np.asarray(np.bincount(codes, weight if copies is None else weight * copies, n_classes), dtype=np.float64)
 
 
 def weights_within_classes(y: NDArray[np.generic], weight: Floats, copies: Copies = None) -> Floats:

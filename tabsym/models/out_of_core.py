@@ -178,8 +178,8 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
     engine.every("renumber_classes", target.codes.astype(np.float64))
     if estimator.class_weight is None:
         return target.classes, None
-    (counts,) = engine.total("count_classes", len(target.classes))
-    return target.classes, weights_of_classes(estimator.class_weight, target.classes, counts)
+    (totals,) = engine.total("totals_of_classes", len(target.classes))
+    return target.classes, weights_of_classes(estimator.class_weight, target.classes, totals)
 
 
 def _scale_weights(engine: Engine, of_class: Floats | None) -> float:

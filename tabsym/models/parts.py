@@ -18,6 +18,7 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
 from tabsym.design.units import Moments, TargetUnits
 from tabsym.frame import Table
+from tabsym.frame.weights import totals_of_classes
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss
 from tabsym.models.model import WideModel
@@ -128,8 +129,9 @@ class Part:
         self.y = self._store.put(numbers[self.y.astype(np.int64)])  # others may read the file
         return ()
 
-    def count_classes(self, n_classes: int) -> tuple[NDArray[np.int64]]:
-        return (np.bincount(self.y.astype(np.int64), minlength=n_classes),)
+    def totals_of_classes(self, n_classes: int) -> tuple[Floats]:
+        """The total weight (n_classes,) of the rows of each class."""
+        return (totals_of_classes(self.y.astype(np.int64), n_classes, self.weight),)
 
     def weigh(self, of_class: Floats | None, unit: float, drop: bool) -> tuple[()]:
         """Multiply weights by those of classes, over a unit; `drop`: they are equal."""

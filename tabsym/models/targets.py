@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, plain_labels, split_target
 from tabsym.frame.read import as_rows
-from tabsym.frame.weights import rows_of_classes, weights_of_classes
+from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_loss, check_offset, check_offset_of_loss, check_target_of_loss
@@ -87,8 +87,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """The rows with weights multiplied by `class_weight`."""
         if self.class_weight is None:
             return rows
-        counts = rows_of_classes(codes, len(classes), rows.weight, rows.copies)
-        weight = weights_of_classes(self.class_weight, classes, counts)[codes]
+        totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
+        weight = weights_of_classes(self.class_weight, classes, totals)[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 
     def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
-from tabsym.frame.weights import rows_of_classes, weights_of_classes
+from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of
@@ -52,7 +52,8 @@ verbose : int, default 0
 CLASS_WEIGHT = """\
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights of the wide model, of the booster and of the held-out rows, those of `eval_set` too.
-    "balanced": inversely to how often a class occurs. Refused where the wide model or the booster has its own."""
+    "balanced": inversely to the total weight of a class's rows. Refused where the wide model or the booster has its
+    own."""
 
 OWN_CLASS_WEIGHTS: dict[str, Any] = {
     "class_weight": None,
@@ -188,8 +189,8 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         self._by_class = None
         if self.class_weight is not None:
             self._refuse_weights_twice()
-            counts = rows_of_classes(target.codes, len(target.classes), weight)
-            self._by_class = weights_of_classes(self.class_weight, target.classes, counts)
+            totals = totals_of_classes(target.codes, len(target.classes), weight)
+            self._by_class = weights_of_classes(self.class_weight, target.classes, totals)
             of_class = self._by_class[target.codes]
             weight = of_class if weight is None else weight * of_class
         if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
