@@ -301,6 +301,16 @@ def test_two_columns_of_one_name_are_refused_in_every_kind_of_table(kind, tmp_pa
         read(table)
 
 
+def test_a_workbook_of_several_sheets_says_which_one_was_read(tmp_path):
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for name, rows in {"empty": [], "first": [1, 2], "more": [3]}.items():
+            pd.DataFrame({"a": rows} if rows else {}).to_excel(book, sheet_name=name, index=False)
+    source = read_path(tmp_path / "t.xlsx")
+    assert source.frame["a"].tolist() == [1, 2]
+    note = "Sheet 'first' was read, and not 'more'; to have another one, save it as a file of its own."
+    assert source.notes == (note,)
+
+
 def test_a_number_and_its_text_are_one_name():
     with pytest.raises(ValueError, match=r"^Column '1' appears twice"):
         read(pd.DataFrame([[1, 2]], columns=["1", 1]))

@@ -229,7 +229,10 @@ def _excel(source: Any) -> Source:
     if not filled:
         raise ValueError("it has no sheet with rows")
     title, rows = filled[0]
-    notes = [] if len(filled) == 1 else [f"Sheet {title!r} was read, the first of {len(filled)} with rows."]
+    notes = []
+    if len(filled) > 1:
+        others = ", ".join(repr(name) for name, _ in filled[1:])
+        notes = [f"Sheet {title!r} was read, and not {others}; to have another one, save it as a file of its own."]
     width = max(len(row) for row in rows)
     header = [*rows[0], *[None] * (width - len(rows[0]))]
     names, kept = name_columns([str(name) if name is not None else "" for name in header], notes,
