@@ -188,6 +188,32 @@ def test_rows_of_weight_zero_are_no_rows_of_their_class(model, n_absent):
     np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(X), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("by_class", [False, True], ids=["sample_weight", "class_weight"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        WideClassifier(),
+        WideSGDClassifier(random_state=0),
+        WideBoostClassifier(booster=HistGradientBoostingClassifier(max_iter=20), random_state=0),
+        WideBoostClassifier(mode="margin", early_stopping=False, random_state=0),
+    ],
+    ids=["wide", "online", "stack", "stack of margins"],
+)
+def test_a_class_of_weight_zero_is_absent(model, by_class):
+    """Two classes are left of three: the model is the one of these two, and has them only."""
+    X, y, _, _ = weighted_table()
+    y[:100] = np.where(y[:100] == 1, 2, y[:100])
+    y = np.array(["aa", "zz", "mm"])[y]
+    there = y != "mm"
+    weight = {} if by_class else {"sample_weight": there.astype(float)}
+    options = {"class_weight": {"mm": 0.0}} if by_class else {}
+    found = clone(model).set_params(**options).fit(X, y, **weight)
+    wanted = clone(model).fit(X[there], y[there])
+    assert found.classes_.tolist() == ["aa", "zz"]
+    np.testing.assert_allclose(found.predict_proba(X), wanted.predict_proba(X), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(found.predict(X), wanted.predict(X))
+
+
 def test_what_weights_are_worth_by_hand():
     y, weight = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 10.0, 30.0])
     np.testing.assert_allclose(weights_within_classes(y, weight), [0.5, 1.5, 0.5, 1.5])

@@ -37,6 +37,14 @@ class Target:
     codes: NDArray[np.int32]
     classes: NDArray[Any]
 
+    def without(self, absent: NDArray[np.bool_]) -> Target:
+        """Without classes (n_classes,) that are absent, as where all their rows have weight 0; these get any code."""
+        kept = np.flatnonzero(~absent)
+        if len(kept) == len(self.classes):
+            return self
+        codes = np.minimum(np.searchsorted(kept, self.codes), len(kept) - 1)
+        return Target(codes.astype(np.int32), self.classes[kept])
+
 
 _FIRST_CALL = "pass all classes in the first call of partial_fit (classes=...)"
 

@@ -72,11 +72,15 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """Fit from scratch on a table."""
         rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
         target = check_classes(rows.y, len(rows.table), caller=type(self).__name__)
+        rows = self._with_class_weight(rows, target.classes, target.codes)
+        if rows.weight is not None:
+            totals = totals_of_classes(target.codes, len(target.classes), rows.weight)
+            if np.count_nonzero(totals) < 2:
+                raise ValueError(
+                    "After dropping rows of weight 0 the target has 1 class only; give both classes weight."
+                )
+            target = target.without(totals == 0.0)
         classes, codes = target.classes, target.codes
-        rows = self._with_class_weight(rows, classes, codes)
-        kept = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
-        if np.count_nonzero(np.bincount(codes[kept])) < 2:
-            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
         loss, n_outputs = self._loss_of_classes(len(classes))
         interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
         self.classes_ = classes

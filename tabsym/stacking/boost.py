@@ -193,10 +193,14 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
             self._by_class = weights_of_classes(self.class_weight, target.classes, totals)
             of_class = self._by_class[target.codes]
             weight = of_class if weight is None else weight * of_class
-        if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
-            raise ValueError(
-                "Without the rows of weight 0 the target has 1 class only; give rows of both classes weight."
-            )
+        if weight is not None:
+            absent = totals_of_classes(target.codes, len(target.classes), weight) == 0.0
+            if np.count_nonzero(~absent) < 2:
+                raise ValueError(
+                    "Without the rows of weight 0 the target has 1 class only; give rows of both classes weight."
+                )
+            target = target.without(absent)
+            self._by_class = None if self._by_class is None else self._by_class[~absent]
         self._fit(table, target.codes.astype(np.int64), target.classes, weight, groups, eval_set)
         self.classes_ = target.classes
         return self
