@@ -191,7 +191,7 @@ def deviance_and_likelihood(
 ) -> tuple[float, float]:
     """Deviance and log-likelihood of targets (n,) at linear predictors (n, K), the latter NaN without a closed form.
 
-    For the squared loss at the maximum-likelihood variance, as in ordinary least squares; for gamma at the dispersion.
+    For the squared loss at the maximum-likelihood variance, as in weighted least squares; for gamma at the dispersion.
     Weights are those of all copies of a row, of which there are `copies` (n,).
     """
     found = deviance(loss, margins, y, weight)
@@ -208,19 +208,25 @@ def _log_likelihood(
     copies: NDArray[np.int64] | None,
 ) -> float:
     w = np.ones(len(y)) if weight is None else weight
+    times = np.ones(len(y)) if copies is None else copies
     if loss.code == kernels.SQUARED:
-        total = float(w.sum())
-        spread = deviance / total
-        return -0.5 * total * (np.log(2.0 * np.pi * spread) + 1.0) if spread > 0.0 else np.inf
+        return normal_likelihood(deviance, float(w.sum()), float(times @ np.log(w / times)))
     if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
         return -0.5 * deviance
     if loss.code == kernels.POISSON:
         return -0.5 * deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
     if loss.code == kernels.GAMMA and dispersion > 0.0:
-        times = np.ones(len(y)) if copies is None else copies
         shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
         return float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
     return np.nan
+
+
+def normal_likelihood(deviance: float, total: float, logs: float) -> float:
+    """The log-likelihood at the maximum-likelihood variance, by the sums of the weights and of their logarithms.
+
+    A row's variance is that over its weight, as in weighted least squares.
+    """
+    return 0.5 * (logs - total * (np.log(2.0 * np.pi * deviance / total) + 1.0)) if deviance > 0.0 else np.inf
 
 
 MAX_STEPS, MAX_STEP = 50, 5.0

@@ -179,7 +179,7 @@ class Readable:
         For penalized terms the effective degrees of freedom, given the variance components: of up to 1,200 coefficients
         of all terms together, fewer than the sum of `edf` in `variances_`, each given the others. NaN for huber and
         tweedie. Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two
-        rows.
+        rows; for squared error and gamma its variance is half as large, as in weighted least squares.
         """
         certainty = self._certainty("aic_")
         return 2.0 * certainty.total_edf - 2.0 * certainty.log_likelihood

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
-from tabsym.losses.loss import Loss, root_by_sums
+from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums
 from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent, SampledRows
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.information import Information
@@ -217,9 +217,9 @@ class DescentInParts(BlockDescent):
 
     def likelihood(self, loss: Loss, scale: float, shift: float, dispersion: float) -> tuple[float, float]:
         """Deviance and log likelihood of the rows in the user's units."""
-        own, likely, total = self._sums.ask("likelihood", loss, scale, shift, dispersion)
+        own, likely, total, logs = self._sums.ask("likelihood", loss, scale, shift, dispersion)
         if loss.code == SQUARED:  # at the variance of all rows
-            likely = -0.5 * total * (np.log(2.0 * np.pi * own / total) + 1.0) if own > 0.0 else np.inf
+            likely = normal_likelihood(own, total, logs)
         return float(own), float(likely)
 
     def sample(self, most: int, rng: np.random.RandomState) -> SampledRows:

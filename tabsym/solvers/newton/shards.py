@@ -233,13 +233,16 @@ class Shard(BlockDescent):
             np.array([float(informed(self.terms[index], weight))]) for index in indices
         ))  # fmt: skip
 
-    def likelihood(self, loss: Loss, scale: float, shift: float, dispersion: float) -> tuple[float, float, float]:
-        """Deviance, log likelihood and weight of the rows in the user's units."""
+    def likelihood(
+        self, loss: Loss, scale: float, shift: float, dispersion: float
+    ) -> tuple[float, float, float, float]:
+        """Deviance and log likelihood of the rows in the user's units; the sums of their weights and of the logs."""
         margins = self.rows.scores() * scale + shift
         weight = self.weight if len(self.weight) else None
         return (
             *deviance_and_likelihood(loss, margins, self.users_y, weight, dispersion),
             self.total,
+            float(np.log(self.weight).sum()),
         )
 
     def some_rows(self, rows: NDArray[np.int64] | None) -> tuple[list[Floats], list[Floats], Floats, Floats, Floats]:
