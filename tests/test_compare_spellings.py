@@ -477,3 +477,49 @@ def test_any_text_is_a_number_missing_or_strange(text):
     assert np.isnan(numbers[2])
     assert strange.tolist()[1:] == [False, False]
     assert np.isnan(numbers[0]) or not strange[0]
+
+
+STEPS = np.arange(N) % 4
+AS_CATEGORIES = {
+    "decimals": [Decimal(f"{step}.50") for step in STEPS],
+    "whole decimals": [Decimal(f"{step}.00") for step in STEPS],
+    "numbers of many digits": [2**60 + int(step) for step in STEPS],
+    "days": [pd.Timestamp(2024, 1, 1 + int(step)) for step in STEPS],
+    "moments": [pd.Timestamp(2024, 1, 1, 9, int(step)) for step in STEPS],
+    "dates": [datetime.date(2024, 1, 1 + int(step)) for step in STEPS],
+    "durations": [f"0 days 0{step}:00:00" for step in STEPS],
+    "whole numbers": [float(step) for step in STEPS],
+}
+
+
+@pytest.mark.parametrize("name", AS_CATEGORIES)
+def test_named_categories_are_the_same_from_every_kind_of_table(name, tmp_path):
+    """In training and later, whichever kind it was trained on."""
+    frame = pd.DataFrame({"x": pd.Series(AS_CATEGORIES[name]), "c": ["a", "b"] * (N // 2), "y": np.arange(N) / 7})
+    kinds = ["csv", "parquet", "xlsx", "pandas", "polars"]
+    if name == "numbers of many digits":
+        kinds.remove("xlsx")  # whose numbers are floats
+    tables = list(tables_of(frame, tmp_path, kinds))
+    trained = [prepare(table, "y", reading=ReadOptions(categorical=["x"])) for table in tables]
+    for one in trained:
+        assert one.X["x"].nunique() == 4
+        assert one.X["x"].tolist() == trained[0].X["x"].tolist()
+        for table in tables:
+            pd.testing.assert_frame_equal(one.features.apply(one.retyping.read(table)), one.X)
+
+
+def test_codes_of_many_digits_beside_missing_ones_are_not_rounded(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{2**60 + n % 4 if n % 5 else ''},{n / 7}\n" for n in range(N)))
+    prepared = prepare(tmp_path / "t.csv", "y", reading=ReadOptions(categorical=["x"]))
+    assert sorted(prepared.X["x"].dropna().unique()) == [str(2**60 + step) for step in range(4)]
+    pd.testing.assert_frame_equal(prepared.features.apply(prepared.retyping.read(tmp_path / "t.csv")), prepared.X)
+
+
+def test_booleans_with_missing_ones_are_the_same_from_every_kind_of_table(tmp_path):
+    flags = pd.Series(STEPS > 1).astype("boolean").mask(STEPS == 3)
+    frame = pd.DataFrame({"x": flags, "y": np.arange(N) / 7})
+    tables = list(tables_of(frame, tmp_path, ["csv", "parquet", "xlsx", "jsonl", "pandas", "polars"]))
+    for trained in (prepare(table, "y") for table in tables):
+        for table in tables:
+            again = trained.features.apply(trained.retyping.read(table))
+            pd.testing.assert_frame_equal(again, trained.X, check_dtype=False)

@@ -46,7 +46,7 @@ def with_plain_types(frame: pd.DataFrame, notes: list[str], categorical: Sequenc
         column = frame[name]
         if name in categorical or column.dtype.kind in "biuf":
             continue
-        if _are_decimals(column):
+        if are_decimals(column):
             cells = column.astype(object).where(column.notna(), None)
             changed[name] = pd.to_numeric(cells.map(str, na_action="ignore"))  # as a text file gives them
             continue
@@ -62,7 +62,8 @@ def with_plain_types(frame: pd.DataFrame, notes: list[str], categorical: Sequenc
     return frame.assign(**changed) if changed else frame
 
 
-def _are_decimals(column: pd.Series) -> bool:
+def are_decimals(column: pd.Series) -> bool:
+    """Whether a column holds decimals, of Arrow or of Python."""
     if isinstance(column.dtype, pd.ArrowDtype):
         return str(column.dtype).startswith("decimal")
     return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal"

@@ -228,15 +228,23 @@ def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what
     return found
 
 
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d[ T]00:00:00(?:\.0+)?")
+
+
 def _text(series: pd.Series) -> pd.Series:
     """Each value as text; whole numbers alike, whatever type they come in."""
     return pd.Series([None if pd.isna(value) else _word(value) for value in series.tolist()], dtype="str")
 
 
 def _word(value: Any) -> str:
-    if isinstance(value, _NUMBERS) and not isinstance(value, bool) and np.isfinite(float(value)):
-        return f"{value:.0f}" if float(value).is_integer() else str(value)
-    return str(value)
+    """A value as text, in whatever type a file or frame has it: 3 for 3.0, 0.5 for 0.50, the day alone for midnight."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))  # all its digits
+    if isinstance(value, Decimal | float | np.floating) and (number := Decimal(str(value))).is_finite():
+        text = f"{number:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    text = str(value)
+    return text[:10] if _MIDNIGHT.fullmatch(text) else text
 
 
 _NUMBER = r"\d+(?:[.,]\d+)*"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.cell_types import MAX_CLASSES, PlainNumbers, TextColumn, with_plain_types
+from tabsym.compare.cell_types import MAX_CLASSES, PlainNumbers, TextColumn, are_decimals, with_plain_types
 from tabsym.compare.number_format import (
     NumberFormat,
     are_thousands,
@@ -27,6 +27,7 @@ from tabsym.compare.number_format import (
 from tabsym.compare.reading import ReadOptions, is_text_file, read
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
+from tabsym.frame.columns import FIRST_ROUNDED
 
 _BOOLEANS = {"true": True, "false": False}
 _PLAIN = NumberFormat(".", "", {"": 1.0})
@@ -48,6 +49,8 @@ class Retyping:
         What the user said is missing, by column; "" is every column.
     sep, encoding : str or None
         Of text files, as the user gave them.
+    categorical : list of str
+        Columns that the user said are categories.
     """
 
     formats: dict[str, NumberFormat] = field(default_factory=dict)
@@ -56,6 +59,7 @@ class Retyping:
     na_values: dict[str, list[str]] = field(default_factory=dict)
     sep: str | None = None
     encoding: str | None = None
+    categorical: list[str] = field(default_factory=list)
 
     def read(self, table: Any) -> pd.DataFrame:
         """A later table, from a file or a frame of any kind, with its columns as they were read in training."""
@@ -65,7 +69,7 @@ class Retyping:
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table with its columns as they were read in training; cells that are no numbers now stay as they are."""
-        frame = with_plain_types(without(frame, self.na_values), [])
+        frame = with_plain_types(without(frame, self.na_values), [], self.categorical)
         changed: dict[str, pd.Series] = {}
         for name in frame.columns:
             column = frame[name]
@@ -73,6 +77,8 @@ class Retyping:
                 continue
             if name in self.booleans:
                 changed[name] = _as_booleans(column)
+            elif name in self.categorical and name in self.numbers:
+                changed[name] = column.astype(object).map(_as_decimal, na_action="ignore")
             elif name in self.formats or name in self.numbers:
                 numbers, strange = self.formats.get(name, _PLAIN).parse(column)
                 parsed = pd.Series(numbers, index=column.index)
@@ -156,7 +162,10 @@ def retype(
         plain = untyped and name not in options.numeric and (prefer == "." or name in options.categorical)
         plain = plain and options.thousands != "."
         if plain and counts and _all_plain(counts):
-            out[name] = pd.to_numeric(frame[name])
+            numbers = pd.to_numeric(frame[name])
+            if name in options.categorical and _are_rounded(numbers):
+                continue  # which would be one category for several
+            out[name] = numbers
             notes += _doubt(name, list(counts), options)
             continue
         if not counts or name in options.categorical:
@@ -173,9 +182,9 @@ def retype(
             whole.append(name)
         elif result is not None:
             formats[name], line = result
-            numbers, strange = formats[name].parse(frame[name])
-            numbers[strange] = np.nan
-            out[name] = pd.Series(numbers, index=frame.index)
+            parsed, strange = formats[name].parse(frame[name])
+            parsed[strange] = np.nan
+            out[name] = pd.Series(parsed, index=frame.index)
             if line:
                 notes.append(line)
     if whole:
@@ -183,9 +192,30 @@ def retype(
             f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} read as text; "
             f"use --numeric {quote(','.join(whole[:5]))} to read numbers."
         )
+    booleans += [name for name in frame.columns if name not in out and _is_boolean(frame[name])]
     frame = frame.assign(**out) if out else frame
-    number_columns = [name for name in frame.columns if name not in formats and _is_number(frame[name])]
-    return frame, Retyping(formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding)
+    number_columns = [
+        name for name in frame.columns if name not in formats and (_is_number(frame[name]) or are_decimals(frame[name]))
+    ]
+    return frame, Retyping(
+        formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding,
+        list(options.categorical),
+    )  # fmt: skip
+
+
+def _as_decimal(cell: Any) -> Any:
+    """A number in text with all its digits; other cells as they are."""
+    return Decimal(cell.strip()) if isinstance(cell, str) and is_plain(cell) else cell
+
+
+def _are_rounded(numbers: pd.Series) -> bool:
+    """Whether whole numbers have lost digits, as beside missing cells."""
+    return numbers.dtype.kind == "f" and bool((numbers.abs() >= FIRST_ROUNDED).any())
+
+
+def _is_boolean(column: pd.Series) -> bool:
+    """Whether a column that is no text holds booleans, and missing values."""
+    return not _holds_text(column) and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
 
 
 def _all_plain(counts: Mapping[str, int]) -> bool:
