@@ -99,7 +99,8 @@ max_iter : int, default 200
     Sweeps over all terms at most; a ``ConvergenceWarning`` says where they end short. Formulas with products are
     descended by L-BFGS, with up to a quarter as many iterations.
 tol : float, default 1e-3
-    How near to the optimum coefficients end, in their standard errors.
+    How near to the optimum coefficients end, in their standard errors; of several classes where `alpha` is given, while
+    estimated variances and what follows from them are rougher there.
 random_state : int, RandomState or None, default 0
     Of the halves and folds of rows that are held out.
 n_jobs : int or None, default None
