@@ -523,3 +523,10 @@ def test_booleans_with_missing_ones_are_the_same_from_every_kind_of_table(tmp_pa
         for table in tables:
             again = trained.features.apply(trained.retyping.read(table))
             pd.testing.assert_frame_equal(again, trained.X, check_dtype=False)
+
+
+@pytest.mark.parametrize(("cells", "doubted"), [(["1,234", "5,678"], True), (["1,23,456", "5,678"], False)])
+def test_two_separators_in_a_cell_leave_one_reading(cells, doubted):
+    notes = []
+    read_typed(pd.DataFrame({"x": cells * 20, "y": range(40)}), notes=notes)
+    assert any("for the other reading" in note for note in notes) == doubted

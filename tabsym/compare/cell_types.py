@@ -237,6 +237,8 @@ class TextColumn:
         if not all(is_plain(text) for text in good):
             how.append(f"written as {format_.example!r}")
         ambiguous = looks_ambiguous(list(digits))
+        if ambiguous and any(cell.count(ambiguous) > 1 for cell in digits):  # no decimal separator
+            ambiguous = None
         if ambiguous and self.options.decimal is None and self.options.thousands is None:
             shown = next(cell for cell in digits if ambiguous in cell)
             value = number_of(shown, format_.decimal, format_.thousands)
