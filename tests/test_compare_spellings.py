@@ -530,3 +530,14 @@ def test_two_separators_in_a_cell_leave_one_reading(cells, doubted):
     notes = []
     read_typed(pd.DataFrame({"x": cells * 20, "y": range(40)}), notes=notes)
     assert any("for the other reading" in note for note in notes) == doubted
+
+
+def test_infinite_numbers_are_missing_in_every_kind_of_table(tmp_path):
+    values = np.where(np.arange(N) % 3 == 0, np.inf, F) * np.where(np.arange(N) % 2, 1.0, -1.0)
+    frame = pd.DataFrame({"x": values, "y": np.arange(N) / 7})
+    tables = list(tables_of(frame, tmp_path, ["csv", "tsv", "parquet", "xlsx", "pandas", "polars"]))
+    for trained in (prepare(table, "y") for table in tables):
+        assert trained.X["x"].isna().sum() == N / 3
+        for table in tables[:3]:
+            again = trained.features.apply(trained.retyping.read(table))
+            np.testing.assert_allclose(again["x"].to_numpy(), trained.X["x"].to_numpy())

@@ -6,6 +6,7 @@ same from CSV, Excel, Parquet, JSON and frames, in training and in `predict`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -128,6 +129,7 @@ def quoted(words: Mapping[str, int]) -> str:
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
+_INFINITE = re.compile(r"\s*[-+]?inf(?:inity)?\s*", re.IGNORECASE)  # missing, as infinite numbers are
 _MAX_TYPING_ERRORS = 0.01  # of the cells, whatever they hold
 _MIN_DISTINCT = 10  # numbers, beside words that are not known to mean missing
 MAX_CLASSES = 20
@@ -176,7 +178,8 @@ class TextColumn:
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}
         values = {number_of(cells[text][0].digits, decimal, thousands) for text in good}
-        if not good or (not forced and not self._few(unknown, total, len(values))):
+        doubtful = {text: times for text, times in unknown.items() if not _INFINITE.fullmatch(text)}
+        if not good or (not forced and not self._few(doubtful, total, len(values))):
             if forced:
                 return self._refuse(unknown)
             return (
