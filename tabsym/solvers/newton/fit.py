@@ -129,9 +129,7 @@ def find_optimum(
         dispersion = components.dispersion if components.has_dispersion else 1.0
         if components.has_dispersion and not estimates:
             dispersion = max(solver.dispersion(), 1e-12 * solver.target_scale)
-        if solver.loss.code == MULTINOMIAL:  # estimated variances are too rough to make more of
-            n_sweeps += 0 if estimates else solver.polish(1.0, newton.close, newton.max_passes)[0]
-        else:
+        if solver.loss.code != MULTINOMIAL or not estimates:  # whose estimated variances are too rough to make more of
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
             most = few if newton.close >= CLOSE else newton.max_passes
             more, is_close = solver.polish(dispersion, newton.close, most)

@@ -36,12 +36,12 @@ RIDGE_OF_DIAGONAL = 1e-10
 def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
 
-    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with one linear
-    predictor and up to some hundred coefficients; others are left as they are. The information is that of the first
+    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with up to some hundred
+    coefficients, of all classes together; others are left as they are. The information is that of the first
     step as long as they converge by it (the chord method): it takes four times as long as their gradients.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
-    if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:
+    if solver.n_outputs * sum(solver.terms[index].size for index in indices) > MAX_COEFS:
         return 0
     before, system = np.inf, _System.of(solver, indices)
     for n_steps in range(MAX_STEPS):
@@ -57,16 +57,23 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
 
 
 def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
-    """Gradients (q,) of the terms, with penalties."""
+    """Gradients (q, K) of the terms, with penalties."""
+    if solver.loss.code == MULTINOMIAL:
+        found = [solver.rows.collect(solver.terms[index])[0] for index in indices]
+    else:
+        found = [own[:, None] for own in solver.gradients(indices)]
     return [
-        own + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])[:, 0]
-        for index, own in zip(indices, solver.gradients(indices), strict=True)
+        own + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])
+        for index, own in zip(indices, found, strict=True)
     ]
 
 
 @dataclass(frozen=True)
 class _System:
-    """The factorized information (m, m) on the moves that keep to the constraints (p, m); None where it is singular."""
+    """The factorized information (m, m) on the moves that keep to the constraints (p, m); None where it is singular.
+
+    Of K classes (K p, K p), class by class, and without constraints.
+    """
 
     factor: tuple[Floats, bool] | None
     face: Floats | None
@@ -87,15 +94,16 @@ class _System:
 
     def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
         """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
-        gradient = np.concatenate(gradients)
+        gradient = np.concatenate(gradients).T.ravel()
         if self.face is not None:
             gradient = self.face.T @ gradient
         if self.factor is None or not np.isfinite(gradient).all():
             return [], 0.0
         moves = -cho_solve(self.factor, gradient)
         decrease = -0.5 * float(gradient @ moves)
-        ends = np.cumsum([len(one) for one in gradients])[:-1]
-        return [move[:, None] for move in np.split(moves if self.face is None else self.face @ moves, ends)], decrease
+        ends = np.cumsum([len(one) for one in gradients])
+        moves = moves if self.face is None else self.face @ moves
+        return np.split(moves.reshape(-1, ends[-1]).T, ends[:-1]), decrease
 
 
 def _face(solver: BlockDescent, indices: list[int]) -> Floats:
