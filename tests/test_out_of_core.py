@@ -200,6 +200,19 @@ def test_what_cannot_be_is_refused_and_the_model_stays(options, fit, message, in
     np.testing.assert_array_equal(model.predict(own[FEATURES]), before)
 
 
+def test_a_class_of_weight_zero_is_absent_by_its_rows_and_refused_by_its_class(in_parts):
+    own = SMALL[[*FEATURES, "three"]].copy()
+    first = own["three"].iloc[0]
+    own["weight"] = (own["three"] != first) * 1.0
+    there = own[own["weight"] > 0].reset_index(drop=True)
+    model = WideClassifier(**GIVEN).fit(dataset_of(own), "three", sample_weight="weight")
+    wanted = WideClassifier(**GIVEN).fit(there[FEATURES], there["three"])
+    assert model.classes_.tolist() == wanted.classes_.tolist() == sorted(there["three"].unique())
+    np.testing.assert_allclose(model.predict_proba(own[FEATURES]), wanted.predict_proba(own[FEATURES]), atol=1e-5)
+    with pytest.raises(ValueError, match=f"class_weight gives class {first} the weight 0, .* leave its rows out"):
+        WideClassifier(class_weight={first: 0.0}).fit(dataset_of(own.drop(columns="weight")), "three")
+
+
 @pytest.mark.parametrize(
     ("column", "value", "message"), [("two", None, "target is missing"), ("x", np.inf, "infinity")]
 )

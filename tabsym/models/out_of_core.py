@@ -179,7 +179,14 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
     if estimator.class_weight is None:
         return target.classes, None
     (totals,) = engine.total("totals_of_classes", len(target.classes))
-    return target.classes, weights_of_classes(estimator.class_weight, target.classes, totals)
+    of_class = weights_of_classes(estimator.class_weight, target.classes, totals)
+    if not of_class.all():  # whose rows the parts have read, and count
+        absent = target.classes[of_class == 0.0].tolist()[0]
+        raise ValueError(
+            f"class_weight gives class {absent!r} the weight 0, which is for tables in memory; leave its rows out of "
+            "the table."
+        )
+    return target.classes, of_class
 
 
 def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
