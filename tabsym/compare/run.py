@@ -43,6 +43,9 @@ from tabsym.compare.text import in_one_line, listed, perhaps, summary
 from tabsym.jit import compilation_notice
 from tabsym.warn import warn_user
 
+USUAL_FOLDS = 5
+"""The default of `folds`, which `fold_column` replaces."""
+
 
 def compare(
     table: Any = None,
@@ -50,7 +53,7 @@ def compare(
     *,
     task: str | None = None,
     contenders: Any = None,
-    folds: int = 5,
+    folds: int = USUAL_FOLDS,
     repeats: int = 1,
     metric: str | Metric | None = None,
     groups: str | None = None,
@@ -211,10 +214,6 @@ def compare(
     if best_file is not None and ranking:
         _train_best(comparison, best_file, results, ranking, quiet=quiet)
     return comparison
-
-
-USUAL_FOLDS = 5
-"""The default of `folds`, which `fold_column` replaces."""
 
 
 def _run_config(
