@@ -214,6 +214,19 @@ def test_a_class_of_weight_zero_is_absent(model, by_class):
     np.testing.assert_array_equal(found.predict(X), wanted.predict(X))
 
 
+@pytest.mark.parametrize("n_left", [2, 3])
+def test_the_offset_of_a_class_of_weight_zero_is_left_out(n_left):
+    X, y, _, _ = weighted_table()
+    y = y + 2 * (np.arange(len(y)) % 4 == 0)
+    there, offset = y < n_left, np.random.default_rng(3).normal(size=(len(y), y.max() + 1))
+    found = WideClassifier(**ADDITIVE, alpha=1e-3).fit(X, y, sample_weight=1.0 * there, offset=offset)
+    own = offset[:, :n_left] if n_left > 2 else offset[:, 1] - offset[:, 0]
+    wanted = WideClassifier(**ADDITIVE, alpha=1e-3).fit(X[there], y[there], offset=own[there])
+    np.testing.assert_allclose(
+        found.predict_proba(X, offset=own), wanted.predict_proba(X, offset=own), rtol=1e-6, atol=1e-9
+    )
+
+
 def test_what_weights_are_worth_by_hand():
     y, weight = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 10.0, 30.0])
     np.testing.assert_allclose(weights_within_classes(y, weight), [0.5, 1.5, 0.5, 1.5])

@@ -19,6 +19,7 @@ from tabsym.design.plan import used_columns
 from tabsym.design.program import Rows
 from tabsym.design.units import Moments, Order, fixed_score, lay_rows
 from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
+from tabsym.frame.storage import as_given
 from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
@@ -211,6 +212,16 @@ class GivenRows:
     given: Table | None
     offset_column: OffsetColumn | None
     copies: Copies = None
+
+    def without_classes(self, absent: NDArray[np.bool_]) -> GivenRows:
+        """Without the offsets of classes (n_classes,) that are `absent`; the difference of the two where two are left.
+
+        The offset of two classes is one column, the second's less the first's.
+        """
+        if self.offset is None or not absent.any() or np.shape(as_given(self.offset))[1:] != absent.shape:
+            return self
+        own = check_offset(self.offset, len(self.table), len(absent))[:, ~absent]
+        return replace(self, offset=own[:, 1] - own[:, 0] if own.shape[1] == 2 else own)
 
     def training(self, y: Floats, n_outputs: int) -> Training:
         """With the validated target, for `n_outputs` linear predictors."""

@@ -79,7 +79,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
                 raise ValueError(
                     "After dropping rows of weight 0 the target has 1 class only; give both classes weight."
                 )
-            target = target.without(totals == 0.0)
+            rows, target = rows.without_classes(totals == 0.0), target.without(totals == 0.0)
         classes, codes = target.classes, target.codes
         loss, n_outputs = self._loss_of_classes(len(classes))
         interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
