@@ -240,7 +240,8 @@ def test_what_cells_share_goes_where_it_costs_least():
     """No row moves, and no other share of it would lower the penalty more."""
     solver = crossed()
     before, scores = [theta.copy() for theta in solver.theta], solver.rows.scores_by_sums(solver.terms, solver.theta)
-    gain = solver.recentering._recenter_interaction(solver.recentering.above(3)[0])
+    recentering = solver.recentering
+    gain = recentering._recenter_interaction(recentering.above(3, recentering.recentered())[0])
 
     def cost(shared):
         upper, cells = before[1] + shared[:, None], before[3] - np.repeat(shared, 5)[:, None]

@@ -128,7 +128,7 @@ class Recentering:
         held = self.recentered()
         if not np.array_equal(held, self._planned_for):
             self._plan = [
-                (index, self.above(index), self.level_of(index), self.slope_of(index))
+                (index, self.above(index, held), self.level_of(index), self.slope_of(index))
                 for index in np.flatnonzero(held).tolist()
             ]
             self._planned_for = held
@@ -155,13 +155,12 @@ class Recentering:
         solver = self._solver
         return self._ridges & ~solver.dropped & (solver.precision > 0.0) & (solver.precision < np.inf)
 
-    def above(self, index: int) -> list[Relation]:
-        """The relations of a term to its nearest parent terms.
+    def above(self, index: int, recentered: NDArray[np.bool_]) -> list[Relation]:
+        """The relations of a term to its nearest parent terms, of those that are `recentered` too.
 
         A parent of one of these is skipped: it receives the mean from that one in the next iteration.
         """
-        is_held = self.recentered()
-        held = [relation for relation in self._relations[index] if is_held[relation.other]]
+        held = [relation for relation in self._relations[index] if recentered[relation.other]]
         passed_on = {further.other for relation in held for further in self._relations[relation.other]}
         return [relation for relation in held if relation.other not in passed_on]
 
