@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -113,15 +114,21 @@ def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
     with _extra("predict"):
         from tabsym.compare.reading import read
-        from tabsym.compare.retyping import read_typed
+        from tabsym.compare.retyping import Retyping, retype
     from tabsym.export import load
 
     model = load(args["model"])
-    rows = read(args["table"]).frame.reset_index(drop=True)
-    X: Any = args["table"]
-    if not hasattr(model, "retyping"):  # no winner of a comparison, which reads tables itself
-        X, _ = read_typed(args["table"])
+    options = getattr(model, "retyping", Retyping()).options_for(args["table"])
+    if args["sheet"] is not None:
+        options = replace(options, sheet=args["sheet"])
+    source = read(args["table"], options)
+    rows = source.frame.reset_index(drop=True)
+    X: Any = rows
+    if not hasattr(model, "retyping"):  # no winner of a comparison, which has decided of it
+        X, _ = retype(rows, options, source.untyped, source.separator, [])
         X = X[[name for name in getattr(model, "feature_names_in_", X.columns) if name in X.columns]]
+    for note in source.notes:
+        print(f"tabsym: {note}", file=sys.stderr)
     try:
         found = _predictions(model, X)
     except (ValueError, TypeError, OSError, ModuleNotFoundError):  # with words of its own
@@ -230,6 +237,7 @@ def _parser() -> argparse.ArgumentParser:
         "--thousands", metavar="CHARACTER", help="thousands separator of numbers in text (detected by column)"
     )
     c.add_argument("--sep", help="field separator of a text file, such as ';' or tab (detected)")
+    c.add_argument("--sheet", help="sheet of an Excel workbook (the first that has rows)")
     c.add_argument("--encoding", help="encoding of a text file, such as cp1252 (detected)")
     c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)")
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
@@ -289,6 +297,7 @@ def _add_export(commands: Any) -> None:
     )
     p.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
     p.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
+    p.add_argument("--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)")
     p.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
 
 

@@ -307,8 +307,30 @@ def test_a_workbook_of_several_sheets_says_which_one_was_read(tmp_path):
             pd.DataFrame({"a": rows} if rows else {}).to_excel(book, sheet_name=name, index=False)
     source = read_path(tmp_path / "t.xlsx")
     assert source.frame["a"].tolist() == [1, 2]
-    note = "Sheet 'first' was read, and not 'more'; to have another one, save it as a file of its own."
-    assert source.notes == (note,)
+    assert source.notes == ("Sheet 'first' was read, and not 'more'; name another one by sheet (--sheet).",)
+    named = read_path(tmp_path / "t.xlsx", ReadOptions(sheet="more"))
+    assert named.frame["a"].tolist() == [3] and named.notes == ()
+    for name in ("moer", "empty"):
+        message = f"^The workbook has no sheet '{name}' with rows.*; there are 'first', 'more'\\.$"
+        with pytest.raises(ValueError, match=message):
+            read_path(tmp_path / "t.xlsx", ReadOptions(sheet=name))
+
+
+@pytest.mark.parametrize("option", ["sep", "encoding", "sheet"])
+def test_an_option_for_another_kind_of_file_is_refused(option, tmp_path):
+    frame = pd.DataFrame({"a": [1, 2]})
+    tables = [
+        frame,
+        pl.DataFrame(frame),
+        tmp_path / "t.parquet",
+        tmp_path / ("t.csv" if option == "sheet" else "t.xlsx"),
+    ]
+    frame.to_parquet(tables[2])
+    frame.to_csv(tables[3], index=False) if option == "sheet" else frame.to_excel(tables[3], index=False)
+    for table in tables:
+        what = table.name if isinstance(table, Path) else "a DataFrame"
+        with pytest.raises(ValueError, match=rf"^{option} \(--{option}\) is for .*; leave it out for {what}\.$"):
+            read(table, **{option: ","})
 
 
 def test_a_number_and_its_text_are_one_name():

@@ -204,6 +204,43 @@ def test_winners_that_read_text_take_numbers(tmp_path, capsys):
     np.testing.assert_allclose(pd.read_csv(tmp_path / "said.csv")[names], shares, atol=1e-12)
 
 
+def test_predict_reads_a_file_as_its_model_was_told_to(tmp_path):
+    """An encoding that would be detected as another one: names in the output are those of the file."""
+    frame = sales()
+    frame["colour"] = frame["colour"].map({"red": "жш", "blue": "лщ"})
+    frame.to_csv(tmp_path / "t.csv", index=False, encoding="koi8-r")
+    path = str(winner(tmp_path / "t.csv", "sold", "count", reading=ReadOptions(encoding="koi8-r")).save(tmp_path / "b"))
+    assert main(["predict", path, str(tmp_path / "t.csv"), "--out", str(tmp_path / "said.csv")]) == 0
+    found = pd.read_csv(tmp_path / "said.csv")
+    assert found["colour"].tolist() == frame["colour"].tolist()
+    assert found.groupby("colour")["prediction"].nunique().min() > 1
+
+
+def test_predict_reads_the_sheet_of_the_training_or_that_it_is_given(tmp_path, capsys):
+    first, second = sales(), sales(seed=1)
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        first.to_excel(book, sheet_name="first", index=False)
+        second.to_excel(book, sheet_name="second", index=False)
+    first.to_excel(tmp_path / "one.xlsx", sheet_name="other", index=False)
+    best = winner(tmp_path / "t.xlsx", "sold", "count", reading=ReadOptions(sheet="second"))
+    plain = winner(second, "sold", "count")
+    path, out = str(best.save(tmp_path / "b.skops")), tmp_path / "said.csv"
+    np.testing.assert_allclose(best.predict(tmp_path / "t.xlsx"), plain.predict(second), rtol=1e-9)
+    for table, options, rows in (
+        ("t.xlsx", [], second),
+        ("t.xlsx", ["--sheet", "first"], first),
+        ("one.xlsx", [], first),
+    ):
+        assert main(["predict", path, str(tmp_path / table), "--out", str(out), *options]) == 0
+        assert capsys.readouterr().err == ""
+        np.testing.assert_allclose(pd.read_csv(out)["prediction"], plain.predict(rows), rtol=1e-9)
+    other = str(plain.save(tmp_path / "plain.skops"))
+    assert main(["predict", other, str(tmp_path / "t.xlsx"), "--out", str(out)]) == 0
+    assert "Sheet 'first' was read, and not 'second'; name another one by sheet (--sheet)." in capsys.readouterr().err
+    assert main(["predict", path, str(tmp_path / "t.xlsx"), "--sheet", "third"]) == 2
+    assert "has no sheet 'third' with rows; there are 'first', 'second'" in capsys.readouterr().err
+
+
 def test_winners_that_no_export_holds_are_refused():
     with pytest.raises(ValueError, match="'red' of column 'colour' were read as missing"):
         to_spec(winner(sales(), "sold", "count", reading=ReadOptions(na_values={"colour": ["red"]})))

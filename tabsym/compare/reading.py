@@ -17,10 +17,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import pandas as pd
 
+from tabsym.compare.text import listed, perhaps
 from tabsym.compare.text_files import name_columns, read_text
 
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_TEXT = (".csv", ".tsv", ".txt")
+_TEXT, _WORKBOOKS = (".csv", ".tsv", ".txt"), (".xlsx", ".xlsm")
 _ENDINGS = ".csv, .tsv, .parquet, .arrow, .jsonl, .json or .xlsx (also compressed, such as .csv.gz)"
 
 
@@ -40,6 +41,8 @@ class ReadOptions:
         Of a text file; None: found.
     dayfirst : bool or None
         Whether 03/04 is the third of April; None: found where some day is after the 12th, else the month comes first.
+    sheet : str or None
+        Of a workbook; None: the first that has rows.
     """
 
     numeric: Sequence[str] = ()
@@ -50,6 +53,7 @@ class ReadOptions:
     sep: str | None = None
     encoding: str | None = None
     dayfirst: bool | None = None
+    sheet: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
         There is no such file.
     """
     options = options or ReadOptions()
+    refuse_options(table, options)
     if isinstance(table, (str, Path)):
         return read_path(table, options)
     if isinstance(table, pd.DataFrame):
@@ -95,9 +100,16 @@ def name_of_file(path: str | Path) -> str:
 
 def is_text_file(path: str | Path) -> bool:
     """Whether a file is CSV or the like, by its ending."""
-    path = Path(path)
-    ending = Path(path.stem).suffix if path.suffix.lower() in (*_PACKED, ".zip") else path.suffix
-    return ending.lower() in _TEXT
+    return _ending(Path(path)) in _TEXT
+
+
+def is_workbook(path: str | Path) -> bool:
+    """Whether a file is one of Excel's, by its ending."""
+    return _ending(Path(path)) in _WORKBOOKS
+
+
+def _ending(path: Path) -> str:
+    return (Path(path.stem).suffix if path.suffix.lower() in (*_PACKED, ".zip") else path.suffix).lower()
 
 
 def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
@@ -105,9 +117,8 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
     path, options = Path(path), options or ReadOptions()
     if not path.exists():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    packed = path.suffix.lower() in (*_PACKED, ".zip")
-    ending = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
-    data = _unpacked(path) if packed else None
+    ending = _ending(path)
+    data = _unpacked(path) if ending != path.suffix.lower() else None
     try:
         if ending in _TEXT:
             data = path.read_bytes() if data is None else data
@@ -121,16 +132,16 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
 
 def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOptions) -> Source:
     """A file whose cells have types, by a library."""
-    refuse_text_options(path, options)
     for endings, parse in _PARSERS.items():
         if ending in endings:
+            source = path if data is None else io.BytesIO(data)
             try:
-                return parse(path if data is None else io.BytesIO(data))
+                return _excel(source, options.sheet) if parse is _excel else parse(source)
             except ModuleNotFoundError as error:
                 raise ModuleNotFoundError(
                     f'Reading {ending} needs {error.name}: pip install "tabsym[compare]"', name=error.name
                 ) from None
-            except _EqualNamesError:
+            except (_EqualNamesError, _NoSheetError):
                 raise
             except (ValueError, TypeError, KeyError, OSError, zipfile.BadZipFile) as error:
                 what = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -140,11 +151,15 @@ def _read_typed(path: Path, ending: str, data: bytes | None, options: ReadOption
     raise ValueError(f"{path.name} has an unknown ending; use {_ENDINGS}.")
 
 
-def refuse_text_options(path: Path, options: ReadOptions) -> None:
-    """A `ValueError` where an option for text files is given for one that is none."""
-    for name in ("sep", "encoding"):
-        if getattr(options, name) is not None:
-            raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {path.name}.")
+def refuse_options(table: Any, options: ReadOptions) -> None:
+    """A `ValueError` where an option for text files or workbooks is given for another file, or a table."""
+    is_file = isinstance(table, (str, Path))
+    what = Path(table).name if is_file else f"a {type(table).__name__}"
+    if not (is_file and is_text_file(table)) and (options.sep is not None or options.encoding is not None):
+        name = "encoding" if options.sep is None else "sep"
+        raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {what}.")
+    if not (is_file and is_workbook(table)) and options.sheet is not None:
+        raise ValueError(f"sheet (--sheet) is for Excel workbooks; leave it out for {what}.")
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -216,23 +231,47 @@ def _json_lines(source: Any) -> Source:
     return Source(_named(pd.DataFrame(records)))
 
 
-def _excel(source: Any) -> Source:
-    """The first sheet that has rows; cells as they are stored, so that a text "NA" stays text."""
+def has_sheet(path: str | Path, name: str) -> bool:
+    """Whether a workbook has a sheet of this name; not where it cannot be read, of which `read` says why."""
+    path = Path(path)
+    try:
+        return (
+            name in _workbook(path if _ending(path) == path.suffix.lower() else io.BytesIO(_unpacked(path))).sheetnames
+        )
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile):
+        return False
+
+
+def _workbook(source: Any) -> Any:
     import openpyxl
 
-    workbook = openpyxl.load_workbook(source, read_only=True, data_only=True)
+    return openpyxl.load_workbook(source, read_only=True, data_only=True)
+
+
+class _NoSheetError(ValueError):
+    """A workbook does not have the sheet that was asked for."""
+
+
+def _excel(source: Any, asked: str | None = None) -> Source:
+    """The sheet `asked` for, or the first that has rows; cells as they are stored, so that a text "NA" stays text."""
     filled = []
-    for sheet in workbook.worksheets:
+    for sheet in _workbook(source).worksheets:
         rows = [row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
         if rows:
             filled.append((sheet.title, rows))
     if not filled:
         raise ValueError("it has no sheet with rows")
-    title, rows = filled[0]
+    names_of_sheets = [name for name, _ in filled]
+    if asked not in (None, *names_of_sheets):
+        raise _NoSheetError(
+            f"The workbook has no sheet {asked!r} with rows{perhaps(asked, names_of_sheets)}; "
+            f"there are {listed(names_of_sheets)}."
+        )
+    title, rows = filled[0 if asked is None else names_of_sheets.index(asked)]
     notes = []
-    if len(filled) > 1:
-        others = ", ".join(repr(name) for name, _ in filled[1:])
-        notes = [f"Sheet {title!r} was read, and not {others}; to have another one, save it as a file of its own."]
+    if len(filled) > 1 and asked is None:
+        others = listed(names_of_sheets[1:])
+        notes = [f"Sheet {title!r} was read, and not {others}; name another one by sheet (--sheet)."]
     width = max(len(row) for row in rows)
     header = [*rows[0], *[None] * (width - len(rows[0]))]
     names, kept = name_columns([str(name) if name is not None else "" for name in header], notes,
@@ -273,5 +312,5 @@ _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {
     (".arrow", ".feather", ".ipc"): _typed(pd.read_feather),
     (".jsonl", ".ndjson"): _json_lines,
     (".json",): _json,
-    (".xlsx", ".xlsm"): _excel,
+    _WORKBOOKS: _excel,
 }

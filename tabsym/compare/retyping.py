@@ -24,7 +24,7 @@ from tabsym.compare.number_format import (
     looks_ambiguous,
     usual_decimal,
 )
-from tabsym.compare.reading import ReadOptions, is_text_file, read
+from tabsym.compare.reading import ReadOptions, has_sheet, is_text_file, is_workbook, read
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
 from tabsym.frame.columns import FIRST_ROUNDED
@@ -51,6 +51,8 @@ class Retyping:
         Of text files, as the user gave them.
     categorical : list of str
         Columns that the user said are categories.
+    sheet : str or None
+        Of workbooks, as the user named it.
     """
 
     formats: dict[str, NumberFormat] = field(default_factory=dict)
@@ -60,12 +62,20 @@ class Retyping:
     sep: str | None = None
     encoding: str | None = None
     categorical: list[str] = field(default_factory=list)
+    sheet: str | None = None
+
+    def options_for(self, table: Any) -> ReadOptions:
+        """How to read a later table, from a file or a frame of any kind; a workbook may lack the sheet of training."""
+        is_file = isinstance(table, (str, Path))
+        if is_file and is_text_file(table):
+            return ReadOptions(sep=self.sep, encoding=self.encoding)
+        if is_file and self.sheet is not None and is_workbook(table) and has_sheet(table, self.sheet):
+            return ReadOptions(sheet=self.sheet)
+        return ReadOptions()
 
     def read(self, table: Any) -> pd.DataFrame:
         """A later table, from a file or a frame of any kind, with its columns as they were read in training."""
-        is_text = isinstance(table, (str, Path)) and is_text_file(table)
-        options = ReadOptions(sep=self.sep, encoding=self.encoding) if is_text else ReadOptions()
-        return self.apply(read(table, options).frame)
+        return self.apply(read(table, self.options_for(table)).frame)
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table with its columns as they were read in training; cells that are no numbers now stay as they are."""
@@ -199,7 +209,7 @@ def retype(
     ]
     return frame, Retyping(
         formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding,
-        list(options.categorical),
+        list(options.categorical), options.sheet,
     )  # fmt: skip
 
 

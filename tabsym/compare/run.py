@@ -73,6 +73,7 @@ def compare(
     sep: str | None = None,
     encoding: str | None = None,
     dayfirst: bool | None = None,
+    sheet: str | None = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
     max_rows: int | None = None,
@@ -136,6 +137,8 @@ def compare(
         Field separator and encoding of a text file; default: detected.
     dayfirst : bool, optional
         Whether 03/04 is the third of April; default: detected by column.
+    sheet : str, optional
+        The sheet of a workbook; default: the first that has rows.
     time_limit : float, optional
         Seconds for one contender, all folds together; a contender that is stopped keeps its folds, but is not ranked.
     memory_limit : float, optional
@@ -189,7 +192,7 @@ def compare(
     check_lists(drop=drop)
     reading = reading_options(
         numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
-        encoding=encoding, dayfirst=dayfirst,
+        encoding=encoding, dayfirst=dayfirst, sheet=sheet,
     )  # fmt: skip
     check_resume(out, resume)
     read_budget(tune)

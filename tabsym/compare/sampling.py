@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.reading import ReadOptions, Source, read, refuse_text_options, with_labels
+from tabsym.compare.reading import ReadOptions, Source, read, refuse_options, with_labels
 from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
 
 COPIES = 10
@@ -58,8 +58,7 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
     """
     batches, whole = _batches_of(table), Whole(table, options)
     if batches is not None:
-        if isinstance(table, (str, Path)):
-            refuse_text_options(Path(table), options)
+        refuse_options(table, options)
         n_rows, first = batches.count(), next(iter(batches), None)
         most = max_rows or _rows_that_fit(first)
         if n_rows > most:

@@ -77,6 +77,7 @@ def reading_options(
     sep: str | None,
     encoding: str | None,
     dayfirst: bool | None,
+    sheet: str | None,
 ) -> ReadOptions:
     """What the user decided of reading the table, checked.
 
@@ -90,7 +91,7 @@ def reading_options(
         )
     return ReadOptions(
         [str(name) for name in numeric or []], [str(name) for name in categorical or []], _na_values(na_values),
-        decimal, thousands, sep, encoding, dayfirst,
+        decimal, thousands, sep, encoding, dayfirst, sheet,
     )  # fmt: skip
 
 
