@@ -262,7 +262,7 @@ def _excel(source: Any, asked: str | None = None) -> Source:
     if not filled:
         raise ValueError("it has no sheet with rows")
     names_of_sheets = [name for name, _ in filled]
-    if asked not in (None, *names_of_sheets):
+    if asked is not None and asked not in names_of_sheets:
         raise _NoSheetError(
             f"The workbook has no sheet {asked!r} with rows{perhaps(asked, names_of_sheets)}; "
             f"there are {listed(names_of_sheets)}."
