@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import sklearn
 from catboost import CatBoostClassifier, CatBoostRegressor, Pool
+from category_encoders import TargetEncoder
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import softmax
 from sklearn.base import clone
@@ -26,16 +27,20 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
-from xgboost import XGBClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym import (
+    CrossFit,
+    TIWSEncoder,
     WideBoostClassifier,
     WideBoostRegressor,
     WideClassifier,
+    WideEncoder,
     WideRegressor,
     WideSGDClassifier,
     WideSGDRegressor,
 )
+from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
 from tabsym.stacking.layer import Plan, Rows, adapter_of
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
@@ -123,6 +128,47 @@ def test_several_classes_on_top_of_margins_by_hand():
     np.testing.assert_allclose(model.decision_function(X), raw, atol=1e-6)  # Newton stops within its tolerance
     np.testing.assert_allclose(model.predict_proba(X), softmax(raw, axis=1), atol=1e-6)
     assert set(model.predict(X)) == {"low", "mid", "top"}
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize(
+    "encoder",
+    [TIWSEncoder(cols=["shop", "kind"]), CrossFit(TargetEncoder(cols=["shop", "kind"])), WideEncoder(random_state=0)],
+    ids=["TIWS", "CrossFit", "Wide"],
+)
+def test_an_encoder_of_targets_codes_the_training_rows_out_of_fold_by_hand(encoder, is_weighted):
+    weight = np.where(np.arange(N) % 3 == 0, 1.5, 0.75) if is_weighted else None
+    told = {} if weight is None or isinstance(encoder, CrossFit) else {"sample_weight": weight}
+    wide, booster = WideRegressor(**SQUARED), LGBMRegressor(**SMALL)
+    model = WideBoostRegressor(wide, booster, mode="margin", codes=encoder, **ALL_ROUNDS)
+    model.fit(X, VALUES, sample_weight=weight)
+    coder = clone(encoder)
+    frame = coder.fit_transform(X, VALUES, **told)
+    assert np.abs(frame["shop"] - coder.transform(X)["shop"]).max() > 0.01  # the rows' own targets show
+    margins = np.zeros(N)
+    for train, test in FOLDS.split(X):
+        own = None if weight is None else weight[train]
+        margins[test] = clone(wide).fit(X.iloc[train], VALUES[train], sample_weight=own).predict(X.iloc[test])
+    trees = clone(booster).fit(frame, VALUES, init_score=margins, sample_weight=weight)
+    wanted = model.wide_.predict(X) + trees.predict(coder.transform(X), raw_score=True)
+    np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
+
+
+def test_an_encoder_of_targets_gets_labels_of_several_classes():
+    """Numbers of 25 classes would be a quantity to it, and those of 6 skewed ones counts."""
+    y = np.array([f"class {place % 25:02d}" for place in range(N)])
+    encoder, booster = TIWSEncoder(cols=["shop", "kind"]), LGBMClassifier(**SMALL | {"n_estimators": 2})
+    model = WideBoostClassifier(WideClassifier(**RIDGE), booster, mode="margin", codes=encoder, **ALL_ROUNDS).fit(X, y)
+    wanted = encoder.fit(X, y).transform(X)
+    assert model.booster_frame(X).shape[1] == wanted.shape[1] > 50
+    np.testing.assert_allclose(model.booster_frame(X).to_numpy(), wanted.to_numpy(), atol=1e-12)
+
+
+def test_catboost_by_its_adapter_is_a_pipeline_of_the_encoder():
+    native = load_adapter("catboost").native("regression", random_state=0, n_jobs=1, codes=TIWSEncoder())
+    native.set_params(booster__iterations=20).fit(X, VALUES)
+    pipeline = make_pipeline(TIWSEncoder(), clone(native.booster)).fit(X, VALUES)
+    np.testing.assert_allclose(native.predict(X), pipeline.predict(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])
@@ -546,6 +592,29 @@ def test_a_class_of_one_row():
     assert list(model.classes_) == ["low", "mid", "single", "top"]
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_a_class_of_one_row_takes_no_booster_away(place):
+    """Whichever fold holds it out: one is evaluated whose training rows have it."""
+    y = THREE.astype("<U9")
+    y[150 * place] = "single"
+    stack = WideBoostClassifier(
+        WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=KFold(4), random_state=0
+    )
+    assert set(stack.fit(X, y).evidence_["mode"]) == {"wide", "margin"}
+
+
+def test_where_no_booster_can_be_tried_a_warning_names_the_class():
+    fold = np.arange(N) % 3
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=GroupKFold(3))
+    y = np.array(["uu", "vv", "ww"])[fold]
+    words = (
+        r"no booster was tried: .*, have no row of class '(uu|vv|ww)'; give more rows of it, leave it out, or choose"
+    )
+    with pytest.warns(UserWarning, match=words):
+        model = stack.fit(X.drop(columns="kind"), y, groups=fold)
+    assert model.shares_ == {"wide": 1.0}
+
+
 def test_what_cannot_be_is_said_in_a_sentence():
     said = [
         (WideBoostClassifier(WideSGDClassifier(loss="hinge")), TWO, "hinge"),
@@ -589,6 +658,10 @@ def test_what_cannot_be_is_said_in_a_sentence():
         ),
         (LGBMClassifier(boosting="random_forest"), r"\(boosting='random_forest'\) averages its trees"),
         (XGBClassifier(booster="gblinear"), r"XGBClassifier\(booster='gblinear'\) has no trees, and can't start"),
+        (
+            XGBClassifier(booster="dart"),
+            r"\(booster='dart'\) does not add its trees to a margin in `predict`, and can't",
+        ),
     ],
 )
 def test_boosters_whose_trees_do_not_add_up_to_a_margin_are_refused_before_anything_is_trained(
@@ -606,6 +679,31 @@ def test_boosters_whose_trees_do_not_add_up_to_a_margin_are_refused_before_anyth
 def test_forests_beside_the_wide_model_as_a_feature_are_theirs():
     forest = LGBMClassifier(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5, n_estimators=5, verbose=-1)
     assert WideBoostClassifier(booster=forest, mode="feature").fit(X, TWO).predict_proba(X).shape == (len(X), 2)
+
+
+DART = {"n_estimators": 30, "num_leaves": 7, "verbosity": -1, "n_jobs": 1, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("mode", "booster"),
+    [
+        ("margin", LGBMRegressor(boosting_type="dart", drop_rate=0.5, **DART)),
+        ("feature", LGBMRegressor(boosting_type="dart", drop_rate=0.5, **DART)),
+        ("feature", LGBMRegressor(boosting="rf", bagging_freq=1, bagging_fraction=0.5, **DART)),
+        ("feature", XGBRegressor(booster="dart", rate_drop=0.5, n_estimators=30, max_depth=3, n_jobs=1)),
+        ("feature", XGBRegressor(booster="gblinear", n_estimators=30, n_jobs=1)),
+    ],
+    ids=["dart on margins", "dart", "forest", "XGBoost's dart", "linear"],
+)
+def test_boosters_whose_first_trees_are_no_model_are_evaluated_as_a_whole(mode, booster):
+    """The evidence is the loss of models that were fitted by themselves with those rounds."""
+    train, test = slice(0, 400), slice(400, N)
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), booster, mode=mode, cv=FOLDS, random_state=0)
+    found = clone(stack).fit(X[train], VALUES[train], eval_set=(X[test], VALUES[test])).evidence_
+    whole = clone(stack).set_params(early_stopping=False).fit(X[train], VALUES[train])
+    lost = np.mean((whole.predict(X[test]) - VALUES[test]) ** 2) / 2
+    assert found.loc[found["mode"] == mode, "rounds"].tolist() == [30]
+    assert found.loc[found["mode"] == mode, "loss"].item() == pytest.approx(lost, rel=1e-6)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import answer_of, coder_of
+from tabsym.encoders.native import fit_coder
 from tabsym.frame import plain_labels
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
 from tabsym.models.targets import LabelClassifier
@@ -33,8 +34,8 @@ class _Native(BaseEstimator):
         """Fit CatBoost on a table of any kind."""
         y = plain_labels(y)
         task = "regression" if isinstance(self, RegressorMixin) else "multiclass"
-        self.categories_ = coder_of(self.codes, task, 0, text=True).fit(X, y)
-        frame = self.categories_.transform(X)
+        self.categories_ = coder_of(self.codes, task, 0, text=True)
+        frame = fit_coder(self.categories_, X, y, sample_weight)
         names = categorical_names(frame)
         self.booster_ = clone(self.booster).fit(frame, y, cat_features=names, sample_weight=sample_weight)
         return self

@@ -69,7 +69,7 @@ class XGBoostAdapter(MarginAdapter):
     label = "XGBoost native"
     unset = (None, "reg:squarederror", "binary:logistic")
     kind_names = ("booster",)
-    kinds_without_sums = {"gblinear": "has no trees"}
+    kinds_without_sums = {"gblinear": "has no trees", "dart": "does not add its trees to a margin in `predict`"}
     objectives = {
         "absolute_error": {"objective": "reg:absoluteerror"},
         "quantile": {"objective": "reg:quantileerror", "quantile_alpha": "{parameter}"},

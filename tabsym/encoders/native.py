@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.crossfit import CrossFit
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.frame import (
     Column,
@@ -395,3 +396,22 @@ def coder_of(
     if hasattr(codes, "fit") and hasattr(codes, "transform"):
         return Pipeline([("codes", clone(codes)), ("categories", native)])
     return check_option("codes", codes, CODES, "a transformer")
+
+
+def fit_coder(coder: Any, X: Any, y: Any, sample_weight: Any = None) -> pd.DataFrame:
+    """Fit what `coder_of` made; the frame of the training rows, which an encoder of targets makes out of fold.
+
+    Parameters
+    ----------
+    coder : transformer of `coder_of`
+    X : dataframe or array-like of n rows
+    y : array-like of shape (n,)
+    sample_weight : array-like of shape (n,), optional
+        For an encoder of the user's own whose `fit` takes weights.
+    """
+    own = coder.named_steps.get("codes") if isinstance(coder, Pipeline) else None
+    parts = [own, own.encoder] if isinstance(own, CrossFit) else [own]  # it refuses weights for those that take none
+    weighs = sample_weight is not None and all(
+        part is not None and has_fit_parameter(part, "sample_weight") for part in parts
+    )
+    return coder.fit_transform(X, y, **({"codes__sample_weight": sample_weight} if weighs else {}))

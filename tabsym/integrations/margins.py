@@ -207,12 +207,21 @@ class MarginAdapter(ABC):
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
 
+        After the last only, of kinds whose first trees are no model of fewer rounds: DART shrinks them later, and
+        forests are averaged.
         `on_margin`: it was fitted on margins; what the trees add to them.
         """
         check_option("every", every, [Number(at_least=1, whole=True, of="rounds")])
         total = self.n_rounds(booster)
+        if not self._adds_trees(booster):
+            yield total, np.asarray(self._sum_of_trees(booster, ready(frame, self), on_margin), dtype=np.float64)
+            return
         for step, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
             yield min((step + 1) * every, total), np.asarray(scores, dtype=np.float64)
+
+    def _adds_trees(self, booster: Any) -> bool:
+        kinds = {str(booster.get_params().get(name)) for name in self.kind_names}
+        return not kinds & {"dart", *self.kinds_without_sums}
 
     def refuse_without_sums(self, booster: Any) -> None:
         """A `ValueError` for an estimator whose trees would not add up to a margin, or that asks for none."""

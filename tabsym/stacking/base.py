@@ -291,7 +291,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
                 raise type(error)(f"booster_cols={self.booster_cols!r}: {error}") from error
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
         mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
-        first = Plan(booster, mode, self.codes, task, columns, seed)
+        first = Plan(booster, mode, self.codes, task, columns, seed, classes=labels)
         matched(booster, loss, mode)  # refuses what cannot be, before any booster is trained
         if self.mode != "auto":
             return [first]

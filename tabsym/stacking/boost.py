@@ -34,7 +34,8 @@ cv : int or splitter, default 4
     starts from margins is trained without them (with a UserWarning).
 codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
     How categories are coded for the booster: by their rank in frequency, as the library's own categories, as MODL's
-    groups, or by your own encoder.
+    groups, or by your own encoder, whose ``fit_transform`` codes the training rows, so that one that shows the target
+    is out of fold there. It gets the sample weights if its `fit` takes them, more than two classes as text.
 booster_cols : list of str (or positions, for arrays), one of them or None, default None
     The columns that the booster sees; None: all.
 early_stopping : "folds", float or False, default "folds"

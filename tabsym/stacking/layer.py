@@ -16,6 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
+from tabsym.encoders.native import fit_coder
 from tabsym.frame.frames import pick_columns
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
@@ -39,6 +40,7 @@ class Plan:
     codes : how categories are coded (`coder_of`)
     task : "binary", "multiclass" or "regression"
     columns : those of the table that the booster sees, None for all
+    classes : the labels of the classes 0, 1, ..., None for numbers
     variant : what distinguishes it from a plan of the same mode that was tried before
     """
 
@@ -49,6 +51,7 @@ class Plan:
     columns: list[str] | None = None
     random_state: int | None = None
     variant: str = field(default="", compare=False)
+    classes: NDArray[Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,12 @@ class Layer:
             text=self._library == "catboost",
             max_levels=254 if is_hist else None,
         )
-        self.coder.fit(self._chosen(rows.X), rows.y)
-        self.booster = self._fitted(matched(plan.booster, loss, plan.mode), rows, n_rounds)
+        target = rows.y
+        if plan.task == "multiclass" and plan.classes is not None:  # an encoder may take their numbers for quantities
+            target = plan.classes.astype(str)[rows.y]
+        coded = fit_coder(self.coder, self._chosen(rows.X), target, rows.weight)
+        frame = self._with_margins(coded, rows.margins)
+        self.booster = self._fitted(matched(plan.booster, loss, plan.mode), frame, rows, n_rounds)
 
     def scores(self, X: Any, margins: Floats) -> Floats:
         """Scores (n, K), the margins included."""
@@ -100,7 +107,10 @@ class Layer:
 
     def frame(self, X: Any, margins: Floats) -> pd.DataFrame:
         """What the booster sees of a table."""
-        frame = self.coder.transform(self._chosen(X))
+        return self._with_margins(self.coder.transform(self._chosen(X)), margins)
+
+    def _with_margins(self, frame: pd.DataFrame, margins: Floats) -> pd.DataFrame:
+        """Coded columns, and margins beside them where they are columns."""
         if self.mode != "feature":
             return frame
         made = {name: margins[:, place] for place, name in enumerate(margin_names(frame.columns, margins.shape[1]))}
@@ -133,8 +143,7 @@ class Layer:
         else:
             yield rounds_of(self.booster), self.scores(X, margins)
 
-    def _fitted(self, booster: Any, rows: Rows, n_rounds: int | None) -> Any:
-        frame = self.frame(rows.X, rows.margins)
+    def _fitted(self, booster: Any, frame: pd.DataFrame, rows: Rows, n_rounds: int | None) -> Any:
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
             on = None

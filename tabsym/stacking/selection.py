@@ -21,6 +21,7 @@ from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
 from tabsym.stacking.out_of_fold import Nested
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
@@ -54,12 +55,16 @@ class Trial:
 def folds_to_evaluate(nested: Nested) -> list[int]:
     """The folds to evaluate on, as many as hold enough rows.
 
-    Of a splitter over time the latest folds, which have most rows to train on.
+    Of a splitter over time the latest folds, which have most rows to train on. Folds whose training rows lack a class
+    come last.
     """
     crossed = nested.crossed
     folds = list(range(len(crossed.splits)))
     if len(crossed.rows) < len(crossed.learner.y):
         folds.sort(key=lambda fold: -len(nested.rows(fold)))
+    y, classes = crossed.learner.y, crossed.learner.classes
+    n_classes = 0 if classes is None else len(classes)
+    folds.sort(key=lambda fold: not _can_be_learned(y[nested.rows(fold)], n_classes))
     sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
     return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
 
@@ -229,6 +234,8 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
     usable = [
         trial for trial in trials if _can_be_learned(trial.y, n_classes) and _can_be_learned(trial.plain.y, n_classes)
     ]
+    if not usable:
+        _tell_of_no_booster(plans[0], trials)
     evaluator = _Evaluator(usable or trials, loss, criterion)
     started = evaluator.alone
     other: _Evaluated | None = None
@@ -249,6 +256,21 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
         else:
             started = found if evaluator.is_better(found, started) else started
     return Selection(evaluator.shared(started, other), pd.DataFrame(evaluator.records))
+
+
+def _tell_of_no_booster(plan: Plan, trials: list[Trial]) -> None:
+    """A `UserWarning` where no booster can be tried."""
+    if plan.classes is None:
+        what, remedy = "one number only as their target", "more rows, or another cv"
+    else:
+        found = np.unique(np.concatenate([trial.y for trial in trials]))
+        lacking = plan.classes[np.setdiff1d(np.arange(len(plan.classes)), found)].tolist()
+        what = f"no row of class {lacking[0]!r}" if lacking else "no row of one class or another"
+        remedy = f"more rows of {'it' if lacking else 'rare classes'}, leave {'it' if lacking else 'them'} out"
+    warn_user(
+        "The stack is its wide model alone, and no booster was tried: rows to train one on, beside those held out, "
+        f"have {what}; give {remedy}, or choose early_stopping=False and a mode."
+    )
 
 
 def second_plan(plans: list[Plan], *, alone_leads: bool) -> Plan | None:
