@@ -119,8 +119,8 @@ def _predict(args: dict[str, Any]) -> bool:
 
     model = load(args["model"])
     options = getattr(model, "retyping", Retyping()).options_for(args["table"])
-    if args["sheet"] is not None:
-        options = replace(options, sheet=args["sheet"])
+    given = {name: args[name] for name in ("sheet", "sep", "encoding") if args[name] is not None}
+    options = replace(options, **given)
     source = read(args["table"], options)
     rows = source.frame.reset_index(drop=True)
     X: Any = rows
@@ -297,6 +297,8 @@ def _add_export(commands: Any) -> None:
     )
     p.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
     p.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
+    p.add_argument("--sep", help="field separator of a text file (that of the training, or detected)")
+    p.add_argument("--encoding", help="encoding of a text file (that of the training, or detected)")
     p.add_argument("--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)")
     p.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tabsym.compare import compare, load
 from tabsym.compare.number_format import NumberFormat, number_of, split_cell
-from tabsym.compare.prepare import prepare
+from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import read_typed
+from tabsym.compare.splits import make_plan
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -541,3 +542,161 @@ def test_infinite_numbers_are_missing_in_every_kind_of_table(tmp_path):
         for table in tables[:3]:
             again = trained.features.apply(trained.retyping.read(table))
             np.testing.assert_allclose(again["x"].to_numpy(), trained.X["x"].to_numpy())
+
+
+def halves(values):
+    """Every other cell is a number, or a date, and the others are its text."""
+    return pd.Series([value if place % 2 else str(value) for place, value in enumerate(values)], dtype=object)
+
+
+def test_numbers_and_their_text_in_one_column_are_the_same_classes_groups_and_folds(tmp_path):
+    frame = pd.DataFrame({"g": halves(H % 7), "y": halves(H % 3), "flag": [True, "TRUE", False, "FALSE"] * (N // 4)})
+    frame = frame.assign(x=F)
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for table in (tmp_path / "t.csv", tmp_path / "t.xlsx", frame, tmp_path / "t.csv"):
+        assert prepare(table, "y", task="multiclass").classes == ["0", "1", "2"]
+        assert prepare(table, "flag").classes == ["False", "True"]
+        for role in ("groups", "fold_column"):
+            prepared = prepare(table, "x", roles=Columns(**{role: "g"}))
+            assert prepared.frame["g"].nunique() == 7
+            splits = make_plan(prepared.frame, folds=3, repeats=1, seed=0, **{role: "g"}).splits(F, "regression")
+            assert not any(set(H[train] % 7) & set(H[test] % 7) for train, test in splits)
+
+
+def test_numbers_among_text_are_text_as_in_a_text_file(tmp_path):
+    frame = pd.DataFrame({"x": [38, "S", 40, "M", 41.5, None] * (N // 6), "y": F})
+    tables = list(tables_of(frame.astype({"x": "str"}).mask(frame.isna()), tmp_path, ["csv"]))
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    tables += [tmp_path / "t.xlsx", frame]
+    for trained in (prepare(table, "y") for table in tables):
+        assert sorted(trained.X["x"].dropna().unique()) == ["38", "40", "41.5", "M", "S"]
+        for table in tables:
+            again = trained.features.apply(trained.retyping.read(table))
+            pd.testing.assert_frame_equal(again, trained.X)
+    assert any("'x'" in note and "read as text" in note for note in trained.notes)
+
+
+@pytest.mark.parametrize("words", [["10 days", "2 weeks", "3 months"], ["PT1H", "P1DT", "other"]])
+def test_what_text_means_does_not_depend_on_the_other_rows(words):
+    frame = pd.DataFrame({"x": np.array(words)[H % 3], "y": F})
+    trained = prepare(frame, "y")
+    for word in words:
+        alone = trained.features.apply(trained.retyping.read(frame[frame["x"] == word]))
+        assert alone["x"].unique().tolist() == [word]
+
+
+def test_durations_are_those_of_training_whatever_else_a_later_table_has():
+    spans = pd.to_timedelta(H * 3600.0 + K, unit="s")
+    text = pd.Series(spans).astype("str").str.removeprefix("0 days ")
+    trained = prepare(pd.DataFrame({"x": text, "y": F}), "y")
+    clock = text[~text.str.contains("day")]
+    later = pd.DataFrame({"x": [clock.iloc[0], clock.iloc[1], None, " "], "y": 0.0})
+    found = trained.features.apply(trained.retyping.read(later))["x"]
+    np.testing.assert_allclose(found[:2], spans.total_seconds()[clock.index[:2]])
+    assert found[2:].isna().all()
+    with pytest.warns(UserWarning, match="Column 'x' held numbers in training and now holds 'soon' in 1 of its 3"):
+        strange = trained.features.apply(trained.retyping.read(later.fillna("soon")), later=True)["x"]
+    assert strange.isna().tolist() == [False, False, True, True]
+
+
+DAYS = pd.Series(pd.date_range("2024-01-01", "2024-12-31", freq="D"))
+DAYS = DAYS[DAYS.dt.day <= 12].sample(N, random_state=0).reset_index(drop=True)  # whose day could be the month
+
+
+def as_dates(kind):
+    text = DAYS.dt.strftime("%d/%m/%Y")
+    mixed = pd.Series([cell if n % 2 else text[n] for n, cell in enumerate(DAYS.dt.to_pydatetime())], dtype=object)
+    return {"text": text, "dates": DAYS, "mixed": mixed}[kind]
+
+
+@pytest.mark.parametrize("kind", ["text", "dates", "mixed"])
+def test_the_day_comes_first_wherever_dates_are_text(kind, tmp_path):
+    frame = pd.DataFrame({"t": as_dates(kind), "y": F})
+    trained = prepare(frame, "y", reading=ReadOptions(dayfirst=True))
+    days = (DAYS - pd.Timestamp("1970-01-01")).dt.days
+    np.testing.assert_array_equal(trained.X["t"], days)
+    assert kind == "dates" or any("the day before the month" in note for note in trained.notes)
+    plan = make_plan(trained.frame, folds=3, repeats=1, seed=0, time="t", dayfirst=True)
+    for train, test in plan.splits(F, "regression"):
+        assert DAYS[train].max() < DAYS[test].min()
+    for other in ("text", "dates", "mixed"):
+        later = pd.DataFrame({"t": as_dates(other), "y": F})
+        later.to_excel(tmp_path / "later.xlsx", index=False)
+        for table in (later, later.iloc[:1], later.set_axis([0] * N), tmp_path / "later.xlsx"):
+            found = trained.features.apply(trained.retyping.read(table), later=True)["t"]
+            np.testing.assert_array_equal(found, days[: len(found)])
+
+
+def test_later_text_of_dates_that_could_be_read_two_ways_is_told_of():
+    trained = prepare(pd.DataFrame({"t": DAYS, "y": F}), "y")
+    words = r"held dates in training, and now text such as '03/04/2024', which is read with the month before the day;"
+    with pytest.warns(UserWarning, match=words):
+        trained.features.apply(pd.DataFrame({"t": ["03/04/2024"]}), later=True)
+
+
+@pytest.mark.parametrize("role", ["feature", "target"])
+def test_numbers_that_mean_missing_are_found_however_they_are_written(role, tmp_path):
+    amounts, lost = np.where(np.arange(N) % 5 == 0, -200.0, F), np.arange(N) % 5 == 0
+    frame = pd.DataFrame({"a": amounts, "b": F} if role == "feature" else {"b": amounts, "a": F + 1.0})
+    target = "b"
+    name = "a" if role == "feature" else "b"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(**{name: [Decimal(str(value)) for value in amounts]}).to_parquet(tmp_path / "t.parquet")
+    marked = frame.astype({name: object})
+    marked.loc[0, name] = "?"
+    marked.to_excel(tmp_path / "t.xlsx", index=False)
+    euros = frame.assign(**{name: each(amounts, lambda value: f"{value:.3f} €")})
+    tables = [tmp_path / "t.csv", tmp_path / "t.parquet", tmp_path / "t.xlsx", frame, euros]
+    for table in tables:
+        trained = prepare(table, target, reading=ReadOptions(na_values={name: ["-200"]}))
+        assert not any("No cell" in note or "--na-values" in note for note in trained.notes), trained.notes
+        if role == "target":
+            assert len(trained.y) == N - lost.sum()
+            continue
+        assert trained.X["a"].isna().to_numpy().tolist() == lost.tolist()
+        for later in tables[:4]:
+            again = trained.features.apply(trained.retyping.read(later))["a"]
+            assert again.isna().to_numpy().tolist() == lost.tolist()
+
+
+def test_dates_and_flags_that_mean_missing_are_found_and_words_that_are_nowhere_told_of(tmp_path):
+    days = DAYS.mask(H % 5 == 0, pd.Timestamp("1900-01-01"))
+    frame = pd.DataFrame({"t": days, "flag": pd.Series(H % 2 == 0), "kind": pd.Categorical(H % 3), "y": F})
+    frame.to_csv(tmp_path / "t.csv", index=False, date_format="%Y-%m-%d %H:%M:%S")
+    words = {"t": ["1900-01-01"], "flag": ["False"], "kind": ["2", "9"], "": ["nowhere"]}
+    for table in (frame, tmp_path / "t.csv"):
+        trained = prepare(table, "y", reading=ReadOptions(na_values=words))
+        for later in (frame, tmp_path / "t.csv"):
+            found = trained.features.apply(trained.retyping.read(later))
+            assert found["t"].isna().tolist() == (H % 5 == 0).tolist()
+            assert found["flag"].isna().tolist() == (H % 2 != 0).tolist()
+            assert found["kind"].isna().tolist() == (H % 3 == 2).tolist()
+        unused = [note for note in trained.notes if note.startswith("No cell")]
+        assert [note.split(",")[0] for note in unused] == [
+            "No cell of column 'kind' is '9'",
+            "No cell of the table is 'nowhere'",
+        ]
+
+
+def test_a_decimal_comma_that_was_named_is_that_of_later_text(tmp_path):
+    frame = pd.DataFrame({"x": X, "y": F})
+    trained = prepare(frame, "y", reading=ReadOptions(decimal=","))
+    later = frame.assign(x=each(X, german))
+    np.testing.assert_allclose(trained.features.apply(trained.retyping.read(later), later=True)["x"], X)
+
+
+@pytest.mark.parametrize(("sep", "encoding"), [(";", "cp1250"), ("~", "koi8-r"), ("tab", "utf-16"), (",", "utf-8")])
+def test_a_winner_reads_text_files_of_other_separators_and_encodings(sep, encoding, tmp_path):
+    words = {"koi8-r": ["жш", "лщ", "эы"]}.get(encoding, ["ąę", "łó", "żź"])
+    frame = pd.DataFrame({"word": np.array(words)[H % 3], "y": F})
+    mark = "\t" if sep == "tab" else sep
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=mark, encoding=encoding)
+    trained = prepare(tmp_path / "t.csv", "y", reading=ReadOptions(sep=sep, encoding=encoding))
+    assert sorted(trained.X["word"].unique()) == sorted(words)
+    for place, other in enumerate((";", ",", "\t", mark)):
+        later = tmp_path / f"later{place}.csv"
+        frame.to_csv(later, index=False, sep=other, encoding="utf-8")
+        again = trained.features.apply(trained.retyping.read(later), later=True)
+        pd.testing.assert_frame_equal(again, trained.X)
+    pd.testing.assert_frame_equal(trained.features.apply(trained.retyping.read(tmp_path / "t.csv")), trained.X)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from shlex import quote
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,11 +27,19 @@ from tabsym.compare.number_format import (
     unit_factors,
 )
 from tabsym.compare.reading import ReadOptions
-from tabsym.encoders.dates import MIN_DATE_SHARE, date_format, holds_days, parse_dates, without_words
+from tabsym.encoders.dates import (
+    MIN_DATE_SHARE,
+    date_format,
+    holds_days,
+    moments_of_cells,
+    text_and_rest,
+    without_words,
+)
 from tabsym.frame.meaning import means_missing
 from tabsym.plots.style import cut
 
 _SAMPLE = 200
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d[ T]00:00:00(?:\.0+)?")
 _DURATION = (
     r"(?:-?\d+ days?(?:,? (?=[-+\d])|$))?(?:[-+]?\d{1,2}:\d{2}:\d{2}(?:\.\d+)?)?"
     r"|-?P(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?"
@@ -37,10 +47,49 @@ _DURATION = (
 _IS_DURATION = r"^\s*-?(?:\d+ days?\b|P[\dT])"  # "09:45:00" alone may be a time of day
 
 
-def with_plain_types(frame: pd.DataFrame, notes: list[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
-    """Decimals as floats, durations in seconds (text such as "0 days 00:05:00", too), and words among dates missing.
+@dataclass
+class PlainTypes:
+    """A table with decimals as floats, durations in seconds, and dates among text as moments; and which these are.
 
-    `notes` are added to; columns of `categorical` stay as they are.
+    `durations`: columns of them, text such as "0 days 00:05:00" among them; `dates`: column -> the format of its text.
+    """
+
+    frame: pd.DataFrame
+    durations: list[str]
+    dates: dict[str, str]
+
+
+def with_plain_types(
+    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str] = (), dayfirst: bool | None = None
+) -> PlainTypes:
+    """Find these columns; `notes` are added to, columns of `categorical` stay as they are."""
+    changed: dict[str, pd.Series] = {}
+    found = PlainTypes(frame, [], {})
+    for name in frame.columns:
+        column = frame[name]
+        if name in categorical or column.dtype.kind in "biuf":
+            continue
+        if are_decimals(column):
+            changed[name] = _as_floats(column)
+            continue
+        durations, dates = _durations(column), _dates_among_text(column, dayfirst)
+        if durations is not None:
+            changed[name], lost = durations
+            found.durations.append(name)
+            missing = f"; {not_read(lost, 'a duration', 'durations')} as missing" if lost else ""
+            notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
+        elif dates is not None:
+            changed[name], found.dates[name], lost = dates
+            if lost:
+                notes.append(f"Column {name!r} contains dates, and {not_read(lost, 'a date', 'dates')} as missing.")
+    found.frame = frame.assign(**changed) if changed else frame
+    return found
+
+
+def as_in_training(frame: pd.DataFrame, durations: Sequence[str], categorical: Sequence[str]) -> pd.DataFrame:
+    """A later table with decimals as floats, and the columns of `durations` in seconds, as far as cells are durations.
+
+    What text means was decided in training: other rows of a table have no part in it.
     """
     changed: dict[str, pd.Series] = {}
     for name in frame.columns:
@@ -48,19 +97,32 @@ def with_plain_types(frame: pd.DataFrame, notes: list[str], categorical: Sequenc
         if name in categorical or column.dtype.kind in "biuf":
             continue
         if are_decimals(column):
-            cells = column.astype(object).where(column.notna(), None)
-            changed[name] = pd.to_numeric(cells.map(str, na_action="ignore"))  # as a text file gives them
-            continue
-        durations, dates = _durations(column), _dates_among_text(column)
-        if durations is not None:
-            changed[name], lost = durations
-            missing = f"; {not_read(lost, 'a duration', 'durations')} as missing" if lost else ""
-            notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
-        elif dates is not None:
-            changed[name], lost = dates
-            if lost:
-                notes.append(f"Column {name!r} contains dates, and {not_read(lost, 'a date', 'dates')} as missing.")
+            changed[name] = _as_floats(column)
+        elif column.dtype.kind == "m" or pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
+            changed[name] = pd.to_timedelta(column).dt.total_seconds().astype(np.float64)
+        elif name in durations:
+            text, _ = text_and_rest(column)
+            good = text.str.fullmatch(_DURATION).fillna(False).astype(bool)
+            seconds = pd.to_timedelta(text.where(good)).dt.total_seconds().astype(np.float64)
+            changed[name] = seconds if good.all() else seconds.astype(object).where(good, column)
     return frame.assign(**changed) if changed else frame
+
+
+def word_of(value: Any) -> str:
+    """A value as text, in whatever type a file or frame has it: 3 for 3.0, 0.5 for 0.50, the day alone for midnight."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))  # all its digits
+    if isinstance(value, Decimal | float | np.floating) and (number := Decimal(str(value))).is_finite():
+        text = f"{number:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    text = str(value)
+    return text[:10] if _MIDNIGHT.fullmatch(text) else text
+
+
+def _as_floats(decimals: pd.Series) -> pd.Series:
+    """As a text file gives them."""
+    cells = decimals.astype(object).where(decimals.notna(), None)
+    return pd.to_numeric(cells.map(str, na_action="ignore"))
 
 
 def are_decimals(column: pd.Series) -> bool:
@@ -93,24 +155,21 @@ def _counted(cells: pd.Series) -> dict[str, int]:
     return {str(cell): int(times) for cell, times in counts.items() if str(cell).strip()}
 
 
-def _dates_among_text(column: pd.Series) -> tuple[pd.Series, dict[str, int]] | None:
-    """The moments (n,) of a column of objects that holds dates and text, and which text is none -> how often.
+def _dates_among_text(column: pd.Series, dayfirst: bool | None) -> tuple[pd.Series, str, dict[str, int]] | None:
+    """The moments (n,) of a column of objects that holds dates and text, its format, and which text is none, how often.
 
     None where the column holds other cells, or more than 5 % are neither dates nor words for missing.
     """
     if column.dtype != object or not pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
         return None
-    is_text = column.map(lambda value: isinstance(value, str)).astype(bool)
-    if not is_text.any() or not holds_days(column[~is_text]):
+    text, rest = text_and_rest(column)
+    if not (column.notna() & rest.isna()).any() or not holds_days(rest):
         return None
-    text = without_words(column[is_text].astype("str"))
-    format_ = date_format(text[text.str.contains(r"\d", na=False)])
-    written = parse_dates(text, format_) if format_ else pd.Series(pd.NaT, text.index)
-    moments = parse_dates(column.mask(is_text), None)
-    moments = moments.where(~is_text, written.reindex(column.index).astype(moments.dtype))
-    if (text.notna() & written.isna()).sum() > (1 - MIN_DATE_SHARE) * column.notna().sum():
+    format_ = date_format(text[text.str.contains(r"\d", na=False)], dayfirst)
+    moments = moments_of_cells(text, rest, format_ or "ISO8601")
+    if (text.notna() & moments.isna()).sum() > (1 - MIN_DATE_SHARE) * column.notna().sum():
         return None
-    return moments, _counted(column[is_text][written.isna()])
+    return moments, format_ or "moments", _counted(column[column.notna() & moments.isna()])
 
 
 def not_read(words: Mapping[str, int], one: str, several: str) -> str:

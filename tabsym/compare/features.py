@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from shlex import quote
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.compare.cell_types import word_of
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import (
     date_columns,
@@ -40,11 +41,12 @@ class Features:
     """What each column is.
 
     `kinds`: "categories" (categories), "number", "boolean", "moments", or the format of the dates it holds as text.
-    `parts`: of columns of dates, the parts that are used.
+    `parts`: of columns of dates, the parts that are used. `dayfirst`: as the user said of dates in text.
     """
 
     kinds: dict[str, str]
     parts: dict[str, list[str]] = field(default_factory=dict)
+    dayfirst: bool | None = None
 
     def apply(self, frame: pd.DataFrame, *, later: bool = False) -> pd.DataFrame:
         """The columns of a table, prepared as in training; a warning says which cells of a `later` one do not fit.
@@ -61,7 +63,7 @@ class Features:
             raise ValueError(f"There {several}, with which the model was trained; add what is missing to the table.")
         for name, kind in self.kinds.items():
             if name in self.parts:
-                moments = moments_of(name, frame[name], kind, later=later)
+                moments = moments_of(name, frame[name], kind, later=later, dayfirst=self.dayfirst)
                 columns |= date_columns(name, moments, self.parts[name], self.kinds)
             else:
                 columns[name] = _column(name, frame[name], kind)
@@ -99,9 +101,13 @@ def infinite_in(series: pd.Series) -> pd.Series:
 
 
 def learn_features(
-    frame: pd.DataFrame, categorical: Sequence[str], notes: list[str], *, dayfirst: bool | None = None
-) -> Features:
-    """What each column is; what is left out or taken in parts is said in `notes`."""
+    frame: pd.DataFrame, categorical: Sequence[str], notes: list[str], *, dayfirst: bool | None = None,
+    formats: Mapping[str, str] | None = None,
+) -> Features:  # fmt: skip
+    """What each column is; what is left out or taken in parts is said in `notes`.
+
+    `formats`: those that text among the dates of columns had.
+    """
     table = read_table(frame, caller="compare")
     kinds: dict[str, str] = {}
     parts: dict[str, list[str]] = {}
@@ -110,14 +116,15 @@ def learn_features(
         if column.series.is_null().all():
             notes.append(f"Column {name!r} has no values and is left out.")
             continue
-        kinds[name] = kind = _kind_of(series, column.kind, name in categorical, dayfirst)
+        kind = _kind_of(series, column.kind, name in categorical, dayfirst)
+        kinds[name] = kind = (formats or {}).get(name, kind)
         if kind not in ("categories", "number", "boolean"):
             moments = moments_of(name, series, kind)
             parts[name] = parts_that_vary(moments)
             notes.append(_note_of_dates(name, series, kind, moments, parts[name]))
         elif kind == "categories" and name not in categorical:
             notes += _note_of_text(name, _text(series))
-    return Features(kinds, parts)
+    return Features(kinds, parts, dayfirst)
 
 
 def _note_of_text(name: str, text: pd.Series) -> list[str]:
@@ -228,23 +235,9 @@ def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what
     return found
 
 
-_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d[ T]00:00:00(?:\.0+)?")
-
-
 def _text(series: pd.Series) -> pd.Series:
     """Each value as text; whole numbers alike, whatever type they come in."""
-    return pd.Series([None if pd.isna(value) else _word(value) for value in series.tolist()], dtype="str")
-
-
-def _word(value: Any) -> str:
-    """A value as text, in whatever type a file or frame has it: 3 for 3.0, 0.5 for 0.50, the day alone for midnight."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return str(int(value))  # all its digits
-    if isinstance(value, Decimal | float | np.floating) and (number := Decimal(str(value))).is_finite():
-        text = f"{number:f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    text = str(value)
-    return text[:10] if _MIDNIGHT.fullmatch(text) else text
+    return pd.Series([None if pd.isna(value) else word_of(value) for value in series.tolist()], dtype="str")
 
 
 _NUMBER = r"\d+(?:[.,]\d+)*"

@@ -275,7 +275,7 @@ def prepare(
             raise ValueError(f"The table has no column but the target {target!r}; add columns to predict it from.")
         raise ValueError("No feature column is left; drop fewer columns.")
     raw = without_infinity(raw, reading.categorical, notes)
-    features = learn_features(raw, reading.categorical, notes, dayfirst=reading.dayfirst)
+    features = learn_features(raw, reading.categorical, notes, dayfirst=reading.dayfirst, formats=retyping.dates)
     if not features.kinds:
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
     decided = [*reading.numeric, *reading.categorical, *features.parts]

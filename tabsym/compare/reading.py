@@ -108,6 +108,24 @@ def is_workbook(path: str | Path) -> bool:
     return _ending(Path(path)) in _WORKBOOKS
 
 
+def options_of_text(path: str | Path, sep: str | None, encoding: str | None) -> ReadOptions:
+    """The separator and encoding of another text file, as far as they are this one's, too.
+
+    Text in UTF-8 is hardly ever valid by chance, and a header without the separator has another one.
+    """
+    if sep is None and encoding is None:
+        return ReadOptions()
+    path = Path(path)
+    data = _unpacked(path) if _ending(path) != path.suffix.lower() else path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+        encoding = encoding if data.isascii() or "\0" in text else None
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    is_there = sep is not None and {"tab": "\t", "\\t": "\t"}.get(sep, sep) in text.split("\n", 1)[0]
+    return ReadOptions(sep=sep if is_there else None, encoding=encoding)
+
+
 def _ending(path: Path) -> str:
     return (Path(path.stem).suffix if path.suffix.lower() in (*_PACKED, ".zip") else path.suffix).lower()
 

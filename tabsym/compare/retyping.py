@@ -6,6 +6,7 @@ decimal codes that a frame or a typed file holds as text stay text, as their typ
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,19 +17,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.cell_types import MAX_CLASSES, PlainNumbers, TextColumn, are_decimals, with_plain_types
+from tabsym.compare.cell_types import (
+    MAX_CLASSES,
+    PlainNumbers,
+    TextColumn,
+    are_decimals,
+    as_in_training,
+    with_plain_types,
+    word_of,
+)
 from tabsym.compare.number_format import (
     NumberFormat,
     are_thousands,
     is_plain,
     looks_ambiguous,
+    separators_of,
     usual_decimal,
 )
-from tabsym.compare.reading import ReadOptions, has_sheet, is_text_file, is_workbook, read
+from tabsym.compare.reading import ReadOptions, has_sheet, is_text_file, is_workbook, options_of_text, read
 from tabsym.compare.text import listed
-from tabsym.encoders.dates import holds_days, moments_of, moments_of_words
+from tabsym.encoders.dates import format_of, holds_days, moments_of, moments_of_words, parse_dates, text_and_rest
 from tabsym.frame.columns import FIRST_ROUNDED
 
+_SCALARS = (str, int, float, np.number, np.bool_, Decimal, datetime.date, datetime.time, datetime.timedelta)
 _BOOLEANS = {"true": True, "false": False}
 _PLAIN = NumberFormat(".", "", {"": 1.0})
 
@@ -53,6 +64,12 @@ class Retyping:
         Columns that the user said are categories.
     sheet : str or None
         Of workbooks, as the user named it.
+    durations : sequence of str
+        Columns that were read in seconds.
+    decimal, thousands : str or None
+        Separators as the user gave them, for columns that needed no reading.
+    dates : dict of str -> str
+        Columns of dates and text, and the format of their text.
     """
 
     formats: dict[str, NumberFormat] = field(default_factory=dict)
@@ -63,12 +80,19 @@ class Retyping:
     encoding: str | None = None
     categorical: list[str] = field(default_factory=list)
     sheet: str | None = None
+    durations: Sequence[str] = ()
+    decimal: str | None = None
+    thousands: str | None = None
+    dates: dict[str, str] = field(default_factory=dict)
 
     def options_for(self, table: Any) -> ReadOptions:
-        """How to read a later table, from a file or a frame of any kind; a workbook may lack the sheet of training."""
+        """How to read a later table, from a file or a frame of any kind.
+
+        A workbook may lack the sheet of training, a text file have another separator or encoding.
+        """
         is_file = isinstance(table, (str, Path))
         if is_file and is_text_file(table):
-            return ReadOptions(sep=self.sep, encoding=self.encoding)
+            return options_of_text(table, self.sep, self.encoding)
         if is_file and self.sheet is not None and is_workbook(table) and has_sheet(table, self.sheet):
             return ReadOptions(sheet=self.sheet)
         return ReadOptions()
@@ -79,7 +103,7 @@ class Retyping:
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table with its columns as they were read in training; cells that are no numbers now stay as they are."""
-        frame = with_plain_types(without(frame, self.na_values), [], self.categorical)
+        frame = as_in_training(without(frame, self.na_values), self.durations, self.categorical)
         changed: dict[str, pd.Series] = {}
         for name in frame.columns:
             column = frame[name]
@@ -90,33 +114,64 @@ class Retyping:
             elif name in self.categorical and name in self.numbers:
                 changed[name] = column.astype(object).map(_as_decimal, na_action="ignore")
             elif name in self.formats or name in self.numbers:
-                numbers, strange = self.formats.get(name, _PLAIN).parse(column)
+                numbers, strange = self.formats.get(name, self._plain).parse(column)
                 parsed = pd.Series(numbers, index=column.index)
                 changed[name] = parsed.astype(object).where(~strange, column) if strange.any() else parsed
-        return frame.assign(**changed) if changed else frame
+            elif _mixes_text(column):
+                changed[name] = _as_words(column)
+        frame = frame.assign(**changed) if changed else frame
+        return without(frame, self.na_values)
+
+    @property
+    def _plain(self) -> NumberFormat:
+        """How later text of columns of numbers is read."""
+        if self.decimal is None and self.thousands is None:
+            return _PLAIN
+        return NumberFormat(*separators_of({}, self.decimal, self.thousands, prefer=".", scaled=False), {"": 1.0})
 
 
-def without(frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame with what the user said is missing left out; numbers are compared as numbers, dates as dates."""
-    if not na_values:
-        return frame
+def without(
+    frame: pd.DataFrame, na_values: Mapping[str, Sequence[str]], used: set[tuple[str, str]] | None = None
+) -> pd.DataFrame:
+    """The frame with what the user said is missing left out; numbers are compared as numbers, dates as dates.
+
+    Called before text is read, and after: "-200.0" is text that is not "-200", and a number that is. `used`: words that
+    some cell is, by key of `na_values`, are added.
+    """
     changed: dict[str, pd.Series] = {}
-    for name in frame.columns:
+    for name in frame.columns if na_values else ():
         words = [*na_values.get("", ()), *na_values.get(name, ())]
         column = frame[name]
-        if not words:
-            continue
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-            meant = [float(word) for word in words if is_plain(word)]
-            missing = column.isin(meant)
-        elif pd.api.types.is_datetime64_any_dtype(column) or holds_days(column):
-            missing = moments_of(name, column, "moments").isin(moments_of_words(words))
-        else:
-            missing = column.astype(object).map(lambda value: isinstance(value, str) and value.strip() in words)  # noqa: B023
-            missing = missing.astype(bool)
-        if missing.any():
+        if words and (missing := _are_meant(column, words)).any():
             changed[name] = column.mask(missing)
+            if used is not None:
+                given = ((key, word) for key in ("", name) for word in na_values.get(key, ()))
+                used |= {(key, word) for key, word in given if _are_meant(column[missing], [word]).any()}
     return frame.assign(**changed) if changed else frame
+
+
+def _are_meant(column: pd.Series, words: Sequence[str]) -> pd.Series:
+    """Which cells (n,) are among words, numbers and dates."""
+    days = moments_of_words(words)
+    if len(days) and (format_ := format_of(column)) is not None:
+        if format_ == "moments":
+            return moments_of(str(column.name), column, format_).isin(days)
+        text = column.astype("str").where(column.notna()).str.strip()
+        return text.isin(words) | parse_dates(text, format_).isin(days)
+    numbers = {float(word) for word in words if is_plain(word)}
+    if column.dtype.kind in "iuf":
+        return column.isin(numbers).astype(bool)
+    codes, distinct = pd.factorize(column.astype(object), use_na_sentinel=True)
+
+    def is_one(cell: Any) -> bool:
+        if isinstance(cell, bool | np.bool_):
+            return str(cell).lower() in {word.lower() for word in words}
+        if isinstance(cell, int | float | np.number | Decimal):
+            return float(cell) in numbers
+        return isinstance(cell, str) and cell.strip() in words
+
+    found = np.array([*map(is_one, distinct), False])
+    return pd.Series(found[codes], index=column.index)
 
 
 def read_typed(
@@ -161,15 +216,20 @@ def retype(
     ValueError
         A column in `numeric` contains mostly text.
     """
-    frame = with_plain_types(without(frame, options.na_values), notes, options.categorical)
+    used: set[tuple[str, str]] = set()
+    frame = without(frame, options.na_values, used)
+    found = with_plain_types(frame, notes, options.categorical, options.dayfirst)
+    frame = found.frame
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
     booleans: list[str] = []
     formats: dict[str, NumberFormat] = {}
     whole: list[str] = []
+    mixed = [name for name in text if _mixes_text(frame[name])]  # whose numbers show that the text may be numbers, too
     for name, counts in text.items():
-        plain = untyped and name not in options.numeric and (prefer == "." or name in options.categorical)
+        free = untyped or name in mixed
+        plain = free and name not in options.numeric and (prefer == "." or name in options.categorical)
         plain = plain and options.thousands != "."
         if plain and counts and _all_plain(counts):
             numbers = pd.to_numeric(frame[name])
@@ -185,7 +245,7 @@ def retype(
             out[name] = _as_booleans(frame[name])
             continue
         many = name == target and len(counts) > MAX_CLASSES
-        result = TextColumn(name, counts, options, prefer, untyped or many, name == target).read()
+        result = TextColumn(name, counts, options, prefer, free or many, name == target).read()
         if isinstance(result, str):
             notes += [] if name == target and len(counts) <= MAX_CLASSES else [result]
         elif isinstance(result, PlainNumbers):
@@ -203,14 +263,33 @@ def retype(
             f"use --numeric {quote(','.join(whole[:5]))} to read numbers."
         )
     booleans += [name for name in frame.columns if name not in out and _is_boolean(frame[name])]
-    frame = frame.assign(**out) if out else frame
+    words = {name: _as_words(frame[name]) for name in mixed if name not in out}
+    notes += _note_of_words([name for name in words if not any(repr(name) in note for note in notes)])
+    frame = frame.assign(**out, **words) if out or words else frame
+    frame = without(frame, options.na_values, used)
+    notes += [
+        f"No cell of {f'column {name!r}' if name else 'the table'} is {word!r}, which na_values (--na-values) names."
+        for name, words in options.na_values.items()
+        for word in words
+        if (name, word) not in used
+    ]
     number_columns = [
         name for name in frame.columns if name not in formats and (_is_number(frame[name]) or are_decimals(frame[name]))
     ]
     return frame, Retyping(
         formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding,
-        list(options.categorical), options.sheet,
+        list(options.categorical), options.sheet, found.durations, options.decimal, options.thousands, found.dates,
     )  # fmt: skip
+
+
+def _note_of_words(names: Sequence[str]) -> list[str]:
+    """That these columns hold text and other cells."""
+    if not names:
+        return []
+    return [
+        f"{_columns(names)} text and other cells, and {'is' if len(names) == 1 else 'are'} read as text; "
+        f"use --numeric {quote(','.join(names[:5]))} to read numbers."
+    ]
 
 
 def _as_decimal(cell: Any) -> Any:
@@ -253,11 +332,26 @@ def _holds_text(column: pd.Series) -> bool:
     return content == "string" or (content.startswith("mixed") and any(isinstance(value, str) for value in column))
 
 
+def _mixes_text(column: pd.Series) -> bool:
+    """Whether a column of objects holds text beside numbers, booleans or dates."""
+    if not pd.api.types.is_object_dtype(column.dtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
+        return False
+    kinds = {type(value) for value in column.dropna()}
+    if str not in kinds or not all(issubclass(kind, _SCALARS) for kind in kinds):
+        return False
+    return not holds_days(text_and_rest(column)[1])  # which are dates, as far as they are text
+
+
+def _as_words(column: pd.Series) -> pd.Series:
+    """Each cell as text, as a text file would have it."""
+    return column.map(word_of, na_action="ignore").astype(object)
+
+
 def _cells(column: pd.Series) -> dict[str, int]:
-    """Distinct cells as text -> how often; nothing where some are neither text nor numbers."""
+    """Distinct cells as text -> how often; nothing where some are neither text, booleans nor numbers."""
     counts: dict[str, int] = {}
     for value, times in column.value_counts(dropna=True, sort=False).items():
-        if not isinstance(value, (str, int, float, np.number, Decimal)) or isinstance(value, bool):
+        if not isinstance(value, (str, int, float, np.number, np.bool_, Decimal)):
             return {}
         text = str(value.item() if isinstance(value, np.generic) else value)
         counts[text] = counts.get(text, 0) + int(times)

@@ -121,8 +121,9 @@ def make_plan(
     time: str | None = None,
     fold_column: str | None = None,
     unseen: str | None = None,
+    dayfirst: bool | None = None,
 ) -> Plan:
-    """The plan that the options ask for; `frame` holds the columns they name.
+    """The plan that the options ask for; `frame` holds the columns they name, `dayfirst` is of dates in text.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def make_plan(
             "drop the rows."
         )
     if how == "time":
-        keys = _ranks_of_moments(column, name)
+        keys = _ranks_of_moments(column, name, dayfirst)
         if keys.max() < folds:
             raise ValueError(
                 f"Column {name!r} has {keys.max() + 1} distinct times, too few for {folds} folds in time; use fewer "
@@ -168,12 +169,12 @@ def make_plan(
     return Plan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
 
 
-def _ranks_of_moments(column: pd.Series, name: str) -> Places:
+def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Places:
     """Places in the order of time: of dates, also written as text, and of numbers."""
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
         text = column.astype("str").str.strip()
-        moments = pd.to_datetime(text, format=date_format(text) or "ISO8601", errors="coerce", utc=True)
+        moments = pd.to_datetime(text, format=date_format(text, dayfirst) or "ISO8601", errors="coerce", utc=True)
         if moments.isna().any():
             strange = text[moments.isna()].iloc[0]
             raise ValueError(

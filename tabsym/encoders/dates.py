@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders.base import TableTransformer, asked_container
 from tabsym.frame import days_of, read_table
 from tabsym.frame.meaning import check_later_cells, means_missing
+from tabsym.warn import warn_user
 
 MIN_DATE_SHARE = 0.95
 """Of the cells of a column of dates; the others become missing."""
@@ -143,7 +144,7 @@ class DateParts(TableTransformer):
         columns: dict[str, Any] = {}
         for name in self.feature_names_in_:
             if name in self.formats_:
-                moments = moments_of(name, frame[name], self.formats_[name], later=True)
+                moments = moments_of(name, frame[name], self.formats_[name], later=True, dayfirst=self.dayfirst)
                 columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
             else:
                 columns[name] = frame[name].array
@@ -207,10 +208,13 @@ def holds_days(column: pd.Series) -> bool:
     return bool(len(present)) and all(isinstance(value, datetime.date) for value in present)
 
 
-def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = False) -> pd.Series:
+def moments_of(
+    name: str, column: pd.Series, format_: str, *, later: bool = False, dayfirst: bool | None = None
+) -> pd.Series:
     """The moments of a column of dates, in whatever type it comes; cells that are none become missing.
 
-    Of a `later` table each is warned of, as the format was found in other cells.
+    Of a `later` table each is warned of, as the format was found in other cells. Where `format_` is "moments" that of
+    text is found in the text, with the day first or not as `dayfirst` says.
 
     Raises
     ------
@@ -227,13 +231,34 @@ def moments_of(name: str, column: pd.Series, format_: str, *, later: bool = Fals
     elif holds_days(column):
         moments = parse_dates(column, None)
     else:
-        column = text = without_words(column.astype("str").where(column.notna()))
-        present = text.dropna()
-        moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
+        text, rest = text_and_rest(column)
+        if format_ == "moments":
+            format_ = date_format(text, dayfirst) or "ISO8601"
+            if later and dayfirst is None and (doubt := day_and_month(format_, text)).count(":"):
+                warn_user(
+                    f"Column {name!r} held dates in training, and now text such as {text.dropna().iloc[0]!r}, which is "
+                    f"read with {doubt.partition(',')[0]}; write dates like 2024-02-29 to leave no doubt."
+                )
+        moments, column = moments_of_cells(text, rest, format_), text.astype(object).where(rest.isna(), rest)
+        present = column.dropna()
     lost = moments.isna().to_numpy() & column.notna().to_numpy()
     if later or lost.sum() > (1 - MIN_DATE_SHARE) * len(present):
         check_later_cells(name, column[lost].tolist(), len(present), "dates")
     return moments
+
+
+def text_and_rest(column: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """The text (n,) of a column, without words that mean missing, and its other cells (n,)."""
+    is_text = column.map(lambda cell: isinstance(cell, str)).astype(bool)
+    return without_words(column.astype("str").where(is_text)), column.astype(object).mask(is_text)
+
+
+def moments_of_cells(text: pd.Series, rest: pd.Series, format_: str) -> pd.Series:
+    """The moments (n,) of text in a format, and of other cells that are dates."""
+    moments = parse_dates(text, format_)
+    if not holds_days(rest):
+        return moments
+    return moments.where(text.notna(), parse_dates(rest, None).astype(moments.dtype))
 
 
 def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
