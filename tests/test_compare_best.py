@@ -91,6 +91,22 @@ def test_one_of_the_users_own_gets_its_own_columns():
         table[["store", "colour"]], table["sales"]).predict(table[["store", "colour"]]))  # fmt: skip
 
 
+def test_one_of_the_users_own_gets_the_columns_of_the_training_in_their_order(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "i": rng.integers(0, 9, 60)})
+    table["sales"] = table["a"] - 2 * table["b"]
+    model = winner(from_address("mine", "tests.own_contenders:by_place"), table)
+    want = model.predict(table)
+    np.testing.assert_array_equal(model.predict(table[["b", "i", "sales", "a"]].assign(z="more")), want)
+    with pytest.raises(ValueError, match="There is no column 'b', with which the model was trained"):
+        model.predict(table.drop(columns="b"))
+    back = load(model.save(tmp_path / "best.skops"))
+    np.testing.assert_array_equal(back.predict(table[["i", "b", "a"]]), want)
+    del vars(model)["columns"]  # as in files of earlier versions
+    back = load(model.save(tmp_path / "old.skops"))
+    np.testing.assert_array_equal(back.predict(table), want)
+
+
 def test_what_cannot_be_written_without_code_says_so(tmp_path):
     model = winner(from_address("mine", "tests.own_contenders:Mean"))
     model.estimator.made_by = lambda: None

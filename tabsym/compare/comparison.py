@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.features import Features, infinite_in, numbers_of
+from tabsym.compare.features import Features, infinite_in, numbers_of, refuse_absent
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
@@ -51,6 +51,9 @@ class Winner:
         The classes in the order of `predict_proba`.
     trained_on : str
         Which rows it was trained on, in words: of a table of which a sample was compared, all or the sample.
+    columns : list of str or None
+        The columns that a contender of the user's own was trained on, in their order; None in files of earlier
+        versions, which take all columns but those of `drop`.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Winner:
     roles: Columns
     retyping: Retyping = field(default_factory=Retyping)
     trained_on: str = "all rows"
+    columns: list[str] | None = None
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predicted classes or values (n_rows,); exposure and offset are read from the columns of the comparison.
@@ -170,7 +174,11 @@ class Winner:
 
     def _raw(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The columns for a contender of the user's own, which has no features."""
-        X = frame.drop(columns=self.drop, errors="ignore")
+        if self.columns is None:
+            X = frame.drop(columns=self.drop, errors="ignore")
+        else:
+            refuse_absent(frame, self.columns)
+            X = frame[self.columns]
         numbers = [name for name in X.columns if name in self.retyping.formats or name in self.retyping.numbers]
         changed = [name for name in numbers if X[name].dtype == object or infinite_in(X[name]).any()]
         mixed = {name: numbers_of(name, X[name]) for name in changed}
@@ -236,7 +244,7 @@ def train_best(
     return Winner(
         contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
         None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
-        prepared.retyping, trained_on,
+        prepared.retyping, trained_on, list(prepared.raw.columns),
     )  # fmt: skip
 
 

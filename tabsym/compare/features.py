@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from shlex import quote
@@ -57,10 +57,7 @@ class Features:
             A column is missing, or most of its cells have another type.
         """
         columns: dict[str, Any] = {}
-        absent = [name for name in self.kinds if name not in frame.columns]
-        if absent:
-            several = f"are no columns {listed(absent)}" if len(absent) > 1 else f"is no column {absent[0]!r}"
-            raise ValueError(f"There {several}, with which the model was trained; add what is missing to the table.")
+        refuse_absent(frame, self.kinds)
         for name, kind in self.kinds.items():
             if name in self.parts:
                 moments = moments_of(name, frame[name], kind, later=later, dayfirst=self.dayfirst)
@@ -73,6 +70,14 @@ class Features:
     def dates(self) -> list[str]:
         """Columns that hold dates."""
         return list(self.parts)
+
+
+def refuse_absent(frame: pd.DataFrame, names: Iterable[str]) -> None:
+    """A `ValueError` where a table lacks columns of the training."""
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        several = f"are no columns {listed(absent)}" if len(absent) > 1 else f"is no column {absent[0]!r}"
+        raise ValueError(f"There {several}, with which the model was trained; add what is missing to the table.")
 
 
 def without_infinity(frame: pd.DataFrame, categorical: Sequence[str], notes: list[str]) -> pd.DataFrame:
