@@ -104,6 +104,13 @@ def test_missing_classes_and_targets_that_are_not_there(rows, tmp_path):
         prepare(tmp_path / "t.parquet", "y", max_rows=400, reading=ReadOptions(sep=";"))
 
 
+@pytest.mark.parametrize("max_rows", [None, 400])
+def test_columns_in_the_names_of_folders_are_features(max_rows, rows, tmp_path):
+    rows.assign(year=2020 + np.arange(len(rows)) % 3).to_parquet(tmp_path / "t", partition_cols=["year"])
+    prepared = prepare(tmp_path / "t", "y", max_rows=max_rows)
+    assert set(prepared.X["year"]) == {2020, 2021, 2022}
+
+
 def test_a_comparison_of_a_sample(rows, tmp_path):
     rows.to_parquet(tmp_path / "t.parquet")
     options = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True, "max_rows": 900}

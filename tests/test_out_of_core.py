@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.compare.prepare import prepare
 from tabsym.frame import read
 from tabsym.models import coded_batches, kept_rows, out_of_core, wide
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -265,6 +266,49 @@ def test_a_folder_without_parquet_is_named(tmp_path):
     ):
         with pytest.raises(ValueError, match="holds no Parquet files"):
             use()
+
+
+def test_columns_in_the_names_of_folders_are_columns(in_parts, tmp_path):
+    own = SMALL[[*FEATURES, "amount"]].assign(year=2020 + np.arange(len(SMALL)) % 3)
+    own.to_parquet(tmp_path / "parted", partition_cols=["year"])
+    for year, rows in own.groupby("year"):  # with the column in the files, as some tools write it
+        (tmp_path / "both" / f"year={year}").mkdir(parents=True)
+        rows.to_parquet(tmp_path / "both" / f"year={year}" / "rows.parquet", index=False)
+    want = WideRegressor(loss="squared_error").fit(own.sort_values("year", kind="stable"), "amount")
+    for folder in ("parted", "both"):
+        model = WideRegressor(loss="squared_error").fit(tmp_path / folder, "amount")
+        assert "year" in model.feature_names_in_
+        X = own[model.feature_names_in_]
+        np.testing.assert_allclose(model.predict(X), want.predict(own[want.feature_names_in_]), rtol=1e-6)
+    model.predict_to_parquet(tmp_path / "parted", tmp_path / "out.parquet", keep=["year"])
+    assert set(pd.read_parquet(tmp_path / "out.parquet")["year"]) == {2020, 2021, 2022}
+
+
+def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_path):
+    own = pd.DataFrame({"s": ["u", "v"] * 5, "x": np.arange(10), "y": np.arange(10.0)})
+
+    def folder_of(name, second, first=own):
+        (tmp_path / name).mkdir()
+        first.to_parquet(tmp_path / name / "a.parquet")
+        second.to_parquet(tmp_path / name / "b.parquet")
+        return tmp_path / name
+
+    for second, words in (
+        (own.assign(z=1), r"Column 'z' is in b\.parquet and not in a\.parquet of the folder"),
+        (own.drop(columns="x"), r"Column 'x' is in a\.parquet and not in b\.parquet of the folder"),
+        (own.assign(x="text"), r"Column 'x' is of the type large_string in b\.parquet, and of another in other files"),
+    ):
+        folder = folder_of(words.split("'")[1] + str(second.shape[1]), second)
+        for use in (lambda: WideRegressor().fit(folder, "y"), lambda: prepare(folder, "y")):  # noqa: B023
+            with pytest.raises(ValueError, match=words):
+                use()
+    first = own.assign(s=own["s"].astype("category"), none=None)
+    second = own.assign(x=own["x"] + 0.5, none="some")[own["x"] > 2]  # whose index is a column of the file
+    whole = read.Batches(folder_of("types", second, first)).whole().to_pandas()
+    assert whole["x"].tolist() == [*range(10), *(x + 0.5 for x in range(3, 10))]
+    assert whole["s"].tolist() == [*own["s"], *own["s"][3:]]
+    assert whole["none"].tolist()[-1] == "some"
+    assert list(whole) == ["s", "x", "y", "none"]
 
 
 # -- rows that are kept for the next fit -------------------------------------------------------------

@@ -18,6 +18,8 @@ Tables larger than memory are read in batches: Parquet files, Arrow datasets, po
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -447,7 +449,71 @@ def _opened(path: str | Path) -> Any:
         raise ValueError(
             f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
         )
+    return ds.dataset(where, format="parquet") if where.is_file() else _opened_folder(where)
+
+
+def _opened_folder(where: Path) -> Any:
+    """The Arrow dataset of all Parquet files in a folder, with the columns that names such as ``year=2024`` hold."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
     found = ds.dataset(where, format="parquet")
     if not found.files:
-        raise ValueError(f"The folder {str(path)!r} holds no Parquet files; give the path of one that does.")
-    return found
+        raise ValueError(f"The folder {str(where)!r} holds no Parquet files; give the path of one that does.")
+    folders = [part for file in found.files for part in Path(os.path.relpath(file, where)).parent.parts]
+    in_names = {part.partition("=")[0] for part in folders if "=" in part}
+    partitioning = None if in_names <= set(found.schema.names) else "hive"  # some tools write them to the files, too
+    found = ds.dataset(where, format="parquet", partitioning=partitioning)
+    types = _types_of_columns(found, where)
+    fields = [field.with_type(types.get(field.name, field.type)) for field in found.schema]
+    schema = pa.schema(fields, metadata=found.schema.metadata)
+    same = schema.equals(found.schema)
+    return found if same else ds.dataset(where, schema, format="parquet", partitioning=partitioning)
+
+
+def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
+    """The type of each column that holds the values of all files; a `ValueError` where a file lacks one.
+
+    Arrow takes the columns and types of the first file, and leaves out what only other files have.
+    """
+    from pyarrow.dataset import get_partition_keys
+
+    types: dict[str, Any] = {}
+    first, known = "", set[str]()
+    for fragment in found.get_fragments():
+        file = os.path.relpath(fragment.path, where)
+        schema = fragment.physical_schema
+        names = {*schema.names, *get_partition_keys(fragment.partition_expression)}
+        names = {name for name in names if not _ROW_NUMBERS.fullmatch(name)}
+        first, known = first or file, known or names
+        for name in sorted(names ^ known):
+            has, lacks = (first, file) if name in known else (file, first)
+            raise ValueError(
+                f"Column {name!r} is in {has} and not in {lacks} of the folder {str(where)!r}; write its files with "
+                "the same columns, or give the path of one file."
+            )
+        for name, one in zip(schema.names, schema.types, strict=True):
+            types[name] = _common_type(types.get(name, one), one)
+            if types[name] is None:
+                raise ValueError(
+                    f"Column {name!r} is of the type {one} in {file}, and of another in other files of the folder "
+                    f"{str(where)!r}; write its files with the same types."
+                )
+    return types
+
+
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas writes these of frames from which rows were taken
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    """The type that holds the values of both; None where none does."""
+    import pyarrow as pa
+
+    if one == other:
+        return one
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)]
+    try:
+        both = pa.unify_schemas([pa.schema([("x", kind)]) for kind in plain], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+    return both.field("x").type
