@@ -16,7 +16,7 @@ from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.own import from_address
-from tabsym.compare.prepare import prepare
+from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
 from tabsym.datasets import make_retail
@@ -231,6 +231,30 @@ def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
         again.best.predict(table)
     compare(table, "y", contenders=["constant"], resume=True, save_best=tmp_path / "best.skops", **options)
     assert not (tmp_path / "best.skops").exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "cell", "held"),
+    [
+        ("exposure", -1.0, "holds -1.0 in row 3; give a number above 0"),
+        ("exposure", 0.0, "holds 0.0 in row 3; give a number above 0"),
+        ("exposure", None, "holds a missing value in row 3; give a number above 0"),
+        ("exposure", "n/a", "in row 3; give a number above 0"),
+        ("exposure", "many", "holds 'many' in row 3; give a number above 0"),
+        ("offset", None, "holds a missing value in row 3; give a number in each row"),
+        ("offset", np.inf, "holds inf in row 3; give a number in each row"),
+        ("offset", "many", "holds 'many' in row 3; give a number in each row"),
+    ],
+)
+def test_exposures_and_offsets_of_later_rows_are_what_they_had_to_be_in_training(role, cell, held):
+    table = SALES[["store", "sales"]].assign(sales=np.arange(300) % 4, e=np.linspace(0.5, 2, 300))
+    prepared = prepare(table, "sales", task="count", roles=Columns(**{role: "e"}))
+    model = train_best(all_contenders()["wide"], prepared, PLAN, choose_metric("count", None), None, 0, 1)
+    new = table.head(9).astype({"e": object})
+    assert np.isfinite(model.predict(new)).all()
+    new.loc[3, "e"] = cell
+    with pytest.raises(ValueError, match=f"Column 'e', which the predictions need, .*{held}"):
+        model.predict(new)
 
 
 LATER = {

@@ -21,7 +21,7 @@ from tabsym.compare.features import Features, infinite_in, numbers_of, refuse_ab
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.number_format import is_plain
-from tabsym.compare.prepare import CLASSES, Columns, Prepared
+from tabsym.compare.prepare import CLASSES, Columns, Prepared, is_number
 from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
 from tabsym.export import save
@@ -163,7 +163,7 @@ class Winner:
         X = self._raw(frame) if self.features is None else self.features.apply(frame, later=True)
         exposure = offset = None
         if self.task == "count" and self.roles.exposure is not None:
-            exposure = _column(frame, self.roles.exposure)
+            exposure = _column(frame, self.roles.exposure, is_exposure=True)
         if self.roles.offset is not None:
             offset = _column(frame, self.roles.offset)
             if self.task == "count":
@@ -262,13 +262,24 @@ def _trained(model: Any, data: Data, prepared: Prepared) -> tuple[Trained, str]:
     return train(model, data), f"the sample of {len(prepared.y):,} rows: {why}"
 
 
-def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+def _column(frame: pd.DataFrame, name: str, *, is_exposure: bool = False) -> NDArray[np.float64]:
+    """The exposures or offsets (n,) of the rows to predict, which are what they had to be in training."""
     if name not in frame.columns:
         raise ValueError(f"There is no column {name!r}, which the predictions need; add it to the table.")
-    try:
-        return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Column {name!r}, which the predictions need, must be numeric ({error}).") from None
+    column = frame[name]
+    if not is_number(column):  # a word among them, say
+        column = pd.to_numeric(column.astype(object), errors="coerce")
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = ~np.isfinite(numbers) | (is_exposure & (numbers <= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        cell = frame[name].tolist()[row]
+        held = "a missing value" if pd.isna(cell) else repr(cell)
+        needed = "a number above 0" if is_exposure else "a number"
+        raise ValueError(
+            f"Column {name!r}, which the predictions need, holds {held} in row {row}; give {needed} in each row."
+        )
+    return np.asarray(numbers)
 
 
 # -- the winner for exports ------------------------------------------------------------------------
