@@ -1,5 +1,6 @@
 """Tables from files and from frames of other libraries."""
 
+import json
 import re
 from pathlib import Path
 
@@ -192,6 +193,22 @@ def test_json_lines_keep_text_and_booleans(tmp_path):
     assert got["code"].tolist() == ["007", "12"]
     assert got["on"].tolist() == [True, False]
     assert got["n"].isna().tolist() == [False, True]
+
+
+def test_objects_of_json_are_matched_by_their_keys(tmp_path):
+    columns = {"n": {"0": 0, "1": 1, "10": 10}, "s": {"10": "ten", "0": "zero"}, "more": {"7": "seven"}}
+    got = read(write(tmp_path / "t.json", json.dumps(columns)))
+    assert got["n"].fillna(-1).tolist() == [0, 1, 10, -1]
+    assert got["s"].fillna("").tolist() == ["zero", "", "ten", ""]
+    assert got["more"].fillna("").tolist() == ["", "", "", "seven"]
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85"])
+def test_only_ends_of_lines_end_lines(tmp_path, sign):
+    word = f"a{sign}b"
+    text = "".join(json.dumps({"s": word, "n": n}, ensure_ascii=False) + "\r\n" for n in range(2))
+    same(read(write(tmp_path / "t.jsonl", text)), {"s": [word, word], "n": [0, 1]})
+    same(read(write(tmp_path / "t.csv", f"{word}, n\nx, 0\ny, 1\n")), {word: ["x", "y"], "n": [0, 1]})
 
 
 REFUSED = {

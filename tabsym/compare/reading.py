@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import pandas as pd
 
 from tabsym.compare.text import listed, perhaps
-from tabsym.compare.text_files import name_columns, read_text
+from tabsym.compare.text_files import lines_of, name_columns, read_text
 
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT, _WORKBOOKS = (".csv", ".tsv", ".txt"), (".xlsx", ".xlsm")
@@ -219,7 +219,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _json(source: Any) -> Source:
-    """Records, or one list a column; an object around a single list of records is opened."""
+    """Records, or one list or object of rows a column; an object around a single list of records is opened."""
     text = (source.read() if hasattr(source, "read") else Path(source).read_bytes()).decode("utf-8-sig")
     try:
         body = json.loads(text, object_pairs_hook=_record)
@@ -228,7 +228,8 @@ def _json(source: Any) -> Source:
     if isinstance(body, dict) and len(body) == 1 and isinstance(next(iter(body.values())), list):
         body = next(iter(body.values()))
     if isinstance(body, dict) and body and all(isinstance(value, dict) for value in body.values()):
-        body = {name: list(value.values()) for name, value in body.items()}
+        rows = dict.fromkeys(key for value in body.values() for key in value)
+        body = {name: [value.get(key) for key in rows] for name, value in body.items()}
     if not isinstance(body, (list, dict)) or not body or (isinstance(body, list) and not isinstance(body[0], dict)):
         raise ValueError("it is neither a list of records nor lists by column")
     return Source(_named(pd.DataFrame(body)))
@@ -243,7 +244,7 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _json_lines(source: Any) -> Source:
     text = (source.read() if hasattr(source, "read") else Path(source).read_bytes()).decode("utf-8-sig")
-    records = [json.loads(line, object_pairs_hook=_record) for line in text.splitlines() if line.strip()]
+    records = [json.loads(line, object_pairs_hook=_record) for line in lines_of(text) if line.strip()]
     if not records or not all(isinstance(record, dict) for record in records):
         raise ValueError("its lines are not one record each")
     return Source(_named(pd.DataFrame(records)))

@@ -67,6 +67,11 @@ def read_text(
     return frame[kept].set_axis(names, axis=1), separator, tuple(notes)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a file; unlike those of `str.splitlines`, cells may hold the other characters that end lines."""
+    return re.split(r"[\r\n]", text)
+
+
 def name_columns(
     names: Sequence[str], notes: list[str], is_empty: Callable[[int], bool]
 ) -> tuple[list[str], list[int]]:
@@ -114,7 +119,7 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
         return separator
     if ending == ".tsv":
         return "\t"
-    line = next(line for line in text.splitlines() if line.strip())
+    line = next(line for line in lines_of(text) if line.strip())
     try:
         return csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_SEPARATORS).delimiter
     except csv.Error:
@@ -124,7 +129,7 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
 
 def _blanks_follow(text: str, separator: str) -> bool:
     """Whether a blank after each separator belongs to the file's style and not to the cells."""
-    line = re.sub(r'"[^"]*"', "", next(line for line in text.splitlines() if line.strip()))
+    line = re.sub(r'"[^"]*"', "", next(line for line in lines_of(text) if line.strip()))
     return separator + " " in line
 
 
