@@ -125,6 +125,17 @@ def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
     assert len(compare(table, **of_table, weight="size", fold_column="fold").ranking) == 1
 
 
+@pytest.mark.parametrize("names", [{"a": "b", "b": "a"}, {"a": "c"}])
+def test_resume_refuses_columns_of_other_names(names, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"])
+    options = {"target": "y", "contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
+    compare(table, **options)
+    with pytest.raises(ValueError, match=r"with other settings \(the names of the columns differ\)"):
+        compare(table.rename(columns=names), resume=True, **options)
+    assert len(compare(table, resume=True, **options).ranking) == 1
+
+
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does

@@ -155,9 +155,12 @@ def check_extra() -> None:
 
 _SAME = (
     "target", "task", "metric", "folds", "repeats", "split", "split_column", "weight", "exposure", "offset", "seed",
-    "tune", "data", "splits",
+    "tune", "columns", "data", "splits",
 )  # fmt: skip
-_HASHED = {"data": "the rows or columns differ", "splits": "the rows of the folds differ"}
+_LONG = {
+    "columns": "the names of the columns differ", "data": "the rows or columns differ",
+    "splits": "the rows of the folds differ",
+}  # fmt: skip
 
 
 def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
@@ -230,8 +233,11 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         return Results(settings)
     old = load_results(folder)
     for key in _SAME:
-        if old.settings.get(key) != settings[key]:
-            what = _HASHED.get(key, f"{key}: {_shown(old.settings.get(key))}, now {settings[key]!r}")
+        before, now = old.settings.get(key), settings[key]
+        if key == "columns" and isinstance(before, dict):
+            before, now = list(before), list(now)  # their order, too, by which `data` has the values
+        if before != now:
+            what = _LONG.get(key, f"{key}: {_shown(before)}, now {now!r}")
             raise ValueError(
                 f"The results in {folder} are of a comparison with other settings ({what}); use the same settings, or "
                 "choose another folder."
