@@ -231,6 +231,8 @@ TIMES = {
     "numbers": np.linspace(-1, 1, 100),
     "nullable": pd.array(np.arange(100), dtype="Int64"),
     "objects": pd.Series(list(range(100)), dtype=object),
+    "numbers as text": np.arange(100).astype(str),
+    "categories of numbers": pd.Categorical(np.arange(100) * 7),
     "summer time": DAYS.tz_localize("Europe/Berlin").strftime("%Y-%m-%dT%H:%M:%S%z"),
 }
 
@@ -429,6 +431,12 @@ def test_one_word_among_many_dates_is_shown():
     values = [str(day) for day in DAYS.date]
     values[40] = "unknown"
     refused(lambda: plan_of(values, "time"), "'c'", "'unknown'")
+
+
+def test_one_word_or_date_among_numbers_as_text_is_shown():
+    numbers = [str(number) for number in range(30)]
+    refused(lambda: plan_of([*numbers, "unknown"], "time"), "'c'", "'unknown', which is neither a date nor a number")
+    refused(lambda: plan_of([*numbers, "2024-01-01"], "time"), "'c'", "'0', which is a number among dates")
 
 
 def test_symbols_read_as_numbers_are_refused_with_the_remedy():

@@ -170,16 +170,18 @@ def make_plan(
 
 
 def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Places:
-    """Places in the order of time: of dates, also written as text, and of numbers."""
+    """Places in the order of time: of dates and of numbers, both also written as text."""
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
         text = column.astype("str").str.strip()
-        moments = pd.to_datetime(text, format=date_format(text, dayfirst) or "ISO8601", errors="coerce", utc=True)
+        numbers = pd.to_numeric(text, errors="coerce")
+        dates = pd.to_datetime(text, format=date_format(text, dayfirst) or "ISO8601", errors="coerce", utc=True)
+        moments = dates if numbers.isna().any() else numbers
         if moments.isna().any():
-            strange = text[moments.isna()].iloc[0]
-            raise ValueError(
-                f"Column {name!r} contains {strange!r}, which is neither a date nor a number; fix or drop such rows."
-            )
+            neither = numbers.isna() & dates.isna()
+            strange = text[neither if neither.any() else dates.isna()].iloc[0]
+            what = "neither a date nor a number" if neither.any() else "a number among dates"
+            raise ValueError(f"Column {name!r} contains {strange!r}, which is {what}; fix or drop such rows.")
         column = moments
     return np.asarray(np.unique(column.to_numpy(), return_inverse=True)[1], dtype=np.int64)
 
