@@ -211,6 +211,15 @@ def test_only_ends_of_lines_end_lines(tmp_path, sign):
     same(read(write(tmp_path / "t.csv", f"{word}, n\nx, 0\ny, 1\n")), {word: ["x", "y"], "n": [0, 1]})
 
 
+@pytest.mark.parametrize("text", ["a,b\nx,1\n", "a,b\nx,12\ny,3\n"])
+def test_an_encoding_that_is_not_the_files_is_refused(tmp_path, text):
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):
+        with pytest.raises(ValueError, match=rf"t\.csv is not encoded as {encoding} \(.*pass another encoding"):
+            read(write(tmp_path / "t.csv", text), encoding=encoding)
+    path = write(tmp_path / "t.csv", text, encoding="utf-16")
+    assert list(read(path, encoding="utf-16")) == ["a", "b"]
+
+
 REFUSED = {
     "an ending": ("t.xlsx", "a,b\n1,2\n", "t.xlsx"),
     "no ending": ("table", "a,b\n1,2\n", "table"),

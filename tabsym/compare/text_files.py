@@ -99,11 +99,14 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
     """The text of a file; spreadsheets write UTF-16 as well, with a mark that says so."""
     if encoding is not None:
         try:
-            return data.decode(encoding)
+            text = data.decode(encoding)
         except LookupError:
             raise ValueError(f"encoding={encoding!r} is not known; use one such as utf-8 or cp1252.") from None
         except UnicodeError as error:
             raise ValueError(f"{path.name} is not encoded as {encoding} ({error}); pass another encoding.") from None
+        if b"\n" in data and len(lines_of(text)) < 2:  # any two bytes are a sign of UTF-16
+            raise ValueError(f"{path.name} is not encoded as {encoding} (no line ends); pass another encoding.")
+        return text
     utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     try:
         return data.decode("utf-16" if utf16 else "utf-8-sig")
