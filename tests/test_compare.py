@@ -573,3 +573,17 @@ def test_a_name_where_a_list_belongs(tmp_path):
 def test_a_column_of_keys_is_noted():
     keys = SALES.assign(key=[f"k{j}" for j in range(len(SALES))])
     assert any("'key' has a different value in nearly every row" in note for note in prepare(keys, "sales").notes)
+
+
+@pytest.mark.parametrize("kind", ["text", "dates"])
+def test_dates_that_are_target_or_held_out_are_called_dates(kind, tmp_path):
+    days = pd.date_range("2024-01-01", periods=90)
+    table = pd.DataFrame({"a": [0.5, 1.5, 2.0] * 30, "at": days.strftime("%d.%m.%Y") if kind == "text" else days})
+    table["y"] = np.arange(90.0)
+    for task in (None, "regression", "multiclass"):
+        with pytest.raises(ValueError, match="The target 'at' contains dates, which are not predicted; make numbers"):
+            prepare(table, "at", task=task)
+    options = {"contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
+    with pytest.raises(ValueError, match=r"Column 'at' is read as dates; .*\(--categorical at\)"):
+        compare(table, "y", unseen="at", **options)
+    assert len(compare(table, "y", unseen="at", categorical=["at"], **options).ranking) == 1

@@ -17,6 +17,7 @@ from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, retype
 from tabsym.compare.sampling import Whole, read_some
 from tabsym.compare.text import listed, perhaps
+from tabsym.encoders.dates import format_of
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.validation import check_option
 
@@ -118,6 +119,7 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
     if is_number(values) and distinct > max(MAX_CLASSES, len(values) // 2):
         raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
     if not is_number(values) and distinct > max(MAX_CLASSES, len(values) // 10):
+        _refuse_dates(values, name)
         raise ValueError(
             f"The target {name!r} is text with {distinct:,} different values in {len(values):,} rows "
             f"({_stranger(values)}), too many to be classes; if it is numeric, correct or clear such "
@@ -134,6 +136,7 @@ def numbers_of_target(values: pd.Series, name: str, task: str) -> NDArray[np.flo
         It is not numeric, or negative where it counts.
     """
     if not is_number(values) and not pd.api.types.is_bool_dtype(values):
+        _refuse_dates(values, name)
         raise ValueError(
             f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
             "correct or clear such values."
@@ -144,6 +147,14 @@ def numbers_of_target(values: pd.Series, name: str, task: str) -> NDArray[np.flo
             f"The target {name!r} contains {numbers.min():g}, and counts are 0 or more; use task='regression'."
         )
     return numbers
+
+
+def _refuse_dates(values: pd.Series, name: str) -> None:
+    if format_of(values) is not None:
+        raise ValueError(
+            f"The target {name!r} contains dates, which are not predicted; make numbers of them, such as days from a "
+            "date on, or choose another target."
+        )
 
 
 def _stranger(values: pd.Series) -> str:

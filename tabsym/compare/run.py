@@ -7,6 +7,7 @@ The options are checked and the rows split (`_run_config`), the contenders run (
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pandas as pd
@@ -262,6 +263,12 @@ def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:
         raise ValueError(
             f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
             "categories cannot be held out; keep it as a feature, or name another unseen column."
+        )
+    if split["unseen"] in prepared.features.dates:
+        name = split["unseen"]
+        raise ValueError(
+            f"Column {name!r} is read as dates; to hold its categories out, read it as categories: "
+            f"categorical=[{name!r}] (--categorical {quote(name)})."
         )
 
 
