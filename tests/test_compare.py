@@ -587,3 +587,14 @@ def test_dates_that_are_target_or_held_out_are_called_dates(kind, tmp_path):
     with pytest.raises(ValueError, match=r"Column 'at' is read as dates; .*\(--categorical at\)"):
         compare(table, "y", unseen="at", **options)
     assert len(compare(table, "y", unseen="at", categorical=["at"], **options).ranking) == 1
+
+
+def test_a_word_that_was_read_as_missing_is_named_where_it_splits_the_rows(tmp_path):
+    groups = ["unknown" if row < 3 else f"{row % 20}" for row in range(90)]
+    table = pd.DataFrame({"a": [0.5, 1.5, 2.0] * 30, "g": groups, "y": np.arange(90.0)})
+    options = {"contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
+    with pytest.raises(ValueError, match=r"3 missing values, as it is read .*'unknown'.*\(--categorical g\)"):
+        compare(table, "y", groups="g", **options)
+    with pytest.raises(ValueError, match=r"as it is read as numbers .*'unknown'.*; fill them or drop the rows\.$"):
+        compare(table, "y", time="g", **options)
+    assert len(compare(table, "y", groups="g", categorical=["g"], **options).ranking) == 1

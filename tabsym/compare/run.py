@@ -232,7 +232,7 @@ def _run_config(
     frame = prepared.frame
     if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
         frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
-    plan = make_plan(frame, seed=seed, dayfirst=prepared.features.dayfirst, **split)
+    plan = make_plan(frame, seed=seed, dayfirst=prepared.features.dayfirst, notes=prepared.notes, **split)
     if plan.how == "column" and split["folds"] not in (USUAL_FOLDS, plan.folds):
         raise ValueError(
             f"folds={split['folds']} has no effect beside fold_column={plan.column!r}, which has {plan.folds} folds; "

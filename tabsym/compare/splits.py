@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 
@@ -122,8 +123,11 @@ def make_plan(
     fold_column: str | None = None,
     unseen: str | None = None,
     dayfirst: bool | None = None,
+    notes: Sequence[str] = (),
 ) -> Plan:
-    """The plan that the options ask for; `frame` holds the columns they name, `dayfirst` is of dates in text.
+    """The plan that the options ask for.
+
+    `frame` holds the columns they name, `notes` say how these were read, `dayfirst` is of dates in text.
 
     Raises
     ------
@@ -141,9 +145,12 @@ def make_plan(
     assert name is not None
     column = frame[name]
     if how != "unseen" and column.isna().any():
+        as_read, remedy = _words_read_as_missing(name, notes), ""
+        if as_read and how != "time":
+            remedy = f", or keep the text by categorical=[{name!r}] (--categorical {quote(name)})"
         raise ValueError(
-            f"Column {name!r}, which splits the rows, has {int(column.isna().sum()):,} missing values; fill them or "
-            "drop the rows."
+            f"Column {name!r}, which splits the rows, has {int(column.isna().sum()):,} missing values{as_read}; fill "
+            f"them or drop the rows{remedy}."
         )
     if how == "time":
         keys = _ranks_of_moments(column, name, dayfirst)
@@ -167,6 +174,13 @@ def make_plan(
         words = "categories" if how == "unseen" else "groups"
         raise ValueError(f"Column {name!r} has {len(categories)} {words}, fewer than {folds} folds; use fewer folds.")
     return Plan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
+
+
+def _words_read_as_missing(name: str, notes: Sequence[str]) -> str:
+    """What the notes on a column say of words that were read as missing, where it has any."""
+    start, end = f"Column {name!r} ", f"; use --categorical {quote(name)} to keep the text."
+    note = next((note for note in notes if note.startswith(start) and " as missing" in note), "")
+    return f", as it {note.removeprefix(start).removesuffix(end).rstrip('.')}" if note else ""
 
 
 def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Places:
