@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, RepeatedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from tabsym import WideClassifier, WideEncoder, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -84,6 +84,31 @@ def test_several_classes_give_a_column_each_in_any_frame(kind):
     out = WideEncoder(random_state=0).fit_transform(frame, y)
     assert isinstance(out, kind)
     assert list(out.columns) == ["a_high", "a_low", "a_mid", "n"]
+
+
+def test_classes_that_a_fold_lacks_are_0_and_those_it_has_on_the_scale_of_all():
+    """Of two classes left of three, the one coefficient is the difference of two: such a fold was all 0."""
+    y = np.where(SCORE > 0.3, "low", "high").astype(object)
+    y[0] = "mid"
+    frame, folds = X[["a", "n"]].copy(), list(KFold(4).split(X))
+    frame.loc[1, "a"] = "never"  # in the fold's training rows
+    out = WideEncoder(cv=folds, handle_unknown="return_nan").fit_transform(frame, y)
+    train, test = folds[0]
+    apart = WideEncoder(handle_unknown="return_nan").fit(frame.iloc[train], y[train]).transform(frame.iloc[test])["a"]
+    assert np.flatnonzero(apart.isna()).tolist() == [1]
+    np.testing.assert_allclose(out["a_low"].iloc[test], apart / 2)
+    np.testing.assert_allclose(out["a_high"].iloc[test], -apart / 2)
+    np.testing.assert_array_equal(out["a_mid"].iloc[test], 0 * apart)
+    spreads = [out.iloc[rows].groupby(frame["a"])["a_low"].mean().std() for _, rows in folds]
+    assert max(spreads) < 1.3 * min(spreads)
+
+
+def test_a_class_of_weight_0_counts_as_absent_in_every_fold():
+    y = np.array(["low", "mid", "high"])[np.digitize(SCORE, [-1, 1])]
+    folds, weight = list(KFold(4).split(X)), np.where(y == "high", 0.0, 1.0)
+    out = WideEncoder(cv=folds).fit_transform(X[["a"]], y, sample_weight=weight)
+    seen = np.where(weight == 0, "low", y)
+    pd.testing.assert_frame_equal(out, WideEncoder(cv=folds).fit_transform(X[["a"]], seen, sample_weight=weight))
 
 
 def test_regression_weights_and_the_users_own_model():

@@ -161,9 +161,9 @@ class OutOfFoldEncoder(ColumnEncoder):
         """The priors, with the rows that folds hold out encoded by these."""
         encoded = self._priors(table)
         for rows, fold in folds:
-            for name, column in self._fold_columns(fold).items():
-                if name in encoded:
-                    encoded[name][rows] = column
+            columns = self._fold_columns(fold)
+            for name, column in encoded.items():
+                column[rows] = columns[name]  # a KeyError is better than the prior where a fold lacks a column
         return encoded
 
     def _put_together(self, table: Table, encoded: dict[str, NDArray[Any]]) -> Any:

@@ -142,8 +142,9 @@ class WideEncoder(OutOfFoldEncoder):
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
         """A fold is fitted by a clone, and encoded by it."""
         classes = is_classifier(self.model_)
-        values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
-        labels = self.model_.classes_[values] if classes else values
+        target = check_classes(y, len(table)) if classes else None
+        values = check_regression_target(y, len(table)) if target is None else target.codes
+        labels = values if target is None else target.classes[values]
         frame = nw.from_native(table.native, eager_only=True)
 
         def encoded(train: NDArray[Any], held_out: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -152,9 +153,15 @@ class WideEncoder(OutOfFoldEncoder):
             fold.set_params(model=None if self.model is None else with_loss_of(self.model, self.model_))
             if self.handle_unknown == "error":  # a category that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
-            fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
+            each = None if weight is None else weight[train]
+            fold.fit(frame[train].to_native(), labels[train], each)
             found = fold._encoded_columns(read_table(frame[held_out].to_native()))
-            return {name: column for columns in found.values() for name, column in columns.items()}
+            seen = np.searchsorted(self.model_.classes_, fold.model_.classes_) if classes else None
+            out: dict[str, NDArray[Any]] = {}
+            for name, state in self.columns_.items():
+                columns = _of_all_classes(list(found[name].values()), seen, len(state.names))
+                out |= dict(zip(state.names, columns, strict=True))
+            return out
 
         return values, classes, encoded
 
@@ -220,3 +227,19 @@ class WideEncoder(OutOfFoldEncoder):
         if self.handle_unknown == "return_nan":
             values[codes == UNSEEN] = np.nan
         return list(values.T)
+
+
+def _of_all_classes(columns: list[NDArray[Any]], seen: Any, n_columns: int) -> list[NDArray[Any]]:
+    """The output columns of a fold, 0 for classes that its training rows lack; `seen`: the places of the others.
+
+    The coefficients of several classes sum to 0. One column is the difference of two classes, which is half of it up
+    and half of it down.
+    """
+    if len(columns) == n_columns:
+        return columns
+    if len(columns) == 1:
+        columns = [-columns[0] / 2, columns[0] / 2]
+    out = [0.0 * columns[0] for _ in range(n_columns)]  # NaN stays NaN
+    for place, column in zip(seen, columns, strict=True):
+        out[place] = column
+    return out
