@@ -387,7 +387,7 @@ def test_folds_that_would_leak_or_share_rows():
         fit_with([(np.arange(N), np.arange(N))])
     with pytest.raises(ValueError, match="outside 0 to 599; make the splits"):
         fit_with([(np.arange(N), [N])])
-    with pytest.raises(ValueError, match=r"fold 0 hold one class only \(0\).*stratified splitter"):
+    with pytest.raises(ValueError, match=r"fold 0 of cv hold one class only \(0\).*stratified splitter"):
         fit_with([(half, ~half), (~half, half)], y=np.r_[np.zeros(N // 2), np.arange(N // 2) % 2].astype(int))
     with pytest.raises(ValueError, match=r"needs the group of each row; pass groups=\.\.\. to fit"):
         fit_with(GroupKFold(3))

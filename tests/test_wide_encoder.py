@@ -111,6 +111,13 @@ def test_a_class_of_weight_0_counts_as_absent_in_every_fold():
     pd.testing.assert_frame_equal(out, WideEncoder(cv=folds).fit_transform(X[["a"]], seen, sample_weight=weight))
 
 
+def test_a_fold_that_trains_on_one_class_is_told_of():
+    halves = [np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)]
+    for weight, y in ((None, Y), (np.where(X["n"] > 2, 0, 1), np.where(X["n"] > 2, 1 - Y, Y))):
+        with pytest.raises(ValueError, match=r"rows of a fold of cv hold one class only \(0\).*use fewer folds"):
+            WideEncoder(cv=[halves, halves[::-1]]).fit_transform(X, y, sample_weight=weight)
+
+
 def test_regression_weights_and_the_users_own_model():
     weight = np.where(X["a"] == "u", 0.0, 1.0)
     model = WideSGDRegressor(max_iter=30, random_state=0)

@@ -76,12 +76,17 @@ def split_by_target(
     if not classes or (target == target[0]).all():
         return splits
     for fold, (train, _) in enumerate(splits):
-        if len(train) and (target[train] == target[train[0]]).all():
-            raise ValueError(
-                f"The training rows of fold {fold} hold one class only ({target[train].tolist()[0]!r}), from "
-                "which no encoding can be fitted; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
-            )
+        refuse_one_class(target[train], f"fold {fold}")
     return splits
+
+
+def refuse_one_class(target: NDArray[Any], which: str) -> None:
+    """A `ValueError` where all training rows of a fold have one class; `target`: of these rows."""
+    if len(target) and (target == target[0]).all():
+        raise ValueError(
+            f"The training rows of {which} of cv hold one class only ({target.tolist()[0]!r}), from which no encoding "
+            "can be fitted; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
+        )
 
 
 def _holds_classes(target: NDArray[Any], cv: Any) -> bool:

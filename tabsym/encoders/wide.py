@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from tabsym.categories import UNSEEN, Categories, RawCodes
+from tabsym.encoders.folds import refuse_one_class
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder
 from tabsym.frame import (
@@ -154,6 +155,8 @@ class WideEncoder(OutOfFoldEncoder):
             if self.handle_unknown == "error":  # a category that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
             each = None if weight is None else weight[train]
+            if classes:
+                refuse_one_class(labels[train] if each is None else labels[train][each > 0], "a fold")
             fold.fit(frame[train].to_native(), labels[train], each)
             found = fold._encoded_columns(read_table(frame[held_out].to_native()))
             seen = np.searchsorted(self.model_.classes_, fold.model_.classes_) if classes else None
