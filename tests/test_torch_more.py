@@ -535,6 +535,22 @@ def test_a_solved_model_scores_the_same_as_a_module(classes):
     np.testing.assert_allclose(score if classes == 3 else score[:, 0], want, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("option", ["offset_column", "exposure_column"])
+def test_a_module_adds_the_column_of_the_offset(option):
+    X, y = _table()
+    X = X.assign(own=np.random.default_rng(1).uniform(0.5, 4, len(X)))
+    model = WideRegressor(loss="poisson", **{option: "own"}).fit(X, (y * X["own"]).round())
+    module = to_torch(model, dtype=torch.float64)
+    score = module(*module.inputs(X)).detach().numpy()[:, 0]
+    np.testing.assert_allclose(score, np.log(model.predict(X)), rtol=1e-10)
+    without = X[["a", "b", "x"]]
+    with pytest.raises(ValueError, match=f"{option}='own' is not in the table, and fit had it"):
+        module.inputs(without)
+    model = WideRegressor(loss="poisson").fit(without, y.round(), offset=X["own"])
+    with pytest.warns(UserWarning, match="was fitted with offset=, and predicts without one"):
+        to_torch(model).inputs(without)
+
+
 def test_a_wide_model_as_a_module_trains_under_gse():
     X, y = _table()
     module = to_torch(WideSGDRegressor(learning_rate=1e-3, max_iter=1).fit(X, y))

@@ -9,6 +9,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from tabsym.frame.read import as_rows
 from tabsym.models.base import WideBase
 from tabsym.models.model import WideModel
 
@@ -18,7 +19,7 @@ class WideInput(NamedTuple):
 
     entries: Tensor  # (n, n_entries_a_row) int64: rows of the embedding
     numbers: Tensor  # (n, n_numbers): what some entries are multiplied by
-    fixed: Tensor  # (n,): the part of the score in which no parameter has a share
+    fixed: Tensor  # (n,): the part of the score in which no parameter has a share, as the offset
 
 
 class WideModule(nn.Module):
@@ -46,19 +47,21 @@ class WideModule(nn.Module):
         Parameters
         ----------
         X : dataframe or array
-            As for the model's `predict`.
+            As for the model's `predict`, with the column of its offset or exposure where it has one.
 
         Returns
         -------
         WideInput
         """
         program = self._program
-        table = self._estimator._table_to_predict(X)
+        table, own = self._estimator._read_to_predict(as_rows(X))
+        offset = self._estimator._offset_to_add(own, None)  # warns where only training had one
         if self._estimator.handle_unknown == "error":
             self._estimator._refuse_unseen(table)
         rows, fixed = self._estimator.model_.rows(table, self._estimator.n_jobs)
         plain = rows.codes[:, : program.n_plain].astype(np.int64) + 1
         always = np.concatenate([program.slopes, program.scalars]) + 1
+        fixed = fixed if offset is None else fixed + offset
         slots = [self._slot(s, rows.codes) for s in range(len(program.columns))]
         entries = np.column_stack([plain, np.tile(always, (len(table), 1)), *slots]).astype(np.int64)
         like = self.embedding.weight

@@ -236,10 +236,6 @@ class WideBase(Readable, TableEstimator):
             return margins
         return margins + check_offset(offset, len(table), self.model_.n_outputs)
 
-    def _table_to_predict(self, X: Any) -> Table:
-        """The features of the fit from a table, validated."""
-        return self._read_to_predict(as_rows(X))[0]
-
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
         """The features of the fit from a table, validated, and the offset column (n,) or None."""
         check_is_fitted(self, "model_")
@@ -286,7 +282,7 @@ class WideBase(Readable, TableEstimator):
 
     def _score_deviations(self, X: Any) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table."""
-        table = self._table_to_predict(X)
+        table, _ = self._read_to_predict(as_rows(X))  # an offset is certain
         certainty = self.model_.certainty
         if certainty is None or certainty.samples is None:
             raise ValueError(
