@@ -23,7 +23,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, SGDClassifier
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
@@ -447,6 +447,35 @@ def test_rows_held_out_are_taken_before_the_folds():
     model = stack.set_params(early_stopping=0.25, random_state=0).fit(X, VALUES)
     assert {rows for rows, _ in Spy.seen} == {450}
     np.testing.assert_allclose(model.wide_.predict(X), WideRegressor(**SQUARED).fit(X, VALUES).predict(X))
+
+
+@pytest.mark.parametrize("early_stopping", [0.25, False])
+@pytest.mark.parametrize("some", [True, False])
+@pytest.mark.parametrize("kind", ["rows", "masks", "predefined"])
+def test_a_list_of_splits_names_rows_of_the_table_given(kind, some, early_stopping, monkeypatch):
+    """Also where rows of weight 0, or held out, are left out: groups were on both sides of a fold."""
+    seen = []
+
+    class Seen(Crossed):
+        def __init__(self, learner, splits):
+            seen.extend(tuple(learner.X.index[rows].tolist() for rows in split) for split in splits)
+            seen.append(learner.X.index.tolist())
+            super().__init__(learner, splits)
+
+    monkeypatch.setattr("tabsym.stacking.base.Crossed", Seen)
+    fold = np.arange(N) // 10 % 3
+    cv = [(fold != one, fold == one) for one in range(3)]
+    if kind == "rows":
+        cv = [tuple(map(np.flatnonzero, split)) for split in cv]
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), mode="margin", random_state=0)
+    stack.set_params(cv=PredefinedSplit(fold) if kind == "predefined" else cv, early_stopping=early_stopping)
+    stack.fit(X, VALUES, sample_weight=(np.arange(N) >= 30).astype(float) if some else None)
+    *splits, rows = seen
+    assert len(rows) == int((N - 30 * some) * (1 - early_stopping))
+    assert splits == [tuple([row for row in rows if (fold[row] == one) == out] for out in (0, 1)) for one in range(3)]
+    if kind == "rows":
+        with pytest.raises(ValueError, match=f"Fold 0 of cv names a row outside 0 to {N - 1}; make the splits for"):
+            stack.set_params(cv=[([0, 1], [2, N])]).fit(X, VALUES)
 
 
 def test_weights_of_rows_held_out_count():

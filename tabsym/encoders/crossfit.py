@@ -73,7 +73,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Unfitted; tabsym's, scikit-learn's, category_encoders' or your own. Its own
         ``fit_transform`` is not used, so one that cross-fits itself does so once only; but scikit-learn's
         TargetEncoder (from 1.9 on) is given the folds of `cv`, which is the same and codes the categories once.
-    cv : int, splitter, iterable of splits or None, default 5
+    cv : int, splitter, list of splits or None, default 5
         int: shuffled folds, stratified where the target holds classes (and not
         where the encoder has ``target_type="continuous"``). Splitters get `groups`.
         A row must be held out once at most. Rows that no fold holds out, as the first of TimeSeriesSplit, have the

@@ -7,14 +7,14 @@ that leak, and groups that no splitter keeps together, are refused; rows that no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
@@ -161,6 +161,21 @@ def warn_of_lost_categories(columns: Mapping[str, NDArray[np.integer]], splits: 
             f"(most often of column {max(lost, key=lambda name: lost[name])!r}); they are encoded as unknown. Drop "
             "such columns, or use a splitter that spreads their categories over folds."
         )
+
+
+def cv_of_rows(cv: Any, rows: NDArray[np.integer], n_rows: int) -> Any:
+    """The `cv` by which to split some rows of a table of `n_rows`.
+
+    A list of splits, and PredefinedSplit, name rows of the table as it was given: those that are left out are taken out
+    of them, and the others numbered anew. A number and other splitters split what is left.
+    """
+    listed = cv.split() if isinstance(cv, PredefinedSplit) else cv
+    if len(rows) == n_rows or hasattr(listed, "split") or not isinstance(listed, Iterable):
+        return cv
+    places = np.full(n_rows, -1)
+    places[rows] = np.arange(len(rows))
+    splits = [(places[train], places[test]) for train, test in check_rows_once(list(listed), n_rows)]
+    return [(train[train >= 0], test[test >= 0]) for train, test in splits]
 
 
 def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:

@@ -120,7 +120,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.
         With ``output="logodds"``, which is of classes, up to 20 whole numbers are classes.
-    cv : int, splitter or None, default 5
+    cv : int, splitter, list of splits or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
         row by parts fitted on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
         `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, are encoded by the

@@ -97,7 +97,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.
-    cv : int, splitter or None, default 5
+    cv : int, splitter, list of splits or None, default 5
         `fit_transform` encodes each row by an encoder fitted on the other folds, intervals of numbers and all; None:
         as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`. Rows that no fold
         holds out, as the first of TimeSeriesSplit, are encoded by the prior, the mean of categories.

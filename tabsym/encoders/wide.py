@@ -68,7 +68,7 @@ class WideEncoder(OutOfFoldEncoder):
         How numeric and boolean columns outside `cols` enter the model; in the output they are unchanged. "covariate":
         as terms, by the `numeric` of the model ("smooth" by default), and infinite values are errors. "passthrough":
         not at all.
-    cv : int, splitter or None, default 5
+    cv : int, splitter, list of splits or None, default 5
         `fit_transform` encodes each row by a model that was fitted without it, as
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
         get the `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, have 0.

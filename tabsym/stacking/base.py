@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.folds import check_groups, split_by_target
+from tabsym.encoders.folds import check_groups, cv_of_rows, split_by_target
 from tabsym.frame import (
     Table,
     TableEstimator,
@@ -120,7 +120,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
         self._check_options(has_eval_set=eval_set is not None)
         weight = relative_weights(check_weights(sample_weight, len(table)))
-        data, group = table.native, check_groups(groups, len(table))
+        data, group, kept = table.native, check_groups(groups, len(table)), np.arange(len(table))
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             data, y, weight = take_rows(data, kept), y[kept], weight[kept]
@@ -137,7 +137,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         if held_out is not None and labels is None:
             check_target_of_loss(held_out[1], loss, "target of the held-out rows")
         splits = split_by_target(
-            self.cv,
+            cv_of_rows(self.cv, kept[train], len(table)),
             rows.X,
             rows.y,
             "continuous" if labels is None else None,

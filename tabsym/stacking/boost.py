@@ -28,10 +28,11 @@ mode : {"auto", "margin", "feature"}, default "auto"
     columns; "auto": "margin" ("feature" where margins are not possible) is blended with the booster alone over native
     categories, with the weights that minimize the loss on held-out rows. A component beyond the wide model is kept if
     its gain there exceeds half a standard error.
-cv : int or splitter, default 4
+cv : int, splitter or list of splits, default 4
     The folds of the out-of-fold margins; with an int they are shuffled, and stratified in classification. Splitters get
-    `groups`. Rows that no fold holds out, such as the first of TimeSeriesSplit, have no margin, and a booster that
-    starts from margins is trained without them (with a UserWarning).
+    `groups`; a list of pairs (training, held-out) names rows of the table given to `fit`. Rows that no fold holds out,
+    such as the first of TimeSeriesSplit, have no margin, and a booster that starts from margins is trained without them
+    (with a UserWarning).
 codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
     How categories are coded for the booster: by their rank in frequency, as the library's own categories, as MODL's
     groups, or by your own encoder, whose ``fit_transform`` codes the training rows, so that one that shows the target
