@@ -23,12 +23,13 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_score,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabsym import CrossFit, TIWSEncoder, WideEncoder, load, save
+from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder, load, save
 from tabsym import OneHotEncoder as TabsymOneHotEncoder
+from tabsym.encoders import NativeCategories
 from tabsym.encoders.stored import StoredEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")  # category_encoders'
@@ -258,6 +259,9 @@ def test_group_labels_of_other_frames_are_united(kind):
         CE.BinaryEncoder(),
         CE.CountEncoder(),
         OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        NativeCategories(),
+        make_pipeline(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), "passthrough"),
+        make_column_transformer((OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["a"])),
     ],
     ids=lambda one: f"{type(one).__module__.split('.')[0]} {type(one).__name__}",
 )
@@ -269,6 +273,30 @@ def test_categories_of_encoders_without_a_target_mean_the_same_in_training_and_l
     cross = CrossFit(encoder, cv=KFold(2))
     trained = cross.fit_transform(rows, np.arange(8) % 2)
     np.testing.assert_array_equal(np.asarray(trained), np.asarray(cross.transform(rows)))
+
+
+@pytest.mark.parametrize("output", ["group", "onehot"])
+def test_parts_mean_the_same_in_training_and_later(output):
+    """A fold's first interval or group is another one; MODLEncoder itself encodes the rows of fit by all of them."""
+    y = (X["n"] + 0.3 * RNG.normal(size=N) > 0.2).astype(int)
+    cross = CrossFit(MODLEncoder(output=output), cv=3)
+    trained = cross.fit_transform(X, y)
+    pd.testing.assert_frame_equal(trained, cross.transform(X))
+    pd.testing.assert_frame_equal(trained, MODLEncoder(output=output).fit_transform(X, y))
+
+
+def test_numbers_of_categories_beside_a_target_encoder_are_refused():
+    rows, target = X[["a", "b"]], TargetEncoder(target_type="binary")
+    beside = [OrdinalEncoder(), NativeCategories(), MODLEncoder(), CE.BinaryEncoder()]
+    for one in [*beside, make_pipeline(OrdinalEncoder(), FunctionTransformer())]:
+        name = type(one[0] if isinstance(one, Pipeline) else one).__name__
+        with pytest.raises(ValueError, match=f"{name} inside the encoder numbers the categories.*outside CrossFit"):
+            CrossFit(make_column_transformer((one, ["b"]), (target, ["a"]))).fit_transform(rows, Y)
+    folds = list(KFold(3).split(rows))
+    for one in (make_pipeline(OrdinalEncoder(), target), make_column_transformer((target, ["a"]), ("passthrough", [1])),
+                make_column_transformer((make_pipeline(TabsymOneHotEncoder()), ["b"]), (target, ["a"]))):  # fmt: skip
+        out = CrossFit(one, cv=folds).fit_transform(rows, Y)
+        np.testing.assert_array_equal(np.asarray(out), by_hand(one, rows, Y, folds).to_numpy())
 
 
 def test_sparse_output_and_columns_that_differ_between_folds():

@@ -14,6 +14,8 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
@@ -21,7 +23,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
-from tabsym.encoders.base import ColumnEncoder, asked_container
+from tabsym.encoders.base import TableTransformer, asked_container
+from tabsym.encoders.dates import DateParts
 from tabsym.encoders.folds import (
     Split,
     never_held,
@@ -30,6 +33,7 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
+from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.stored import restored, stored
 from tabsym.frame import (
@@ -99,8 +103,10 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     filled in, because a name such as ``colour_2`` may mean another category in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
 
-    Encoders that do not use the target (`OneHotEncoder`, OrdinalEncoder, category_encoders' unsupervised ones) have
-    nothing to leak, and number the categories of the rows they are fitted on: `encoder_` encodes all rows.
+    Encoders that do not use the target (`OneHotEncoder`, OrdinalEncoder, category_encoders' unsupervised ones), or do
+    not show it (`MODLEncoder` with output "group" or "onehot"), number the categories or parts of the rows they are
+    fitted on: `encoder_` encodes all rows. Beside encoders that show the target, in a ColumnTransformer, say, those
+    that number categories are refused.
 
     The prior is the encoding by a clone that was fitted on all rows with each column constant: for a target encoder
     the mean target. Columns that pass through the encoder unchanged keep their values.
@@ -181,7 +187,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Where `cv` holds a row out twice, or folds differ in their columns.
+            Where `cv` holds a row out twice, folds differ in their columns, or would number categories differently.
 
         Warns
         -----
@@ -190,8 +196,15 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             categories that their training rows lack.
         """
         refuse_lost_groups(self.cv, groups)
+        by_all_rows = self.cv is None or _shows_no_target(self.encoder)
+        if not by_all_rows and (part := _numbering_part(self.encoder)) is not None:
+            raise ValueError(
+                f"{type(part).__name__} inside the encoder numbers the categories of the rows it is fitted on, so that "
+                "a number would mean another category in another fold; encode its columns outside CrossFit, which can "
+                "be another part of a ColumnTransformer."
+            )
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
-        if self.cv is None or _reads_no_target(self.encoder):
+        if by_all_rows:
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
@@ -365,12 +378,42 @@ def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None
     return "classes" if classes else "continuous"
 
 
-def _reads_no_target(encoder: Any) -> bool:
-    """Whether an encoder is known not to use the target: clones of folds would number categories in other orders."""
-    if isinstance(encoder, (ColumnEncoder, OrdinalEncoder)):
-        return not isinstance(encoder, OutOfFoldEncoder)
+def _shows_no_target(encoder: Any) -> bool:
+    """Whether an encoder is known not to show the target: clones of folds would number categories in other orders.
+
+    MODLEncoder finds parts by the target, and of "group" and "onehot" its own `fit_transform` encodes all rows by them.
+    """
+    if isinstance(encoder, OutOfFoldEncoder):
+        return not encoder._shows_target()
+    if isinstance(encoder, (TableTransformer, OrdinalEncoder)):
+        return True
+    if parts := _parts_of(encoder):
+        return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts)
     names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
+
+
+def _parts_of(encoder: Any) -> list[Any]:
+    """The transformers that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
+    if isinstance(encoder, ColumnTransformer):
+        return [part for _, part, _ in encoder.transformers]
+    if isinstance(encoder, FeatureUnion):
+        return [part for _, part in encoder.transformer_list]
+    return [part for _, part in encoder.steps] if isinstance(encoder, Pipeline) else []
+
+
+def _numbering_part(encoder: Any) -> Any:
+    """The part of a composition by which its output depends on how a fold numbers what it has seen, or None."""
+    for part in reversed(_parts_of(encoder)):
+        if (found := _numbering_part(part)) is not None:
+            return found
+        names_meaning = isinstance(part, (OneHotEncoder, DateParts))
+        if not names_meaning and not _parts_of(part) and _shows_no_target(part):
+            return part
+        is_estimator = hasattr(part, "__sklearn_tags__")
+        if isinstance(encoder, Pipeline) and is_estimator and get_tags(part).target_tags.required:
+            return None  # it reads numbers that were made in the same fold
+    return None
 
 
 def _takes_folds(encoder: Any) -> bool:
