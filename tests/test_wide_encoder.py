@@ -128,6 +128,9 @@ def test_regression_weights_and_the_users_own_model():
         WideEncoder(model=WideSGDClassifier("w[a]")).fit(X, Y)
     with pytest.raises(ValueError, match="handle_unknown='error', and the encoder treats unknown categories itself"):
         WideEncoder(model=WideSGDClassifier(handle_unknown="error")).fit(X, Y)
+    for given in (["a"], "all", None, np.array([True, False, False])):
+        with pytest.raises(ValueError, match=r"model has categorical_features=.*; leave it out there, .* cols"):
+            WideEncoder(model=WideRegressor(categorical_features=given)).fit(X, SCORE)
     with pytest.raises(ValueError, match="requires y to be passed"):
         WideEncoder().fit(X)
 

@@ -58,8 +58,9 @@ class WideEncoder(OutOfFoldEncoder):
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor, default None
-        Unfitted, without a formula; None: `WideClassifier` or, with the squared error, `WideRegressor`, by the target,
-        with one term per column: without interactions and effects of counts.
+        Unfitted, without a formula, `categorical_features` and `handle_unknown`; None: `WideClassifier` or, with the
+        squared error, `WideRegressor`, by the target, with one term per column: without interactions and effects of
+        counts.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         The kind of target, where no `model` determines it. "auto": text and booleans are classes; numbers with a
         fraction, more than 20 whole numbers, and fewer that look like counts or ratings are continuous, as in
@@ -209,6 +210,12 @@ class WideEncoder(OutOfFoldEncoder):
             raise ValueError(
                 f"model has handle_unknown={self.model.handle_unknown!r}, and the encoder treats unknown categories "
                 "itself; leave it out there, and give WideEncoder its own handle_unknown."
+            )
+        given, default = self.model.categorical_features, defaults_of(type(self.model))["categorical_features"]
+        if not isinstance(given, str) or given != default:
+            raise ValueError(
+                f"model has categorical_features={given!r}, and the encoder says itself which columns are categories; "
+                "leave it out there, and give WideEncoder its own cols."
             )
         return clone(self.model)
 
