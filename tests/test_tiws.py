@@ -467,6 +467,9 @@ def test_missing_values_never_seen_are_a_symbol_like_another():
     assert np.isfinite(nan.transform(new)["a"]).all()
     unknown = TIWSEncoder(cols=["a"], handle_unknown="return_nan").fit(X, y)
     assert unknown.transform(new)["a"].isna().all()
+    for handle_unknown in ("return_nan", "error"):  # which are for names, as in every encoder
+        other = TIWSEncoder(cols=["a"], handle_unknown=handle_unknown).fit(X, y)
+        np.testing.assert_array_equal(other.transform(new.assign(a=None))["a"], none)
 
 
 @pytest.mark.parametrize("numeric", ["modl", "quantile", "passthrough", {"n": [0.0, 1.0]}])

@@ -109,7 +109,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
-        "value": missing is a category of its own, and an unknown one if training had no missing values.
+        "value": missing is a category of its own; if training had no missing values, it is estimated as an unknown one
+        is, whatever `handle_unknown` says.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
         How categories that are not in the training data are encoded. "value": by the estimate from similar known ones.
     verbose : int, default 0
