@@ -154,6 +154,7 @@ def test_mapping_as_category_encoders():
 def test_a_limit_that_the_symbols_meet_groups_none():
     """Unlike scikit-learn's, which makes a group of one symbol, and puts unknown ones in it."""
     assert OneHotEncoder(max_categories=2).fit(TRAIN[["C"]]).infrequent_categories_ == {"C": None}
+    assert both(max_categories=2)[1].infrequent_categories_[2].tolist() == ["u"]  # as the notes on differences say
 
 
 @pytest.mark.parametrize("options", [{}, {"max_categories": 2}, {"drop": "first"}, {"drop_invariant": True}], ids=str)

@@ -124,6 +124,9 @@ class OneHotEncoder(ColumnEncoder):
     - Missing: None and NaN are one category; `handle_missing` decides; there, two categories as any other.
     - Attributes: `categories_`, `drop_idx_` and `infrequent_categories_` are dicts by column; there, lists and arrays.
     - Of equally frequent categories `max_categories` makes the first in the table infrequent; there, the first sorted.
+    - ``max_categories=k`` keeps all of k categories; there, the least frequent of them is made infrequent.
+    - The column of infrequent categories is called ``colour_infrequent`` (`min_group_name`); there,
+      ``colour_infrequent_sklearn``.
     - In addition, from category_encoders: `drop_invariant`, `min_group_size`, `min_group_name`,
       `combine_min_nan_groups`, `verbose`; and ``fit(..., sample_weight)``.
 
