@@ -114,7 +114,7 @@ def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
     with _extra("predict"):
         from tabsym.compare.reading import read
-        from tabsym.compare.retyping import Retyping, retype
+        from tabsym.compare.retyping import Retyping, typed_for
     from tabsym.export import load
 
     model = load(args["model"])
@@ -125,7 +125,7 @@ def _predict(args: dict[str, Any]) -> bool:
     rows = source.frame.reset_index(drop=True)
     X: Any = rows
     if not hasattr(model, "retyping"):  # no winner of a comparison, which has decided of it
-        X, _ = retype(rows, options, source.untyped, source.separator, [])
+        X = typed_for(model, source, options)
         X = X[[name for name in getattr(model, "feature_names_in_", X.columns) if name in X.columns]]
     for note in source.notes:
         print(f"tabsym: {note}", file=sys.stderr)

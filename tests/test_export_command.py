@@ -9,7 +9,7 @@ import onnx
 import pandas as pd
 import pytest
 
-from tabsym import WideClassifier, WideRegressor, save
+from tabsym import WideBoostRegressor, WideClassifier, WideRegressor, save
 from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
@@ -251,3 +251,32 @@ def test_winners_that_no_export_holds_are_refused():
 def test_a_regressor_without_names_predicts_by_the_command(tmp_path):
     model = WideRegressor(loss="squared_error").fit(np.arange(40.0).reshape(-1, 2), np.arange(20.0))
     assert from_spec(to_spec(model)).predict(np.array([[4.0, 5.0]]))[0] == model.predict([[4.0, 5.0]])[0]
+
+
+@pytest.mark.parametrize("model", [WideRegressor(), WideRegressor(categorical_features="all"), "stack"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_predict_gives_a_models_columns_the_types_that_they_had_in_fit(model, ending, tmp_path):
+    """Text that a comparison would read as numbers, flags, durations or dates, and dates, stay what they were."""
+    rng, n = np.random.default_rng(0), 300
+    start = pd.Timestamp("2024-01-01")
+    X = pd.DataFrame(
+        {
+            "digits": rng.choice(["1", "2", "03"], n),
+            "price": rng.choice(["$6.50", "$7.00"], n),
+            "flag": rng.choice(["true", "false"], n),
+            "term": rng.choice(["3 kg", "10 days"], n),
+            "text of dates": (start + pd.to_timedelta(rng.integers(0, 300, n), unit="D")).strftime("%d/%m/%Y"),
+            "at": start + pd.to_timedelta(rng.integers(0, 300, n), unit="D"),
+            "span": pd.to_timedelta(rng.integers(0, 300, n), unit="s"),
+            "whole": rng.integers(0, 5, n),
+            "yes": rng.random(n) < 0.5,
+            "x": rng.normal(size=n),
+        }
+    )
+    y = X["x"] + (X["digits"] == "03") + 2 * (X["price"] == "$7.00") + X["whole"] + rng.normal(size=n)
+    X.loc[::9, ["digits", "price", "x", "at"]] = None
+    fitted = (WideBoostRegressor(random_state=0) if model == "stack" else model).fit(X, y)
+    path, table = save(fitted, tmp_path / "model.skops"), tmp_path / f"new.{ending}"
+    X.to_csv(table, index=False) if ending == "csv" else X.to_parquet(table)
+    assert main(["predict", str(path), str(table), "--out", str(tmp_path / "said.csv")]) == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "said.csv")["prediction"], fitted.predict(X), rtol=1e-9)

@@ -34,8 +34,9 @@ from tabsym.compare.number_format import (
     separators_of,
     usual_decimal,
 )
-from tabsym.compare.reading import ReadOptions, has_sheet, is_text_file, is_workbook, options_of_text, read
+from tabsym.compare.reading import ReadOptions, Source, has_sheet, is_text_file, is_workbook, options_of_text, read
 from tabsym.compare.text import listed
+from tabsym.design.sources import Symbols
 from tabsym.encoders.dates import format_of, holds_days, moments_of, moments_of_words, parse_dates, text_and_rest
 from tabsym.frame.columns import FIRST_ROUNDED
 
@@ -185,6 +186,51 @@ def read_typed(
     source = read(table, options)
     notes.extend(source.notes)
     return retype(source.frame, options, source.untyped, source.separator, notes, target)
+
+
+def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
+    """The rows of a file for a model that is no winner, whose columns had types of the user's own in fit.
+
+    A file with types has them. Of a text file, what a wide model (or that of a stack) knows as text stays text, and as
+    dates or durations becomes these; other columns, and those of other models, are read as in a comparison.
+    """
+    frame = source.frame.reset_index(drop=True)
+    wide = getattr(model, "wide_", model)
+    known = _types_in_fit(wide) if hasattr(wide, "model_") else None
+    if known is not None and not source.untyped:
+        return frame
+    text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
+    typed, _ = retype(frame.drop(columns=text), options, source.untyped, source.separator, [])
+    for name in text:
+        typed[name] = _of_type(frame[name], (known or {})[name])
+    return typed[list(frame.columns)]
+
+
+def _of_type(text: pd.Series, kind: str) -> pd.Series:
+    """Text as what a column held in fit: see `_types_in_fit`."""
+    if kind == "duration":
+        return pd.to_timedelta(text, errors="coerce")
+    if kind not in ("date", "day"):
+        return text
+    moments = moments_of(str(text.name), text, "moments")
+    return moments if kind == "date" else moments.dt.date
+
+
+def _types_in_fit(wide: Any) -> dict[str, str]:
+    """What the columns of a fitted wide model held: "text", "date", "day", "duration"; "number" also for booleans."""
+    held = getattr(wide, "_moments", {})
+    found = {
+        name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
+        for name in wide.model_.spec.number_columns
+    }
+    kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
+    for source in wide.model_.spec.sources:
+        symbols = source.alphabet.symbols if isinstance(source, Symbols) else ()
+        first = next((symbol for symbol in symbols if symbol is not None), None)
+        if first is not None:
+            kind = next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")
+            found |= dict.fromkeys(source.columns, kind)
+    return found
 
 
 def retype(
