@@ -116,6 +116,23 @@ def test_a_column_with_a_category_a_row_is_dropped_as_in_memory(in_parts):
     assert_same(model, other, 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("X", "alpha"),
+    [
+        ({"b": np.tile([*"pqrst"], 200)}, 0.0),
+        ({"key": [f"k{row}" for row in range(1_000)]}, "auto"),
+        ({"same": ["x"] * 1_000}, "auto"),
+    ],
+    ids=["groups", "keys", "a constant"],
+)
+def test_an_intercept_that_does_not_move_is_the_mean_of_the_target(X, alpha, in_parts):
+    for seed in range(5):  # by rounding the intercept moves for some of them
+        own = pd.DataFrame(X).assign(y=5.0 + np.random.default_rng(seed).normal(size=1_000))
+        options = {"loss": "squared_error", "interactions": None, "alpha": alpha}
+        model, other = (WideRegressor(**options).fit(rows, "y") for rows in (dataset_of(own), own))
+        np.testing.assert_allclose(*(one.predict(own[[*X]]) for one in (model, other)), rtol=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "dataset", "polars", "duckdb"])
 def test_tables_of_any_kind(kind, in_parts, tmp_path):
     own = SMALL[[*FEATURES, "amount"]]

@@ -179,13 +179,14 @@ def _blank(config: Config, spec: ModelSpec, parts: Parts, loss: Loss, n_outputs:
     numerics, target = reduce(_added, parts.engine.every("moments", spec, loss.scales))
     of_target = target if loss.scales else None
     phi = starting_parameters(spec, {}, n_outputs, rng)
+    units = choose_units(config, spec, loss, of_target, numerics)
     return WideModel(
         spec,
         loss,
         n_outputs,
-        theta=phi,
+        theta=units.to_user(spec, phi),
         counts=np.zeros(spec.n_coefs, dtype=np.int64),
-        units=choose_units(config, spec, loss, of_target, numerics),
+        units=units,
         columns=NO_MEMORY,
         state=NO_MEMORY.blank(phi.ravel()),
         weights=np.zeros(spec.n_coefs),

@@ -119,13 +119,14 @@ def blank_of(
     numerics = numeric_moments(spec, coded.numbers, len(training.y), training.weight)
     target = target_moments(config, loss, training)
     phi = starting_parameters(spec, coded.codes, n_outputs, rng)
+    units = choose_units(config, spec, loss, target, numerics)
     return WideModel(
         spec,
         with_spread(loss, training),
         n_outputs,
-        theta=phi,
+        theta=units.to_user(spec, phi),
         counts=np.zeros(spec.n_coefs, dtype=np.int64),
-        units=choose_units(config, spec, loss, target, numerics),
+        units=units,
         columns=columns,
         state=columns.blank(phi.ravel()),
         weights=np.zeros(spec.n_coefs),
