@@ -79,6 +79,32 @@ def test_iterators_of_any_frame(kind):
     assert np.corrcoef(model.predict(TABLE), TABLE["v"])[0, 1] > 0.95
 
 
+DAYS = TABLE[["v"]].assign(day=pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), unit="D"))
+
+
+@pytest.mark.parametrize(
+    "table", [DAYS, TABLE[["a", "x", "v"]], TABLE.rename(columns={"a": 0, "x": 1})[[0, 1, "v"]]],
+    ids=["dates", "numbers", "columns without names"],
+)  # fmt: skip
+def test_a_fit_to_a_stream_sets_what_partial_fit_does_and_keeps_nothing_of_another_fit(table):
+    X = table.drop(columns="v")
+    plain = WideSGDRegressor(random_state=0).partial_fit(X, table["v"])
+    for other in (DAYS[["day"]], TABLE[["a", "x"]], TABLE[["x"]].to_numpy()):
+        model = WideSGDRegressor(random_state=0, average=True).fit(other, TABLE["v"]).set_params(average=False)
+        model.fit(iter([table]), "v")
+        assert vars(model).keys() == vars(plain).keys()
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+
+
+def test_a_refit_to_a_stream_holds_what_its_own_columns_held():
+    model = WideSGDRegressor(random_state=0).fit(DAYS[["day"]], DAYS["v"])
+    numbers = DAYS.assign(day=np.arange(N, dtype=float))
+    model.fit(iter([numbers]), "v").predict(numbers[["day"]])
+    with pytest.raises(TypeError, match="'day' held numbers in fit and holds dates now"):
+        model.predict(DAYS[["day"]])
+    model.fit(ds.dataset(pa.Table.from_pandas(DAYS, preserve_index=False)), "v").predict(DAYS[["day"]])
+
+
 def test_what_a_stream_cannot_have():
     frames = [TABLE.drop(columns="y")]
     with pytest.raises(ValueError, match="target is one of its columns"):

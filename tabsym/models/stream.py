@@ -20,9 +20,6 @@ from tabsym.models.model import WideModel
 
 BATCH_ROWS = 131_072
 
-HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses", "_offset_column", "_had_offset")
-"""Attributes that a fit sets in addition to those with a trailing underscore."""
-
 
 def count_rows(X: Any) -> int | None:
     """Number of rows of a stream, where it is known without iteration."""
@@ -172,17 +169,13 @@ def _counted_once(model: WideModel, first: WideModel | None) -> WideModel:
     return replace(model, counts=first.counts, weights=first.weights)
 
 
-def _is_fitted_state(name: str) -> bool:
-    return (name.endswith("_") and not name.startswith("__")) or name in HIDDEN_STATE
-
-
 def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
-    """Replace the fitted state by that of another estimator."""
-    for name in [name for name in vars(estimator) if _is_fitted_state(name)]:
+    """Replace the fitted state by that of a clone: all that is no constructor argument."""
+    arguments = estimator.get_params(deep=False).keys()
+    for name in vars(estimator).keys() - arguments:
         delattr(estimator, name)
-    for name, value in vars(draft).items():
-        if _is_fitted_state(name):
-            setattr(estimator, name, value)
+    for name in vars(draft).keys() - arguments:
+        setattr(estimator, name, getattr(draft, name))
     estimator.loss_curve_ = curve
     estimator.n_iter_ = len(curve)
 
