@@ -191,6 +191,22 @@ def test_formulas_that_are_sums(in_parts):
     assert_same(model, WideRegressor(formula, **options).fit(own), 1e-8)
 
 
+@pytest.mark.parametrize(("target", "weight"), [("count", "weight"), ("three", None)])
+def test_degrees_of_freedom_of_terms_that_determine_each_other_are_those_in_memory(target, weight, in_parts):
+    kind, options = (WideRegressor, {"loss": "poisson"}) if target == "count" else (WideClassifier, {})
+    own = TABLE.iloc[:7_000].assign(day=np.arange(7_000) % 9 * 1.0)[["week", "day", "weight", target]]
+    formula = f"{target} ~ w[week] + f[day] + s[1] * day + u[week, day] + c[1]"
+    models = []
+    for rows, given in ((dataset_of(own), weight), (own, weight and own[weight])):
+        with pytest.warns(UserWarning, match="the coefficients of 'f', 'w', 'u' are not unique"):
+            models.append(kind(formula, alpha=0.0, **options).fit(rows, sample_weight=given))
+    assert in_parts[0] > 1
+    found, expected = ((one.aic_, one.bic_, one.model_.certainty.dispersion) for one in models)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    sd, expected = (one.model_.certainty.sd for one in models)
+    np.testing.assert_allclose(sd, expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("options", "fit", "message"),
     [

@@ -44,7 +44,7 @@ class Engine(Protocol):
         ...
 
 
-ADDING = ("beside",)
+ADDING = ("beside", "weights")
 """Methods of shards that add to the sums of other parts, passed last."""
 
 
@@ -299,12 +299,11 @@ class _InformationInParts(Information):
         own, sums = self.solver._sums.ask("beside", index, list(others))  # type: ignore[attr-defined]
         return own, sums
 
-    def rank(self, indices: Sequence[int]) -> tuple[int | None, int]:
-        """Of unpenalized terms of one coefficient each; others are not ranked."""
-        if any(self.solver.terms[index].size > 1 for index in indices):
-            return None, 0
-        pairs, *told = self.solver._sums.ask("weighted_pairs", list(indices))  # type: ignore[attr-defined]
-        return rank_of_information(pairs), sum(int(one[0] > 0) for one in told)
+    def sum_weights(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        own, shared, pairs = self.solver._sums.ask("weights", index, list(others))  # type: ignore[attr-defined]
+        return own, shared, pairs
 
 
 class _Posteriors(SingleOutputPosteriors):

@@ -228,11 +228,32 @@ class Information:
         return whole
 
     def rank(self, indices: Sequence[int]) -> tuple[int | None, int]:
-        """The rank of the design of terms, see `rank_of_terms`, and how many coefficients are informed, each alone."""
-        solver = self.solver
-        terms = [solver.terms[index] for index in indices]
-        weight = solver.weight if len(solver.weight) else np.ones(len(solver.y))
-        return rank_of_terms(terms, weight), sum(informed(term, weight) for term in terms)
+        """The rank of the design of terms, and how many coefficients are informed, each alone; None for too many.
+
+        The largest term is eliminated first: a row selects one of its coefficients, so that its information is
+        diagonal.
+        """
+        terms = self.solver.terms
+        *others, largest = sorted(indices, key=lambda index: terms[index].size)
+        size = sum(terms[index].size for index in others)
+        if size > MAX_COEFS or size * terms[largest].size > MAX_SHARED:
+            return None, 0
+        own, shared, whole = self.sum_weights(largest, others)
+        told, sizes = own > 0.0, np.diag(whole)
+        root = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+        left = whole - (shared[told] / own[told, None]).T @ shared[told]
+        rank = np.count_nonzero(told) + np.count_nonzero(np.linalg.eigvalsh(left / np.outer(root, root)) > SINGULAR)
+        return int(rank), int(np.count_nonzero(told) + np.count_nonzero(sizes))
+
+    def sum_weights(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """The rows' weights, without the loss, as in `sum_beside`, and by pairs of the others' coefficients (p, p)."""
+        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        p, weight = columns.size, self._weight
+        own, shared, pairs = found or (np.zeros(term.size), np.zeros((term.size, p)), np.zeros((p, p)))
+        sum_beside(term.codes, term.x, *columns.arrays, weight, own, shared)
+        return own, shared, pairs + columns.sum_pairs(weight)
 
     def _hold(self, whole: Floats, own: slice, index: int) -> None:
         """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
@@ -255,30 +276,6 @@ class Information:
 def information_of(solver: BlockDescent, shares: dict[int, Floats]) -> Information:
     """The penalized information of a model, by sums over its rows, wherever these are."""
     return (solver.makes_information or Information)(solver, shares)
-
-
-def rank_of_terms(terms: Sequence[SolverTerm], weight: Floats) -> int | None:
-    """The rank of the design of terms side by side, of rows with weights (n,); None where they are too many.
-
-    The largest term is eliminated first: a row selects one of its coefficients, so that its information is diagonal.
-    """
-    *small, largest = sorted(terms, key=lambda term: term.size)
-    columns = Columns(small)
-    if columns.size > MAX_COEFS or columns.size * largest.size > MAX_SHARED:
-        return None
-    own, shared = np.zeros(largest.size), np.zeros((largest.size, columns.size))
-    sum_beside(largest.codes, largest.x, *columns.arrays, weight, own, shared)
-    whole = columns.sum_pairs(weight)
-    told, size = own > 0.0, np.diag(whole)
-    root = np.sqrt(np.where(size > 0.0, size, 1.0))
-    left = whole - (shared[told] / own[told, None]).T @ shared[told]
-    return int(told.sum()) + int(np.count_nonzero(np.linalg.eigvalsh(left / np.outer(root, root)) > SINGULAR))
-
-
-def informed(term: SolverTerm, weight: Floats) -> int:
-    """How many coefficients of a term occur in rows of positive weight, with a number that is not 0."""
-    size = weight * np.square(term.x) if len(term.x) else weight
-    return int(np.count_nonzero(np.bincount(term.codes + 1, size, minlength=term.size + 1)[1:]))
 
 
 def penalty_of(term: SolverTerm, precision: float) -> Floats:

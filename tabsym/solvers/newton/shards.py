@@ -19,7 +19,7 @@ from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
 from tabsym.losses.loss import Loss, deviance_and_likelihood
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import columns_of
-from tabsym.solvers.newton.information import Information, informed
+from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
@@ -225,13 +225,17 @@ class Shard(BlockDescent):
         """The sums of `Information.beside`, added to those `found` in other parts."""
         return Information(self, {}).sum_beside(index, others, found)
 
-    def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats, ...]:
-        """Pairs of terms without the loss, for the rank of their design; and the weight of each one's coefficients."""
+    def weights(
+        self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """The sums of `Information.sum_weights`, added to those `found` in other parts."""
+        return Information(self, {}).sum_weights(index, others, found)
+
+    def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats]:
+        """Pairs of terms of one coefficient each without the loss, for the rank of their design."""
         weight = self.weight if len(self.weight) else np.ones(len(self.y))
         columns = self._columns_of(indices)
-        return (columns.T @ (weight[:, None] * columns), *(
-            np.array([float(informed(self.terms[index], weight))]) for index in indices
-        ))  # fmt: skip
+        return (columns.T @ (weight[:, None] * columns),)
 
     def likelihood(
         self, loss: Loss, scale: float, shift: float, dispersion: float
