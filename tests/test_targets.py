@@ -1,4 +1,4 @@
-"""Targets of regressions: numbers of any type, and nothing that only looks like them."""
+"""Targets of regressions: numbers of any type, and nothing that only looks like them; classes of any type."""
 
 import datetime
 from decimal import Decimal
@@ -8,8 +8,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
-from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym import (
+    JitterPredictor,
+    JitterTreeClassifier,
+    MODLEncoder,
+    TIWSEncoder,
+    WideClassifier,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.frame import check_regression_target
 
 DAY = datetime.date(2020, 1, 2)
@@ -109,3 +119,40 @@ def test_nullable_booleans_by_themselves_are_booleans():
     for given in (y, y.values, y.to_numpy()):
         for model in (WideSGDClassifier(), WideClassifier()):
             assert model.fit(X, given).classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        [DAY, DAY + datetime.timedelta(1)],
+        [MOMENT, MOMENT + datetime.timedelta(1)],
+        [datetime.timedelta(1), datetime.timedelta(2)],
+        [pd.Timestamp(MOMENT, tz="UTC"), pd.Timestamp(MOMENT + datetime.timedelta(1), tz="UTC")],
+        [pd.Period("2020", "Y"), pd.Period("2021", "Y")],
+        [pd.Interval(0, 1), pd.Interval(1, 2)],
+        [1.0, 2.0],
+    ],
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        WideClassifier(interactions=None),
+        WideSGDClassifier(random_state=0),
+        JitterTreeClassifier(random_state=0),
+        JitterPredictor(WideClassifier(interactions=None), TIWSEncoder(target_type="classes")),
+    ],
+)
+def test_classes_of_any_type_are_scored(classes, model):
+    X = pd.DataFrame({"a": [*"xyxy"] * 20, "b": [*"pq"] * 40})
+    y = pd.Series(classes * 40, dtype=object)
+    model = clone(model).fit(X, y)
+    assert model.score(X, y) == model.score(X, y.tolist()) == 1.0
+    y[:20] = classes[1]
+    assert model.score(X, y) == 0.875
+
+
+def test_objects_that_are_infinite_are_no_classes():
+    X = pd.DataFrame({"a": [*"xy"] * 2})
+    for y in (np.array([1.0, np.inf] * 2, dtype=object), [Decimal(1), Decimal("inf")] * 2):
+        with pytest.raises(ValueError, match="row 1 of the target is infinite"):
+            WideClassifier().fit(X, y)

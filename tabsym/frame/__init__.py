@@ -31,6 +31,7 @@ from tabsym.frame.target import (
     check_same_rows,
     check_target,
     holds_classes,
+    labels_to_score,
     name_of_target,
     plain_labels,
     split_columns,

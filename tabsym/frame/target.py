@@ -188,16 +188,17 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
             raise TypeError(
                 f"The target holds nested values such as {nested[0]!r}; give a label or number for each row."
             )
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        row = int(np.argmax(np.isinf(values)))
+    plain = of_plain_type(values)
+    if plain.dtype.kind == "f" and np.isinf(plain).any():
+        row = int(np.argmax(np.isinf(plain)))
         raise ValueError(
             f"Input y contains infinity or a value too large: row {row} of the target is infinite; drop or replace it."
         )
-    return of_plain_type(values)
+    return plain
 
 
 def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all booleans, integers or decimals as numpy's: scikit-learn's scores know no others."""
+    """Objects that are all booleans, integers, floats or decimals as numpy's: scikit-learn's scores know no others."""
     if values.dtype != object:
         return values
     content = pd.api.types.infer_dtype(values, skipna=False)
@@ -208,6 +209,8 @@ def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
             return values.astype(np.int64)
         except OverflowError:
             return values
+    if content == "floating":
+        return values.astype(np.float64)
     if content == "decimal":
         numbers = values.astype(np.float64)
         whole = (numbers == np.floor(numbers)).all() and np.abs(numbers).max() < FIRST_ROUNDED
@@ -230,6 +233,19 @@ def plain_labels(y: Any) -> Any:
         return y
     plain = of_plain_type(values)
     return plain if plain.dtype.kind in "biuf" else y
+
+
+def labels_to_score(y: Any, predicted: NDArray[Any]) -> tuple[Any, Any]:
+    """Labels and those predicted as scikit-learn's scores take them: dates and other objects of one type by codes."""
+    plain = plain_labels(y)
+    labels = np.asarray(plain)
+    if labels.dtype != object or predicted.dtype != object or labels.ndim > 1:
+        return plain, predicted
+    both = np.concatenate([labels, predicted])
+    if len(set(map(type, both))) > 1:
+        return plain, predicted
+    codes = pd.factorize(both)[0]
+    return codes[: len(labels)], codes[len(labels) :]
 
 
 def _series_values(series: nw.Series[Any]) -> NDArray[Any]:

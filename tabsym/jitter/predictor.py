@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.frame import match_features, plain_labels, read_table, split_target
+from tabsym.frame import labels_to_score, match_features, plain_labels, read_table, split_target
 from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
@@ -351,7 +351,7 @@ class JitterPredictor(BaseEstimator):
         """
         X, y = split_target(X, y, _WHO)
         measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(plain_labels(y), self.predict(X), sample_weight=sample_weight))
+        return float(measure(*labels_to_score(y, self.predict(X)), sample_weight=sample_weight))
 
     @property
     def classes_(self) -> NDArray[Any]:

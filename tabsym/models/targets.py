@@ -11,7 +11,14 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
-from tabsym.frame import check_classes, check_regression_target, check_weights, plain_labels, split_target
+from tabsym.frame import (
+    check_classes,
+    check_regression_target,
+    check_weights,
+    labels_to_score,
+    plain_labels,
+    split_target,
+)
 from tabsym.frame.read import as_rows
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
@@ -21,11 +28,11 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 
 
-class ScoredAsFitted:
-    """A `score` that accepts the same targets as `fit`, in front of scikit-learn's mixins; not public."""
+class LabelClassifier(ClassifierMixin):
+    """scikit-learn's `ClassifierMixin`, with a `score` that accepts the same targets as `fit`; not public."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier; R², the fraction of the target's variance that is explained, of a regressor.
+        """The accuracy of `predict`, weighted.
 
         Parameters
         ----------
@@ -38,15 +45,28 @@ class ScoredAsFitted:
         float
         """
         X, y = split_target(X, y, type(self).__name__)
-        return float(super().score(X, plain_labels(y), sample_weight))  # type: ignore[misc]
+        predicted = self.predict(X)
+        return float(accuracy_score(*labels_to_score(y, predicted), sample_weight=sample_weight))
 
 
-class LabelClassifier(ScoredAsFitted, ClassifierMixin):
-    """scikit-learn's `ClassifierMixin`, with that score; not public."""
+class NumberRegressor(RegressorMixin):
+    """scikit-learn's `RegressorMixin`, with such a `score`; not public."""
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², the fraction of the target's variance that is explained.
 
-class NumberRegressor(ScoredAsFitted, RegressorMixin):
-    """scikit-learn's `RegressorMixin`, with that score; not public."""
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        X, y = split_target(X, y, type(self).__name__)
+        return float(super().score(X, plain_labels(y), sample_weight))
 
 
 Floats = NDArray[np.float64]
@@ -176,7 +196,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
         float
         """
         X, y = split_target(X, y, type(self).__name__)
-        return float(accuracy_score(plain_labels(y), self.predict(X, offset=offset), sample_weight=sample_weight))
+        predicted = self.predict(X, offset=offset)
+        return float(accuracy_score(*labels_to_score(y, predicted), sample_weight=sample_weight))
 
     def _output_names(self) -> list[str]:
         if self.model_.n_outputs == 1:
