@@ -228,5 +228,36 @@ def test_dates_of_python_and_large_numbers():
     np.testing.assert_allclose(found, model.predict(X[:3]), rtol=1e-12)
 
 
+MOMENTS = pd.Series(pd.to_datetime(["2024-02-29 00:00:00", "2024-03-01 08:30:00", "1900-01-01 00:00:00"] * 40))
+
+
+@pytest.mark.parametrize(
+    ("kept", "written"),
+    [
+        (MOMENTS, ["2024-02-29", "2024-03-01 08:30:00", "1900-01-01 00:00:00"]),
+        (MOMENTS, ["2024-02-29T00:00:00", "2024-03-01 08:30", "1900-01-01 00:00:00.000000"]),
+        (MOMENTS + pd.Timedelta("1us"), [f"{one}.000001" for one in MOMENTS[:3]]),
+        (MOMENTS.dt.date, ["2024-02-29", "2024-03-01", "1900-01-01 00:00:00"]),
+        (MOMENTS.dt.tz_localize("UTC"), ["2024-02-29", "2024-03-01 08:30:00+00:00", "1900-01-01 00:00:00"]),
+        (
+            MOMENTS.dt.tz_localize("UTC").dt.tz_convert("Europe/Paris"),
+            ["2024-02-29 01:00:00+01:00", "2024-03-01 09:30:00+01:00", "1900-01-01 00:00:00.000000+00:00"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("bins", [False, True])
+def test_dates_that_are_text_match_in_each_of_their_forms(kept, written, bins):
+    options = {"numeric": {"d": [0, 19_782]}} if bins else {"categorical_features": ["d"]}
+    model = WideRegressor(loss="squared_error", alpha=1e-3, interactions=None, **options)
+    X = pd.DataFrame({"d": kept})
+    X.loc[3, "d"] = None
+    model.fit(X, [1.0, 2.0, 7.0] * 40)
+    base = sqlite3.connect(":memory:")
+    pd.DataFrame({"d": [*written, None]}).to_sql("rows", base, index=False)
+    base.executescript(to_sql(model, dialect="sqlite"))
+    found = [row[0] for row in base.execute("SELECT prediction FROM rows_prediction").fetchall()]
+    np.testing.assert_allclose(found, model.predict(X[:4]), rtol=1e-12)
+
+
 def test_sqlite_of_python_is_new_enough_for_ansi():
     assert sqlite3.sqlite_version_info >= (3, 39)

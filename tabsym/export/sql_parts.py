@@ -188,9 +188,7 @@ def unique(names: list[str], taken: set[str] | None = None) -> list[str]:
 
 
 def _moment(value: dt.datetime) -> str:
-    if value.tzinfo is not None:
-        return value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
-    return value.strftime("%Y-%m-%d %H:%M:%S" + (".%f" if value.microsecond else ""))
+    return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(" ")
 
 
 def _refuse_nul(text: str) -> None:
@@ -288,7 +286,21 @@ class ColumnText:
             return self.number_of(column)
         if self.kind(column) == "date" and self.writer.dialect == "duckdb":
             return f"CAST({self.raw(column)} AS TIMESTAMP)"  # DuckDB's nanoseconds do not reach the outer bounds
-        return self.raw(column)
+        return self._as_written(self.raw(column), "datetime" if self.kind(column) == "date" else "datetime in UTC")
+
+    def compared_as_key(self, coding: Coding, column: str) -> str:
+        """A column as the keys of categories are compared with."""
+        return self._as_written(self.raw(column), self.key_kind(coding, column))
+
+    def _as_written(self, x: str, kind: str) -> str:
+        """Dates in the form of literals, in SQLite, where they are text that may have another."""
+        if self.writer.dialect != "sqlite" or kind not in ("date", "datetime", "datetime in UTC"):
+            return x
+        if kind == "date":
+            return f"CASE WHEN STRFTIME('%H:%M:%f', {x}) = '00:00:00.000' THEN DATE({x}) ELSE {x} END"
+        zone = " || '+00:00'" if kind == "datetime in UTC" else ""
+        has_fraction = f"REPLACE({x}, '.000000', '') LIKE '%.%'"  # which DATETIME would cut off
+        return f"CASE WHEN {has_fraction} THEN {x} ELSE COALESCE(DATETIME({x}){zone}, {x}) END"
 
     def key_kind(self, coding: Coding, column: str) -> str:
         """The kind of the keys of categories; parts of dates are whole numbers."""
@@ -347,7 +359,9 @@ class SQLTables:
             by_bytes = (
                 self.writer.dialect == "tsql" and self.columns.key_kind(own, column) == "text"
             )  # else "A" is "a" there
-            return f"{sign} {self.columns.raw(column)}" + (" COLLATE Latin1_General_BIN2" if by_bytes else "")
+            return f"{sign} {self.columns.compared_as_key(own, column)}" + (
+                " COLLATE Latin1_General_BIN2" if by_bytes else ""
+            )
         if (coding, column) not in self.aliases:
             if coding not in self._bins:
                 self._bins[coding] = self._create_bins(coding, column)
