@@ -114,14 +114,21 @@ def fit_parts(
 
 def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
     """A `ValueError` for formulas whose terms are not solved by sums over coefficients."""
+    if spec.fixed:
+        term = spec.fixed[0]
+        name = f"{term.constant:g}" if term.numeric is None else spec.numerics[term.numeric].label
+        raise ValueError(
+            f"The formula of {config.caller} adds {name} without a coefficient, which needs all rows in memory; leave "
+            "it out, name a column of it by offset_column, or fit a table."
+        )
     by_number = any(
         term.numeric is not None and any(spec.blocks[factor.block].source is not None for factor in term.factors)
         for term in spec.learned
     )
     shared = any(isinstance(source, Symbols) and len(source.columns) > 1 for source in spec.sources)
-    if not goes_by_turns(spec) or by_number or shared or spec.fixed:
+    if not goes_by_turns(spec) or by_number or shared:
         raise ValueError(
-            f"The formula of {config.caller} multiplies, shares or fixes terms, or has slopes by category, which need "
+            f"The formula of {config.caller} multiplies or shares terms, or has slopes by category, which need "
             "all rows in memory; fit a sum of terms of one column or interaction each, such as "
             "w[a] + w[a, b] + s[1]*x, or a table."
         )
