@@ -67,11 +67,12 @@ class Readable:
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
             with a link. The contribution of a slope is that of the centred column; the rest is in the intercept (or
-            in the main effect of the same category), and
-            that of a category holds the effect of its count. Dropped terms are left out. The sum of a row is
-            `decision_function`, or the prediction before its link, without an offset. With several linear predictors
-            the columns are (term, class), and each class has its own sum. Unknown categories contribute as for
-            ``handle_unknown="neutral"``, also under "similar", where the sum is that for "neutral".
+            in the main effect of the same category), and that of a category holds the effect of its count. Dropped
+            terms are left out. The sum of a row is `decision_function`, or the prediction before its link: with the
+            offset of `offset_column` or `exposure_column`, which has a column ``(offset)``, and without one that is
+            passed to `predict`. With several linear predictors the columns are (term, class), and each class has its
+            own sum. Unknown categories contribute as for ``handle_unknown="neutral"``, also under "similar", where the
+            sum is that for "neutral".
 
         Examples
         --------
