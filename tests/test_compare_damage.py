@@ -188,7 +188,15 @@ def test_settings_of_another_comparison_are_refused(whole, folder, key, value):
     refused(whole, folder, "a comparison with other settings")
 
 
-@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "columns", "summary", "notes"])
+@pytest.mark.parametrize("value", [None, "damaged", 7, ["b"], {"b": []}])
+def test_columns_of_other_names_are_refused(whole, folder, value):
+    body = body_of(folder)
+    body["settings"]["columns"] = value
+    (folder / "results.json").write_text(json.dumps(body))
+    refused(whole, folder, "a comparison with other settings")
+
+
+@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "summary", "notes"])
 def test_settings_that_follow_from_others_are_written_anew(whole, folder, key):
     body = body_of(folder)
     body["settings"][key] = "damaged"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from tabsym import WideBoostRegressor, WideClassifier, WideEncoder, WideRegressor, WideSGDRegressor
+from tabsym.design.content import ranks_of
 from tabsym.interactions import AutoInteractions
 from tabsym.models import loss_selection, wide
 from tabsym.solvers.newton import fit as newton_fit
@@ -319,3 +320,26 @@ def test_a_table_is_not_expanded():
     many = table.assign(freq=table["freq"] * 1_000_000)
     model = fitted(WideClassifier(), many, "two", compressed=True)
     assert model._n_rows() == 1_000_000 * len(TABLE)
+
+
+@pytest.mark.parametrize("numeric", ["smooth", "quantile", "modl"])
+def test_numbers_that_differ_by_rounding_are_dealt_alike(numeric):
+    """Sums of tenths, such as .1 + .2 and .3, which the mean that is subtracted makes equal or not."""
+    rng, n = np.random.default_rng(11), 250
+    X = pd.DataFrame({"a": rng.choice(list("wxyz"), n), "b": rng.integers(0, 12, n).astype(str)})
+    X = X.assign(i=rng.integers(0, 9, n), x=rng.normal(size=n).round(1), e=rng.uniform(0.5, 2, n).round(1))
+    y = X["a"].map({"w": 0.0, "x": 0.5, "y": 1.0, "z": -1.0}).to_numpy() + X["i"].to_numpy() * 0.1
+    y += rng.normal(size=n).round(1)
+    rows = np.repeat(np.arange(n), freq := rng.integers(0, 6, n))
+    one = WideRegressor(loss="squared_error", numeric=numeric, alpha=0.1).fit(X, y, freq_weights=freq)
+    for order in (rows, *(rng.permutation(rows) for _ in range(3))):
+        other = clone(one).fit(X.iloc[order].reset_index(drop=True), y[order])
+        pd.testing.assert_frame_equal(one.interactions_, other.interactions_, rtol=1e-5)
+
+
+def test_numbers_that_differ_by_rounding_have_one_rank():
+    ranks, size = ranks_of(np.array([0.1 + 0.2, 0.3, 0.5, np.nan, -1.0]))
+    assert ranks.tolist() == [1, 1, 2, 3, 0] and size == 4
+    ranks, size = ranks_of(np.array([1.0, 1.0 + 1e-9, 2.0, 1.0]) * 1e6)
+    assert ranks.tolist() == [0, 1, 2, 0] and size == 3
+    assert ranks_of(np.array([np.nan, np.nan]))[1] == 1 and ranks_of(np.empty(0))[1] == 0

@@ -53,6 +53,11 @@ def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]
     return np.asarray(own(source.left, columns[:-1])[left] + own(source.right, columns[-1:])[right])
 
 
+SAME_NUMBER = 1e-12
+"""Numbers whose difference is less than this part of their range are equal: what rounding makes of .1 + .2 and .3
+depends on the mean that is subtracted, and that on the order of the rows."""
+
+
 def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:
     """The rank of each number (n,) among the distinct ones, and how many there are; missing ones are the last."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
@@ -61,9 +66,13 @@ def ranks_of(values: Floats) -> tuple[NDArray[np.signedinteger[Any]], int]:
         seen = np.bincount(numbers) > 0
         return (np.cumsum(seen) - 1)[numbers], int(np.count_nonzero(seen))
     codes, distinct = pd.factorize(values)  # a hash: np.unique would sort every row
-    ranks = np.full(len(distinct) + 1, len(distinct))  # code -1, of missing ones, selects the last
-    ranks[np.argsort(distinct)] = np.arange(len(distinct))
-    return ranks[codes], len(distinct) + int(codes.min(initial=0) < 0)
+    order = np.argsort(distinct)
+    gaps = np.diff(distinct[order], prepend=-np.inf)
+    ranked = np.cumsum(gaps > SAME_NUMBER * gaps[1:].sum()) - 1
+    size = int(ranked.max(initial=-1)) + 1
+    ranks = np.full(len(distinct) + 1, size)  # code -1, of missing ones, selects the last
+    ranks[order] = ranked
+    return ranks[codes], size + int(codes.min(initial=0) < 0)
 
 
 Coded = tuple[str, NDArray[np.signedinteger[Any]], Keys]
