@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber, Tweedie
@@ -805,6 +805,63 @@ def test_explain_is_for_online_models_too_and_keeps_the_index():
     model = WideSGDRegressor(max_iter=2, random_state=0).fit(table, y)
     found = model.explain(table)
     np.testing.assert_allclose(found.sum(axis=1), model.predict(table), atol=1e-10)
+
+
+def crossing_lines(n=400):
+    """Slopes by category of a number far from 0, all categories alike at its mean."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"g": rng.choice(list("abcd"), n), "z": rng.uniform(10, 11, n), "x": rng.normal(3, 1, n)})
+    y = table["g"].map({"a": 2.0, "b": -1.0, "c": 0.5, "d": -1.5}) * (table["z"] - table["z"].mean())
+    y += 0.3 * rng.normal(size=n)
+    return table, y - y.groupby(table["g"]).transform("mean")
+
+
+@pytest.mark.parametrize(
+    ("loss", "formula", "dropped"),
+    [
+        ("squared_error", "c[1] + (z || g)", {"1 | g"}),
+        ("squared_error", "w[g] + v[g]*z", {"w"}),
+        ("squared_error", "w[g] + v[g]*z + u[g]*x + s[1]*z + c[1]", {"w", "u"}),
+        ("squared_error", "w[g] + v[g]*z + s(x, by=g) + c[1]", {"w"}),
+        ("tweedie", "c[1] + s[1]*z + (z || g)", {"1 | g"}),
+        ("tweedie", "w[g] + v[g]*z + s(x, by=g) + c[1]", {"w"}),
+        ("logistic", "c[1] + (z || g)", {"1 | g"}),
+        ("multinomial", "c[1] + s[1]*z + (z || g)", {"1 | g"}),
+    ],
+)
+def test_explanations_add_up_where_an_intercept_beside_slopes_is_dropped(loss, formula, dropped):
+    table, y = crossing_lines()
+    is_of_classes = loss in ("logistic", "multinomial")
+    if is_of_classes:  # each row as often in each class as its probability says: no noise
+        scores = np.outer(y, [-1.0, 1.0] if loss == "logistic" else [-1.0, 0.0, 1.0])
+        labels = LEVELS[: scores.shape[1]]
+        rows = pd.concat([table] * len(labels), ignore_index=True)
+        weight = softmax(5 * scores, axis=1).T.ravel()
+        model = WideClassifier(formula).fit(rows, np.repeat(labels, len(table)), sample_weight=weight)
+    else:
+        y = np.exp(y) if loss == "tweedie" else y
+        model = WideRegressor(formula, loss=OBJECTS.get(loss, loss)).fit(table, y)
+    new = pd.concat([table.head(20), table.head(3).assign(g="never")])
+    found, scores = model.explain(new), (model.decision_function if is_of_classes else model.predict)(new)
+    assert dropped <= set(model.variances_.query("variance == 0").index)
+    assert not dropped & set(found.columns.get_level_values(0))
+    total = found.sum(axis=1) if loss != "multinomial" else found.T.groupby(level=1).sum().T
+    np.testing.assert_allclose(total, np.log(scores) if loss in LOG_LINK else scores, atol=1e-9)
+
+
+def test_dropped_intercepts_beside_slopes_are_what_predictions_by_hand_need():
+    table, y = crossing_lines()
+    model = WideRegressor("w[g] + v[g]*z + s[1]*z + c[1]", loss="squared_error").fit(table, y)
+    value = {name: frame["value"] for name, frame in model.coefs_.items()}
+    assert model.variances_.loc["w", "variance"] == 0.0
+    by_hand = value["c"].iloc[0] + value["s"].iloc[0] * table["z"]
+    by_hand += table["g"].map(value["w"]) + table["g"].map(value["v"]) * table["z"]
+    np.testing.assert_allclose(by_hand, model.predict(table), atol=1e-10)
+    away = table["z"] - table["z"].mean()
+    found = model.explain(table)
+    assert set(found.columns) == {"c", "s", "v"}
+    np.testing.assert_allclose(found["v"], table["g"].map(value["v"]) * away, atol=1e-10)
+    np.testing.assert_allclose(found["s"], value["s"].iloc[0] * away, atol=1e-10)
 
 
 # -- what is refused ----------------------------------------------------------------------

@@ -25,19 +25,20 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     """The contribution (n, K) of every term, by name; their sum, with an offset, is the linear predictor.
 
     A slope's contribution is the slope times the centred value; the rest is in the intercept, or in the main effect of
-    the same category. Dropped terms, which contribute 0, are left out. The effect of a category's count is part of that
-    of the category, and an interaction is one contribution whatever numbers of bins it has coefficients for.
+    the same category. Dropped terms, which contribute 0, are left out; what centring has moved to one is the slopes'.
+    The effect of a category's count is part of that of the category, and an interaction is one contribution whatever
+    numbers of bins it has coefficients for.
     """
     spec = model.spec
-    dropped = switched_off(model)
-    off = {index for index, block in enumerate(spec.blocks) if block.name in dropped}
+    slopes = _slopes_of_dropped(model)
+    off = _dropped_blocks(model) - slopes.keys()
     indices = {id(term): index for index, term in enumerate(spec.learned)}
     numbers = spec.numbers(table)
     codes = spec.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
 
     def add(term: Term, value: Floats) -> None:
-        name = _whole(spec, term)
+        name = _whole(spec, slopes.get(term.factors[0].block, term) if term.factors else term)
         found[name] = found[name] + value if name in found else value
 
     for term in spec.terms:
@@ -58,6 +59,24 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
         else:
             add(term, value * (own - mean))
             add(home, value * mean)
+    return found
+
+
+def _dropped_blocks(model: WideModel) -> set[int]:
+    dropped = switched_off(model)
+    return {index for index, block in enumerate(model.spec.blocks) if block.name in dropped}
+
+
+def _slopes_of_dropped(model: WideModel) -> dict[int, Term]:
+    """For each dropped block that the centring of slopes by the same category goes to, the first term of such slopes.
+
+    Its coefficients are minus the slopes times the mean of their number then, which together with these is constant.
+    """
+    off, found = _dropped_blocks(model), dict[int, Term]()
+    for index, home in model.spec.homes.items():
+        slope, block = model.spec.learned[index], home.factors[0].block
+        if block in off and not any(factor.block in off for factor in slope.factors):
+            found.setdefault(block, slope)
     return found
 
 

@@ -100,7 +100,7 @@ class Certainty:
         Variance of a row's gradient over its Hessian; for the squared loss the residual variance.
     sd : (coefficients, K)
         Posterior standard deviations of the coefficients as they are shown: about the mean of their term, where that is
-        in the intercept. NaN where the term is dropped: its coefficients are 0 for lack of information.
+        in the intercept. NaN where the term is dropped: it has no effect for lack of information.
     samples : (coefficients, M) or None
         Posterior samples minus the coefficients.
     covariances : tuple of TermCovariance or None
