@@ -127,6 +127,58 @@ def test_importances_are_the_shares_of_variance():
         _ = WideRegressor("w[a] * v[b] + m[1]", loss="squared_error").fit(X, AMOUNTS).feature_importances_
 
 
+def slopes_and_levels():
+    """Lines by category over the same values of a number far from 0, so that slopes and numbers are independent."""
+    rng = np.random.default_rng(0)
+    grid = [list("aabcd"), np.linspace(10, 11, 20), [3.0, 4.0, 5.0, 6.0]]
+    table = pd.MultiIndex.from_product(grid, names=["g", "z", "x"]).to_frame(index=False)
+    slope, level = ({"a": 2.0, "b": -1.0, "c": 3.5, "d": 1.5}, {"a": 1.0, "b": 0.3, "c": -0.2, "d": -0.5})
+    y = table["g"].map(slope) * (table["z"] - 10.5) + table["g"].map(level) + 0.1 * rng.normal(size=len(table))
+    return table, y
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "c[1] + (z || g)",
+        "c[1] + s[1]*z + (z || g)",
+        "w[g] + v[g]*z + s[1]*z + c[1]",
+        "w[g] + v[g]*z + 0.5*s[1]*z",
+        "w[g] + 2*v[g]*z + u[g]*x + s[1]*z + c[1]",
+        "v[g]*z + s[1]*z + c[1]",
+        "v[g]*z + c[1]",
+    ],
+)
+@pytest.mark.parametrize("has_levels", [True, False])  # without, `w` and the like are dropped
+def test_shares_beside_slopes_by_category_are_those_of_the_explanations(formula, has_levels):
+    table, y = slopes_and_levels()
+    y = y if has_levels else y - y.groupby(table["g"]).transform("mean")
+    model = WideRegressor(formula, loss="squared_error").fit(table, y)
+    parts = model.explain(table).var(ddof=0)
+    shares = model.term_table()["share"]
+    want = (parts / parts.sum()).reindex(shares.index).fillna(0.0)
+    np.testing.assert_allclose(shares, want, atol=1e-9)
+    by_column = pd.Series(model.feature_importances_, model.feature_names_in_)
+    assert by_column["z"] == pytest.approx(want.get("s", 0.0) + (want.get("v", 0.0) + want.get("z | g", 0.0)) / 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shares_count_rows_with_a_missing_number_as_the_explanations_do(weighted):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(3, 1, 400), "z": rng.normal(size=400)})
+    table.loc[:120, "x"] = np.nan
+    y = table["x"].fillna(1.0) + table["z"] + 0.1 * rng.normal(size=400)
+    weight = rng.uniform(0.5, 3.0, 400) if weighted else None
+    model = WideRegressor(loss="squared_error", **{**ADDITIVE, "numeric": "linear"})
+    model.fit(table, y, sample_weight=weight)
+    made = model.explain(table)
+    away = made - np.average(made, axis=0, weights=weight)
+    parts = pd.Series(np.average(np.square(away), axis=0, weights=weight), made.columns)
+    shares = model.term_table()["share"]
+    assert shares["x is missing"] > 0.01
+    np.testing.assert_allclose(shares, (parts / parts.sum())[shares.index], atol=1e-9)
+
+
 def test_exposures_are_compared_by_losses_with_a_log_link():
     exposure = RNG.uniform(0.5, 3.0, N)
     table, y = X.assign(e=exposure), RNG.poisson(exposure * np.exp(0.5 * EFFECT)).astype(float)

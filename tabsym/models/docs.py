@@ -223,7 +223,8 @@ coefs_ : mapping of str -> pandas.DataFrame
     of the target (behind a link of the linear predictor). The mean of every term is in the intercept.
 feature_importances_ : ndarray of shape (n_columns,)
     The share of each column in the variance of the linear predictor over the training rows, as if terms were
-    uncorrelated; interactions are shared equally by their columns. For sums of terms. With the names of the columns:
+    uncorrelated; interactions are shared equally by their columns, and a number counts as distributed alike in all
+    categories that have slopes of it. For sums of terms. With the names of the columns:
     ``pd.Series(model.feature_importances_, model.feature_names_in_)``; of terms: {shares}.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the interactions chosen, in the order they were taken, with

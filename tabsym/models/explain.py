@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.model_spec import Factor, ModelSpec, Term
 from tabsym.design.plan import LEVELS, at_level, show
-from tabsym.design.sources import CountEffect
+from tabsym.design.sources import CountEffect, Flag
 from tabsym.frame import Kind, Table
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import describe_directions
@@ -124,38 +124,60 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
 
 
 def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
-    """The same for each key of `coefs_`: an interaction at several numbers of bins has a variance for each."""
-    spec = model.spec
-    everywhere = max((float(model.weights[spec.coefs(index)].sum()) for index in range(len(spec.blocks))), default=0.0)
+    """The same for each key of `coefs_`: an interaction at several numbers of bins has a variance for each.
+
+    They are those of the `contributions` to the training rows. A model keeps no rows: slopes by category count as if
+    their number had the same mean and variance in each category, and all else is exact.
+    """
+    spec, total, levels = model.spec, _weight_of_rows(model), _levels(model)
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in spec.learned:
-        block = spec.blocks[term.factors[0].block]
+        index = term.factors[0].block
+        block, own = spec.blocks[index], spec.coefs(index)
         if len(term.factors) > 1 or not spec.stands_alone(term) or block.rank > 1:
             return None
-        own = spec.coefs(term.factors[0].block)
-        theta = term.constant * model.theta[own]
-        if term.numeric is None:
-            columns: tuple[str, ...] = block.columns
-            index = term.factors[0].block
-            total = float(model.weights[own].sum()) if spec.within(index) is None else everywhere
-            if block.source is None or total == 0.0:
-                continue
-            shares = model.weights[own] / total
-            mean, others = shares @ theta, max(1.0 - float(shares.sum()), 0.0)  # the rows without a coefficient
-            size = float(np.mean(shares @ np.square(theta - mean) + others * np.square(mean)))
-        elif block.source is None:
-            moments = model.numerics[term.numeric]
-            columns = spec.numerics[term.numeric].columns
-            size = float(np.mean(np.square(theta))) * moments.squares / max(moments.weight, 1.0)
-        else:  # slopes by category
-            moments, shares = (
-                model.numerics[term.numeric],
-                model.weights[own] / max(float(model.weights[own].sum()), 1.0),
-            )
-            columns = (*block.columns, *spec.numerics[term.numeric].columns)
-            size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
+        theta, weights = term.constant * model.theta[own], model.weights[own]
+        if term.numeric is None and (block.source is None or not weights.any()):
+            continue
+        columns, shares, size = block.columns, np.ones(1), 0.0
+        if block.source is not None:
+            is_whole = spec.within(index) is None and not isinstance(spec.sources[block.source], Flag)
+            shares = weights / ((float(weights.sum()) if is_whole else total) or 1.0)
+            level = levels.get(index, np.zeros_like(theta))
+            mean, others = shares @ level, max(1.0 - float(shares.sum()), 0.0)  # the rows without a coefficient
+            size = float(np.mean(shares @ np.square(level - mean) + others * np.square(mean)))
+        if term.numeric is not None:
+            columns = (*columns, *spec.numerics[term.numeric].columns)
+            size += float(np.mean(shares @ np.square(theta))) * model.numerics[term.numeric].squares / (total or 1.0)
         found[block.name] = size, columns
     return found
+
+
+def _levels(model: WideModel) -> dict[int, Floats]:
+    """By block, its contributions (categories, K) at the means of the numbers, where they are not 0."""
+    spec, slopes = model.spec, _slopes_of_dropped(model)
+    found: dict[int, Floats] = {}
+    for index, term in enumerate(spec.learned):
+        own = term.factors[0].block
+        if spec.blocks[own].source is not None:
+            home = spec.homes.get(index, term).factors[0].block
+            at = slopes[home].factors[0].block if home in slopes else home
+            by = term.constant * (1.0 if term.numeric is None else model.numerics[term.numeric].mean)
+            found[at] = found.get(at, 0.0) + by * model.theta[spec.coefs(own)]
+    return found
+
+
+def _weight_of_rows(model: WideModel) -> float:
+    """The weight of the training rows: of a number those with a value, and those that a flag says to have none."""
+    found, flagged = [0.0], dict[str, float]()
+    for index, block in enumerate(model.spec.blocks):
+        found.append(float(model.weights[model.spec.coefs(index)].sum()))
+        source = None if block.source is None else model.spec.sources[block.source]
+        if isinstance(source, Flag):
+            flagged[source.column] = found[-1]
+    for numeric, moments in zip(model.spec.numerics, model.numerics, strict=True):
+        found.append(moments.weight + sum(flagged.get(name, 0.0) for name in numeric.columns))
+    return max(found)
 
 
 def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
