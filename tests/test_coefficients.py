@@ -325,6 +325,42 @@ def test_values_from_a_base_and_the_intercept_add_up_to_the_linear_predictor(kin
     np.testing.assert_allclose(np.column_stack(totals), wanted.to_numpy(), atol=1e-8)
 
 
+NO_HOME = "base names 'v'.* can take up that of a base category; leave it out, and compare its categories by contrast"
+
+
+@pytest.mark.parametrize("formula", ["v[a]*x + c[1]", "v[a]*x + w[a]", "v[a] + w[b]", "v[a]*w[b] + c[1]"])
+def test_terms_whose_base_nothing_can_take_up_keep_their_values(formula):
+    X, y, _, _ = made("poisson")
+    model = WideRegressor(formula, loss="squared_error").fit(X, y)
+    pd.testing.assert_frame_equal(model.coef_table(base="largest"), model.coef_table())
+    with pytest.raises(ValueError, match=NO_HOME):
+        model.coef_table(base={"v": X["a"].iloc[0]})
+    base, other = list(model.coefs_["v"].index[:2])
+    value = model.coefs_["v"]["value"]
+    assert model.contrast("v", other, base)["value"] == pytest.approx(value[other] - value[base])
+
+
+def test_effects_of_classes_without_an_intercept_add_up_from_the_largest():
+    X, y, _, _ = made("poisson")
+    model = WideClassifier("v[a] + w[b]", count_effect=False).fit(X, np.minimum(y, 1))
+    with pytest.raises(ValueError, match=NO_HOME):
+        model.coef_table(base={"v": X["a"].iloc[0]})
+    value = model.coef_table(base="largest").set_index(["term", "category"])["value"]
+    total = X["a"].map(value["v"].to_dict()) + X["b"].map(value["w"].to_dict())
+    np.testing.assert_allclose(total, model.decision_function(X), atol=1e-9)
+
+
+def test_a_base_that_differences_cancel_needs_no_intercept():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"home": rng.choice(list("abcd"), 200), "away": rng.choice(list("abcd"), 200)})
+    power = {"a": 1.0, "b": 0.5, "c": -0.5, "d": -1.0}
+    y = X["home"].map(power) - X["away"].map(power) + rng.normal(size=200)
+    model = WideRegressor("w[home] - w[away]", loss="squared_error").fit(X, y)
+    value = model.coef_table(base={"w": "b"}).set_index("category")["value"].to_dict()
+    assert value["b"] == 0.0
+    np.testing.assert_allclose(X["home"].map(value) - X["away"].map(value), model.predict(X), atol=1e-9)
+
+
 def test_the_intercept_of_base_categories_has_the_deviation_of_the_prediction_there():
     """Beside dense algebra, where effects are random; from samples; and nearly, where a matrix would be too large."""
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ def table_of(
 ) -> pd.DataFrame:
     """One row per coefficient: see `WideRegressor.coef_table`."""
     _check_scale_and_level(scale, level)
-    bases = bases_of(base, model, frames, len(outputs))
+    bases = bases_taken_up(base, model, frames, len(outputs))
     shifts = shifts_of_scalars(model, frames, bases)
     parts = [_part(model, name, frame, outputs, bases.get(name), level, shifts) for name, frame in frames.items()]
     table = pd.concat(parts, ignore_index=True)
@@ -194,6 +194,25 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
                 "of a base category; leave it out, and compare its categories by contrast."
             )
     return {name: key_of(model, name, np.nan if category is None else category) for name, category in base.items()}
+
+
+def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+    """The base category of each term whose mean a scalar can take up, or that cancels; "largest" leaves out others."""
+    found, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
+    for name in [name for name in found if _index(model, name) not in moved]:
+        if isinstance(base, Mapping):
+            raise ValueError(without_home(name))
+        del found[name]
+    return found
+
+
+def without_home(name: str) -> str:
+    """The sentence that refuses a base of a term."""
+    return (
+        f"base names {name!r}, whose coefficients are factors of a product or have no intercept (slopes: no common "
+        "slope) beside them that can take up that of a base category; leave it out, and compare its categories by "
+        "contrast."
+    )
 
 
 def _is_within(model: WideModel, name: str) -> bool:

@@ -262,9 +262,10 @@ class Readable:
         base : mapping of term -> category, "largest" or None, default None
             The base category of a term, from which `value` and `sd` are differences; "largest": the category with
             most rows. None: differences from the mean of the term. The intercept is that of the base categories, so
-            that it and the values of a row add up to the linear predictor either way (but for factors of a
-            product, and for coefficients that several terms share). Interactions within one category have no base, as
-            other rows have none of their coefficients: their values are differences from 0.
+            that it and the values of a row add up to the linear predictor either way (but for factors of a product).
+            Where nothing can take up that of a base category, a term has none: "largest" leaves it as it is, and naming
+            it is refused. So it is with slopes by category without a common slope, effects without an intercept,
+            factors of a product, and interactions within one category, whose values are differences from 0.
         level : float, default 0.95
             Level of the intervals from `lower` to `upper`.
 

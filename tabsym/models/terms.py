@@ -19,7 +19,13 @@ from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
-from tabsym.models.coefficients import bases_of, deviation_of_difference, position_of, shifts_of_scalars
+from tabsym.models.coefficients import (
+    bases_taken_up,
+    deviation_of_difference,
+    position_of,
+    shifts_of_scalars,
+    without_home,
+)
 from tabsym.models.explain import term_name
 from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
@@ -237,7 +243,7 @@ def with_bases(
         `base` names what is no term or category, or a factor of a product.
     """
     fitted, frames, found = model.model_, model.coefs_, list(tables)
-    bases = bases_of(base, fitted, frames, fitted.n_outputs)
+    bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
     homes = {mean.block: mean.home for mean in means_of(fitted.spec) if mean.home is not None}
     constants = _constants(terms, len(tables))
@@ -247,10 +253,7 @@ def with_bases(
         index, home = table_of[block], homes.get(block)
         if home is None or not constants[index]:
             if isinstance(base, Mapping):
-                raise ValueError(
-                    f"base names {term.name!r}, whose coefficients are factors of a product or part of those of "
-                    "another term, so that no intercept can take up that of a base category; leave it out."
-                )
+                raise ValueError(without_home(term.name))
             continue
         frame, own, into = frames[term.name], found[index], table_of[home]
         at = position_of(frame, bases[term.name], term.name, split_frame(frame, fitted.n_outputs))
