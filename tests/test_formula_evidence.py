@@ -141,6 +141,12 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
 
     assert score(numbers) == pytest.approx(model.predict(frame(a=a, b=b)), abs=1e-8)
     jacobian, hessians = slopes_by(score, numbers), np.full(800, 1.0 / model.dispersion_)
+    information, penalty = jacobian.T @ (hessians[:, None] * jacobian), np.zeros((43, 43))
+    for block, size, own in (("u", 12, slice(0, 24)), ("v", 9, slice(24, 42))):
+        about = np.kron(np.eye(size) - 1.0 / size, np.eye(2))
+        penalty[own, own] = about / model.variances_.loc[block, "variance"]
+    edf = np.trace(np.linalg.pinv(information + penalty, rcond=1e-12, hermitian=True) @ information)
+    assert model.model_.certainty.total_edf == pytest.approx(edf, rel=1e-4)
     for block, size, own in (("u", 12, range(24)), ("v", 9, range(24, 42))):
         precision = 1.0 / model.variances_.loc[block, "variance"]
         components = [range(0, 2 * size, 2), range(1, 2 * size, 2)]
@@ -184,10 +190,12 @@ def test_factors_of_products_are_held_to_their_mean():
         _, edf = posterior(jacobian, hessians, own, [25], 1.0 / variance, [range(len(own))])
         assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=1e-3)
     assert_shared(model, {"g": 15 * np.var(raw["g"]), "m": 10 * np.var(raw["m"])})
-    hessian = jacobian.T @ (hessians[:, None] * jacobian)
+    information = jacobian.T @ (hessians[:, None] * jacobian)
+    hessian = information.copy()
     for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
         hessian[own, own] += held[block] * (np.eye(own.stop - own.start) - 1.0 / (own.stop - own.start))
     covariance = np.linalg.inv(hessian)
+    assert model.model_.certainty.total_edf == pytest.approx(np.trace(covariance @ information), rel=1e-4)
     for block, own, codes in (("g", slice(0, 15), a), ("m", slice(15, 25), b)):
         share, values = np.bincount(codes) / len(codes), numbers[own]
         mean = share @ values
@@ -291,3 +299,122 @@ def test_what_terms_of_a_formula_can_exchange_has_an_infinite_deviation(formula,
         assert name == "c" or not told or (f"{name!r}" in told[0]) == (name in not_unique)
     penalized = WideRegressor(formula, loss=loss, alpha="auto").fit(X, y)
     assert all(np.isfinite(frame["sd"].dropna()).all() for frame in penalized.coefs_.values() if "sd" in frame)
+
+
+SCORES = {
+    "w[a] - w[b] + g[h] + c[1]": lambda p, x: p[:6][x["a"]] - p[:6][x["b"]] + p[6:9][x["h"]] + p[9],
+    "w[a] - w[b] + g[a] + c[1]": lambda p, x: p[:6][x["a"]] - p[:6][x["b"]] + p[6:12][x["a"]] + p[12],
+    "w[a] + w[b] + s[1]*x + c[1]": lambda p, x: p[:6][x["a"]] + p[:6][x["b"]] + p[6] * x["x"] + p[7],
+    "g[a]*m[h] + c[1]": lambda p, x: p[:6][x["a"]] * p[6:9][x["h"]] + p[9],
+    "g[a]*m[h] + w[a] + c[1]": lambda p, x: p[:6][x["a"]] * p[6:9][x["h"]] + p[9:15][x["a"]] + p[15],
+    "dot(u[a], v[h], rank=2) + c[1]": (
+        lambda p, x: (p[:12].reshape(6, 2)[x["a"]] * p[12:18].reshape(3, 2)[x["h"]]).sum(axis=1) + p[18]
+    ),
+}
+
+
+def shared_table(n=600):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(6, size=n), "b": rng.integers(6, size=n), "h": rng.integers(3, size=n)})
+    X["x"] = rng.normal(2, 1, n)
+    strength, level = np.array([1.0, 0.6, 0.1, -0.3, -0.8, 0.4]), np.array([0.5, 1.0, 2.0])
+    score = strength[X["a"]] * level[X["h"]] - strength[X["b"]]
+    return X, score, rng
+
+
+def as_text(X):
+    return X.assign(**{name: X[name].astype(str) for name in "abh"})
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "gamma"])
+@pytest.mark.parametrize("formula", SCORES)
+def test_degrees_of_freedom_without_a_penalty_are_the_rank_of_the_derivatives(formula, loss):
+    X, score, rng = shared_table()
+    y = score + rng.normal(size=len(X)) if loss == "squared_error" else rng.gamma(4.0, np.exp(0.3 * score) / 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # coefficients that are not unique, and starts that did not converge
+        model = WideRegressor(formula, loss=loss, alpha=0.0).fit(as_text(X), y)
+    score_of, rows = SCORES[formula], {name: X[name].to_numpy() for name in X}
+    size = model.model_.spec.n_coefs
+    anywhere = np.random.default_rng(1).normal(1.0, 0.5, size)
+    rank = np.linalg.matrix_rank(slopes_by(lambda p: score_of(p, rows), anywhere, 1e-4), tol=1e-5)
+    assert rank < size
+    assert model.aic_ == pytest.approx(2 * rank - 2 * model.model_.certainty.log_likelihood, abs=1e-5)
+    found = model.predict(as_text(X))
+    errors = y - found if loss == "squared_error" else y / found - 1.0
+    assert model.dispersion_ == pytest.approx(np.square(errors).sum() / (len(y) - rank), rel=1e-8)
+
+
+@pytest.mark.parametrize("family", ["Gaussian", "Poisson"])
+def test_differences_without_a_penalty_are_a_glm_of_their_design(family):
+    sm = pytest.importorskip("statsmodels.api")
+    X, score, rng = shared_table(200)
+    y = score + rng.normal(size=len(X)) if family == "Gaussian" else rng.poisson(np.exp(0.3 * score))
+    loss = {"Gaussian": "squared_error", "Poisson": "poisson"}[family]
+    design = np.column_stack([np.eye(6)[X["a"]] - np.eye(6)[X["b"]], np.ones(len(X)), X["x"]])
+    options = {"loss": loss, "alpha": 0.0, "tol": 1e-10, "max_iter": 5000}
+    larger = WideRegressor("w[a] - w[b] + s[1]*x + c[1]", **options).fit(as_text(X), y)
+    smaller = WideRegressor("s[1]*x + c[1]", **options).fit(as_text(X), y)
+    kind = getattr(sm.families, family)
+    wide, narrow = (sm.GLM(y, columns, family=kind()).fit() for columns in (design[:, 1:], design[:, 6:]))
+    assert larger.aic_ == pytest.approx(wide.aic, rel=1e-5)
+    assert larger.bic_ == pytest.approx(wide.bic_llf, rel=1e-5)
+    quasi = sm.GLM(y, design[:, 1:], family=kind()).fit(scale="X2")  # the first category is the base
+    assert larger.dispersion_ == pytest.approx(quasi.scale, rel=1e-5)
+    assert larger.coefs_["s"]["sd"].iloc[0] == pytest.approx(quasi.bse[-1], rel=1e-4)
+    difference = quasi.t_test([0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0])
+    found = larger.contrast("w", "2", "4")
+    assert found["value"] == pytest.approx(difference.effect.item(), rel=1e-4)
+    assert found["sd"] == pytest.approx(difference.sd.item(), rel=1e-4)
+    test = larger.likelihood_ratio_test(smaller)
+    assert test["df"] == 5
+    gain = narrow.deviance - wide.deviance
+    assert test["statistic"] == pytest.approx(gain if family == "Poisson" else gain / 5 / wide.scale, rel=1e-4)
+    assert family == "Poisson" or test["df_residual"] == wide.df_resid
+
+
+def test_what_penalized_terms_of_a_formula_share_counts_once():
+    X, score, rng = shared_table()
+    y = score + rng.normal(size=len(X))
+    formula = "w[a] - w[b] + g[a] + c[1]"
+    model = WideRegressor(formula, loss="squared_error", alpha=0.01).fit(as_text(X), y)
+    rows = {name: X[name].to_numpy() for name in X}
+    jacobian = slopes_by(lambda p: SCORES[formula](p, rows), np.zeros(13))
+    certainty = model.model_.certainty
+    held = model.dispersion_ / model.variances_["variance"]
+    assert held["w"] == pytest.approx(0.01 * len(y))
+    penalty = np.diag(np.r_[np.full(6, held["w"]), np.full(6, held["g"]), 0.0])
+    information = jacobian.T @ jacobian
+    edf = np.trace(np.linalg.solve(information + penalty, information))
+    assert certainty.total_edf == pytest.approx(edf, rel=1e-6)
+    assert edf < certainty.edf.sum() - 0.3
+    left = len(y) - edf
+    assert model.dispersion_ == pytest.approx(np.square(y - model.predict(as_text(X))).sum() / left)
+
+
+@pytest.mark.parametrize("alpha", [0.0, "auto"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_degrees_of_freedom_of_several_classes_are_those_of_all_together(alpha, weighted):
+    X, score, rng = shared_table(900)
+    y = np.array([rng.choice(3, p=softmax([one, -one, 0.0])) for one in score])
+    weight = rng.choice([1.0, 2.0], len(y)) if weighted else None
+    formula = "w[a] - w[b] + g[h] + c[1]"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # coefficients are not unique
+        model = WideClassifier(formula, alpha=alpha).fit(as_text(X), y, sample_weight=weight)
+    rows = {name: X[name].to_numpy() for name in X}
+    one = slopes_by(lambda p: SCORES[formula](p, rows), np.zeros(10))
+    p = model.predict_proba(as_text(X))
+    by = np.ones(len(y)) if weight is None else weight / weight.mean()
+    information = np.zeros((30, 30))
+    for row, shares, times in zip(one, p, by, strict=True):
+        information += times * np.kron(np.diag(shares) - np.outer(shares, shares), np.outer(row, row))
+    if alpha == 0.0:
+        want = 2 * np.linalg.matrix_rank(one)
+    else:
+        variance = model.variances_["variance"]
+        penalty = np.diag(np.tile(np.r_[np.full(6, 1 / variance["w"]), np.full(3, 1 / variance["g"]), 0.0], 3))
+        inverse = np.linalg.pinv(information + penalty, rcond=1e-12, hermitian=True)
+        want = np.trace(inverse @ information)
+    assert model.model_.certainty.total_edf == pytest.approx(want, rel=1e-4)
+    assert model.aic_ == pytest.approx(2 * want - 2 * model.model_.certainty.log_likelihood, rel=1e-6)

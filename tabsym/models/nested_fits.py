@@ -44,7 +44,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
             f"The other fit has the term {str(outside[0])!r}, and no term of this one contains it: the test is of "
             "nested fits, called of the larger one; compare others by aic_ or bic_."
         )
-    df = float(one.certainty.edf.sum() - other.certainty.edf.sum())
+    df = one.certainty.total_edf - other.certainty.total_edf
     gain = other.certainty.deviance - one.certainty.deviance
     if round(df) < 1 or gain < -ROUNDING * max(other.certainty.deviance, 1e-300):
         raise ValueError(
@@ -55,7 +55,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     if one.loss.for_classes or one.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
         gain *= _sums_of(larger).get("sample weights", 1.0)
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
-    left = rows[0] - round(float(one.certainty.edf.sum()))
+    left = rows[0] - round(one.certainty.total_edf)
     statistic = gain / df / one.certainty.dispersion
     return pd.Series({"statistic": statistic, "df": df, "df_residual": left, "p": f.sf(statistic, df, left)}, name="F")
 

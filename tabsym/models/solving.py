@@ -291,8 +291,8 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
     spec, k = model.spec, model.n_outputs
     answer = fit_formula(spec, rows, task, newton, ridge, model.state[:, 0], rng)
     certainty = Certainty(
-        answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None
-    )  # fmt: skip
+        answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None, joint_edf=answer.joint_edf
+    )
     phi = answer.phi.reshape(-1, k)
     return Answer(
         phi,

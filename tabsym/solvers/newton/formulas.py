@@ -3,14 +3,15 @@
 The Hessian of such a term is not diagonal, and products are not jointly convex, so that block coordinate descent
 converges slowly along curved valleys. L-BFGS does not, with coefficients scaled to a Hessian diagonal of about one.
 Directions that leave the linear predictors unchanged are optimized in closed form (`CommonLevels`). With REML, optimum
-and variances alternate, as in `variances`, each term's posterior given the others.
+and variances alternate, as in `variances`, each term's posterior given the others; the dispersion is by the degrees of
+freedom of all terms together, where there are few enough coefficients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +52,14 @@ MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 @dataclass(frozen=True)
 class Answer:
     """In the scale of training: coefficients and standard deviations (coefficients * K,), variances and effective
-    degrees of freedom of terms.
+    degrees of freedom of terms, and of all together (NaN where they are not counted so).
     """
 
     phi: Floats
     sd: Floats
     variances: Floats
     edf: Floats
+    joint_edf: float
     dispersion: float
     loss: float
     n_passes: int
@@ -184,11 +186,14 @@ def fit_formula(
     variances = np.full(len(spec.blocks), np.inf)
     for index, _ in objective.held():
         variances[index] = dispersion / objective.precision[index] if objective.precision[index] > 0 else np.inf
+    joint_edf = _joint_edf(objective, phi) if newton.posterior else np.nan
     told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi) if newton.posterior else None
-    return Answer(phi, sd, variances, weighed.edf, dispersion, loss, objective.n_passes, converged, whole, interrupted)
+    return Answer(
+        phi, sd, variances, weighed.edf, joint_edf, dispersion, loss, objective.n_passes, converged, whole, interrupted
+    )  # fmt: skip
 
 
 def _optimum(
@@ -219,19 +224,49 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         by = sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr()
-        information = np.asarray((by.T @ (by * hessians[:, output][:, None])).todense())
-        for index, _ in objective.held():
-            own = spec.coefs(index)
-            held = np.eye(own.stop - own.start)
-            if objective.centred[index]:
-                held -= 1.0 / len(held)
-            information[own, own] += objective.precision[index] * held
+        information = (by.T @ (by * hessians[:, output][:, None])).toarray() + _penalty(objective)
         found.append(inverse(information)[0])
         unknown.append(without_information(information, _exchanges(spec, phi[output::k])))
         untold |= np.diag(information) == 0.0
     most = max(directions.shape[1] for directions in unknown)
     padded = [np.pad(directions, ((0, 0), (0, most - directions.shape[1]))) for directions in unknown]
     return JointCovariance(np.array(found), untold, np.array(padded))
+
+
+def _joint_edf(objective: Objective, phi: Floats) -> float:
+    """Effective degrees of freedom of all coefficients together; NaN where they are too many.
+
+    The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: what terms
+    share counts once. Without penalties it is the rank of the derivatives.
+    """
+    spec, k = objective.spec, objective.task.n_outputs
+    if k * spec.n_coefs > MAX_COEFS or k * spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
+        return np.nan
+    hessians, weight = _expected_curvature(objective, phi), objective.rows.weight
+    shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
+    by = []
+    for output in range(k):
+        derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
+        by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
+    blocks = np.empty((k, spec.n_coefs, k, spec.n_coefs))
+    for one, other in product(range(k), range(k)):
+        between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
+        curvature = hessians[:, one] if one == other else between
+        blocks[one, :, other] = (by[one].T @ (by[other] * curvature[:, None])).toarray()
+    information = blocks.reshape(k * spec.n_coefs, -1)
+    found = inverse(information + np.kron(np.eye(k), _penalty(objective)))[0]
+    return float(np.einsum("ij,ij->", found, information))
+
+
+def _penalty(objective: Objective) -> Floats:
+    """The precisions (coefficients, coefficients) of the prior, of one output."""
+    found = np.zeros((objective.spec.n_coefs, objective.spec.n_coefs))
+    for index, _ in objective.held():
+        own, rank = objective.spec.coefs(index), objective.spec.blocks[index].rank
+        size = (own.stop - own.start) // rank
+        held = np.eye(size) - (1.0 / size if objective.centred[index] else 0.0)
+        found[own, own] = objective.precision[index] * np.kron(held, np.eye(rank))
+    return found
 
 
 def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
@@ -254,9 +289,8 @@ def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
     power = task.loss.variance_power
     if power is None or task.loss.canonical:
         return _grads(objective, phi)[1]
-    margins = np.empty((len(rows.y), 1))
-    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
-    return np.asarray(np.exp((2.0 - power) * margins) * (rows.weight[:, None] if len(rows.weight) else 1.0))
+    weight = rows.weight[:, None] if len(rows.weight) else 1.0
+    return np.asarray(np.exp((2.0 - power) * _margins(objective, phi)) * weight)
 
 
 def _jittered(spec: ModelSpec, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
@@ -318,7 +352,8 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
             variances[spec.coefs(index), output] = variance
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
-        left = max(objective.total - edf.sum() - used, 0.05 * objective.total)
+        joint = _joint_edf(objective, phi)
+        left = max(objective.total - (edf.sum() + used if np.isnan(joint) else joint), 0.05 * objective.total)
         dispersion = max(_pearson(objective, phi, slopes[:, 0], hessians[:, 0]) / left, 1e-12)
     return _Weighed(dispersion, edf, variances.ravel())
 
@@ -335,9 +370,7 @@ def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats
 
 def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
     """Gradients and Hessians (n, K) of the rows, times their weight."""
-    task, rows = objective.task, objective.rows
-    margins = np.empty((len(rows.y), task.n_outputs))
-    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    task, rows, margins = objective.task, objective.rows, _margins(objective, phi)
     weight = rows.weight[:, None] if len(rows.weight) else 1.0
     if task.n_outputs > 1:
         p = softmax(margins, axis=1)
@@ -345,6 +378,13 @@ def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
     else:
         slopes, hessians = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
     return weight * slopes, weight * hessians
+
+
+def _margins(objective: Objective, phi: Floats) -> Floats:
+    """Linear predictors of the rows (n, K)."""
+    task, found = objective.task, np.empty((len(objective.rows.y), objective.task.n_outputs))
+    predict_margins(objective.rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), found)
+    return found
 
 
 def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
