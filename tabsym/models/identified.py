@@ -153,7 +153,8 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     if shown:
         current = units.to_user(spec, state[:, 0].reshape(-1, k)) + (theta - before)
         state[:, 0] = units.to_training(spec, current).ravel()
-    return with_state(model, state, model.n_steps)
+    by_category = tuple((block, bool((own == own[0]).all())) for block, own in shares.items())
+    return replace(with_state(model, state, model.n_steps), centred=by_category)
 
 
 def _additive_entries(spec: ModelSpec) -> NDArray[np.bool_]:

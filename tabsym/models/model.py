@@ -61,6 +61,8 @@ class WideModel:
         Number of updates so far, for categories that are added later.
     certainty : Certainty or None
         The posterior, after a fit by Newton's method.
+    centred : tuple of (int, bool)
+        The blocks whose mean is 0, as it was moved to another term; and whether it is over categories, and not rows.
     """
 
     spec: ModelSpec
@@ -77,9 +79,10 @@ class WideModel:
     unit_weight: float = 1.0
     n_steps: int = 0
     certainty: Certainty | None = None
+    centred: tuple[tuple[int, bool], ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # cached properties are recomputed
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}  # cached properties are recomputed
 
     @cached_property
     def program(self) -> Compiled:
@@ -224,16 +227,28 @@ class WideModel:
         return None
 
     def neutral(self, index: int) -> Floats:
-        """The value for unknown categories of a block (rank, K): 0, or the mean over training rows."""
-        block = self.spec.blocks[index]
-        if not block.neutral_mean or block.source is None:
+        """The value for unknown categories of a block (rank, K): 0, or the mean over training rows.
+
+        Slopes by category have the mean over what that of the main effect of the same category is over, which is
+        0: otherwise an unknown category would have the slope of some and the level of others.
+        """
+        block, centred = self.spec.blocks[index], dict(self.centred)
+        if not block.neutral_mean or block.source is None or index in centred:
             return np.zeros((block.rank, self.n_outputs))
         own = self.spec.coefs(index)
         weights = self.weights[own].reshape(-1, block.rank)[:, 0]
+        if centred.get(self._main_effects.get(index, -1), False):
+            weights = np.ones_like(weights)
         if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
         values = self.theta[own].reshape(-1, block.rank, self.n_outputs)
         return np.asarray(np.average(values, axis=0, weights=weights))
+
+    @cached_property
+    def _main_effects(self) -> dict[int, int]:
+        """For each block of slopes by category the block of the main effect of the same category."""
+        homes = {self.spec.learned[index]: home for index, home in self.spec.homes.items()}
+        return {term.factors[0].block: home.factors[0].block for term, home in homes.items() if len(term.factors) == 1}
 
     def _neutral_of_slots(self, compiled: Compiled) -> Floats:
         """The values for unknown categories (slots, K) in the order of a program's slots."""
