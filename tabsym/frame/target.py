@@ -189,8 +189,12 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
                 f"The target holds nested values such as {nested[0]!r}; give a label or number for each row."
             )
     plain = of_plain_type(values)
-    if plain.dtype.kind == "f" and np.isinf(plain).any():
-        row = int(np.argmax(np.isinf(plain)))
+    if plain.dtype.kind == "f" or pd.api.types.infer_dtype(plain, skipna=False) == "floating":
+        infinite = np.isinf(plain.astype(np.float64))
+    else:
+        infinite = np.zeros(len(plain), dtype=np.bool_)
+    if infinite.any():
+        row = int(np.argmax(infinite))
         raise ValueError(
             f"Input y contains infinity or a value too large: row {row} of the target is infinite; drop or replace it."
         )
@@ -198,7 +202,7 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
 
 
 def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all booleans, integers, floats or decimals as numpy's: scikit-learn's scores know no others."""
+    """Objects that are all booleans, integers or decimals as numpy's: scikit-learn's scores know no others."""
     if values.dtype != object:
         return values
     content = pd.api.types.infer_dtype(values, skipna=False)
@@ -209,8 +213,6 @@ def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
             return values.astype(np.int64)
         except OverflowError:
             return values
-    if content == "floating":
-        return values.astype(np.float64)
     if content == "decimal":
         numbers = values.astype(np.float64)
         whole = (numbers == np.floor(numbers)).all() and np.abs(numbers).max() < FIRST_ROUNDED
@@ -239,9 +241,9 @@ def labels_to_score(y: Any, predicted: NDArray[Any]) -> tuple[Any, Any]:
     """Labels and those predicted as scikit-learn's scores take them: dates and other objects of one type by codes."""
     plain = plain_labels(y)
     labels = np.asarray(plain)
-    if labels.dtype != object or predicted.dtype != object or labels.ndim > 1:
+    if predicted.dtype != object or labels.ndim > 1:
         return plain, predicted
-    both = np.concatenate([labels, predicted])
+    both = np.concatenate([labels.astype(object), predicted])
     if len(set(map(type, both))) > 1:
         return plain, predicted
     codes = pd.factorize(both)[0]
