@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from tabsym import WideSGDClassifier, WideSGDRegressor, datasets
+from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor, datasets
 from tabsym.datasets import make_retail
 from tabsym.optimizers import SGD, Adam
 
@@ -237,3 +237,23 @@ def test_amazon_reaches_the_promised_auc(data_folder):
             )
             scores.append(roc_auc_score(target[test], model.predict_proba(features.iloc[test])[:, 1]))
         assert np.mean(scores) >= least
+
+
+@pytest.mark.parametrize("numeric", ["smooth", "quantile", "modl"])
+@pytest.mark.parametrize("unit", [1.0, 1e6, -1e-3])
+def test_values_with_16_digits_stay_in_their_bins(numeric, unit):
+    """As Excel keeps them; bin edges are values of training."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": unit * rng.normal(size=2000)})
+    model = WideRegressor(numeric=numeric, loss="squared_error").fit(
+        X, np.sin(2 * X["x"] / unit) + rng.normal(size=2000)
+    )
+    kept = X.map(lambda value: float(f"{value:.16g}"))
+    assert (kept["x"] > X["x"]).sum() > 300
+    np.testing.assert_array_equal(model.predict(kept), model.predict(X))
+
+
+def test_edges_of_few_digits_are_values_of_the_column():
+    X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=2000).round(2)})
+    bounds = WideRegressor(loss="squared_error").fit(X, X["x"] ** 2).coefs_["x"].reset_index()["high"]
+    assert set(bounds[np.isfinite(bounds)]) <= set(X["x"])

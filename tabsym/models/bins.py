@@ -73,7 +73,7 @@ class Ordered:
             indices = np.searchsorted(self._below, np.ceil(self._below[-1] * shares - 1.0), side="right")
         else:
             indices = np.searchsorted(self._below, (shares - ROUNDING) * self._below[-1])
-        return np.append(self._values[indices], self._values[-1])
+        return np.append(rounded_up(self.column, self._values[indices]), self._values[-1])
 
     @property
     def n_fine(self) -> int:
@@ -131,7 +131,7 @@ def cut_by_modl(
         table = code_numbers(column.values, column.measure).count(codes.ravel(), targets, weight)
         fitted = fit_column(table, Settings(prove=prove and classes), classes=classes)
         assert isinstance(fitted, Intervals)
-        return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None
+        return _bins(column, rounded_up(column, fitted.bounds)) if fitted.partition.n_parts > 1 else None
 
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
@@ -145,6 +145,26 @@ def _distinct(quantiles: Floats, every: int = 1) -> Floats:
     """The distinct bin edges at every `every`-th quantile, below the largest value."""
     cuts = quantiles[every - 1 :: every]
     return np.unique(cuts[cuts < quantiles[-1:]])
+
+
+DIGITS, MAX_POWER, ROUGH = 14, 22, 0.02
+"""Significant digits of bin edges; the largest power of 10 that a float holds exactly; and how exactly floats of this
+size hold the part of the last digit."""
+
+
+def rounded_up(column: Column, edges: Floats) -> Floats:
+    """Bin edges, which are values of a column of numbers, with 14 digits.
+
+    Files such as Excel's keep 16, and a value may come back from there a bit larger: it would be in the next bin. Whole
+    numbers, dates and durations stay exact.
+    """
+    if column.measure.name != "numbers":
+        return edges
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        power = DIGITS - 1 - np.floor(np.log10(np.abs(edges)))
+        digits = np.ceil(edges * 10.0**power - ROUGH)
+        above = np.where(digits / 10.0**power < edges, digits + 1.0, digits) / 10.0**power
+        return np.where((edges != np.floor(edges)) & (np.abs(power) <= MAX_POWER), above, edges)
 
 
 def _bins(column: Column, bounds: Floats) -> Bins:
