@@ -1127,25 +1127,32 @@ def test_a_base_category_may_be_missing_or_an_interval_as_it_is_printed():
         assert not np.allclose(table["value"], model.coef_table()["value"])
 
 
-SLOPES = ["w[g] + v[g]*z + s[1]*z + c[1]", "w[g] + v[g]*z + c[1]", "c[1] + s[1]*z + (z || g)", "v[g]*z + s[1]*z + c[1]"]
+SLOPES = ["w[g] + v[g]*z + s[1]*z + c[1]", "w[g] + v[g]*z + c[1]", "c[1] + s[1]*z + (z || g)", "v[g]*z + s[1]*z + c[1]",
+          "w[g] + v[g]*z", "(z || g)", "w[g] + v[g]*z + s[1]*z"]  # fmt: skip
 
 
 CASES = [(loss, alpha) for loss in ("squared_error", "poisson", "log_loss") for alpha in ("auto", 0.01, 0.0)]
+CASES += [("squared_error", {"w": 0.0}), ("squared_error", {"v": 0.0}), ("online", 0.0), ("l1", 0.0)]
 
 
 @pytest.mark.parametrize("formula", SLOPES)
-@pytest.mark.parametrize(("loss", "alpha"), [*CASES, ("online", 0.0)])
+@pytest.mark.parametrize(("loss", "alpha"), CASES)
 def test_an_unknown_category_is_the_mean_of_the_known_ones_beside_slopes_of_a_number_far_from_zero(
     loss, formula, alpha
 ):
-    """Over categories, which is 0 under a penalty; without one over training rows. Not the slope of one, at 0."""
+    """Over what the main effect's mean is 0 over: categories under a penalty, else, and without an intercept, rows."""
+    if isinstance(alpha, dict) and not {"w[g]", "v[g]"} <= {*re.findall(r"\w\[g\]", formula)}:
+        return  # it has no such terms
     rng, n = np.random.default_rng(0), 800
     X = pd.DataFrame({"g": rng.choice(list("abcd"), n, p=[0.6, 0.2, 0.15, 0.05]), "z": rng.uniform(10, 11, n)})
     score = X["g"].map({"a": 2.0, "b": -1.0, "c": 0.5, "d": -1.5}) * (X["z"] - 10.5)
     score = score + X["g"].map({"a": 0.5, "b": 0.0, "c": 0.3, "d": 1.0})
     y = {"poisson": rng.poisson(np.exp(score)), "log_loss": (score + rng.logistic(size=n) > 0).astype(int)}
+    sparse = WideSGDRegressor(formula, random_state=0, alpha=1e-3, l1_ratio=0.5)
     model = {"log_loss": WideClassifier(formula, alpha=alpha), "online": WideSGDRegressor(formula, random_state=0)}
-    model = model.get(loss, WideRegressor(formula, loss=loss if loss in FAMILIES else "squared_error", alpha=alpha))
+    model = (model | {"l1": sparse}).get(
+        loss, WideRegressor(formula, loss=loss if loss in FAMILIES else "squared_error", alpha=alpha)
+    )
     model.fit(X, y.get(loss, score + 0.3 * rng.normal(size=n)))
 
     def score_of(categories, model=model):
@@ -1154,7 +1161,8 @@ def test_an_unknown_category_is_the_mean_of_the_known_ones_beside_slopes_of_a_nu
         return np.log(found) if loss == "poisson" else np.asarray(found)
 
     known = score_of(list("aabbccdd")).reshape(4, 2)
-    weights = None if alpha != 0.0 else X["g"].value_counts().sort_index()
+    by_category = "c[1]" in formula and alpha not in (0.0, {"w": 0.0})
+    weights = None if by_category else X["g"].value_counts().sort_index()
     np.testing.assert_allclose(score_of(["new"] * 2), np.average(known, axis=0, weights=weights), atol=1e-8)
     explained = model.explain(pd.DataFrame({"g": ["new"] * 2, "z": [10.0, 11.0]}))
     np.testing.assert_allclose(explained.sum(axis=1), score_of(["new"] * 2), atol=1e-8)

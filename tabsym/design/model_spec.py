@@ -274,21 +274,24 @@ class ModelSpec:
         return replace(self, blocks=tuple(self.blocks[index] for index in kept), terms=tuple(terms))
 
     @cached_property
-    def _compiled(self) -> dict[bytes, Compiled]:
+    def _compiled(self) -> dict[tuple[bytes, frozenset[int]], Compiled]:
         """Cache of compiled programs by their constants."""
         return {}
 
-    def compile(self, constants: Sequence[float] | Floats) -> Compiled:
-        """The compiled program for the kernels, with these constants of the terms that have coefficients."""
-        key = np.asarray(constants, dtype=np.float64).tobytes()
+    def compile(self, constants: Sequence[float] | Floats, averaged: frozenset[int] = frozenset()) -> Compiled:
+        """The compiled program for the kernels, with these constants of the terms that have coefficients.
+
+        `averaged`: blocks of main effects with a value for unknown categories.
+        """
+        key = np.asarray(constants, dtype=np.float64).tobytes(), averaged
         compiled = self._compiled.get(key)
         if compiled is None:
             if len(self._compiled) >= MAX_PROGRAMS:
                 self._compiled.clear()
-            compiled = self._compiled[key] = self._compile(constants)
+            compiled = self._compiled[key] = self._compile(constants, averaged)
         return compiled
 
-    def _compile(self, constants: Sequence[float] | Floats) -> Compiled:
+    def _compile(self, constants: Sequence[float] | Floats, averaged: frozenset[int]) -> Compiled:
         indices = {read: index for index, read in enumerate(self.reads)}
 
         def slot(factor: Factor) -> Slot:
@@ -298,7 +301,7 @@ class ModelSpec:
             Product(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
             for constant, term in zip(constants, self.learned, strict=True)
         ]
-        return compile_program(products, self.n_coefs)
+        return compile_program(products, self.n_coefs, averaged)
 
     def code(self, coder: Coder) -> dict[Read, Codes]:
         """Code columns by key; UNSEEN for categories without a coefficient."""

@@ -7,7 +7,7 @@ loops of their own, because additive models consist mostly of these. Every other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -120,8 +120,8 @@ class Compiled:
     numerics: list[int]
 
 
-def compile_program(products: Sequence[Product], n_coefs: int) -> Compiled:
-    """Compile terms for the kernels."""
+def compile_program(products: Sequence[Product], n_coefs: int, averaged: Collection[int] = ()) -> Compiled:
+    """Compile terms for the kernels; `averaged`: blocks with a value for unknown categories, which plain terms lack."""
     uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
     plain: list[int] = []
     slopes: list[tuple[int, int]] = []
@@ -130,7 +130,7 @@ def compile_program(products: Sequence[Product], n_coefs: int) -> Compiled:
     for product in products:
         slot = product.slots[0]
         alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1
-        if alone and slot.read is not None and product.numeric is None:
+        if alone and slot.read is not None and product.numeric is None and slot.block not in averaged:
             plain.append(slot.read)
         elif alone and slot.read is None and product.numeric is not None and product.numeric not in dict(slopes):
             slopes.append((product.numeric, slot.start))

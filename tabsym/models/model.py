@@ -98,7 +98,8 @@ class WideModel:
     def _user_program(self) -> tuple[Compiled, Units, Floats]:
         """The compiled program for prediction, the original scale, and the values for unknown categories (slots, K)."""
         units = users_units(self.spec, self.numerics)
-        compiled = self.spec.compile(units.constants)
+        averaged = frozenset(set(self._main_effects.values()) - dict(self.centred).keys())
+        compiled = self.spec.compile(units.constants, averaged)
         return compiled, units, self._neutral_of_slots(compiled)
 
     def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
@@ -229,15 +230,17 @@ class WideModel:
     def neutral(self, index: int) -> Floats:
         """The value for unknown categories of a block (rank, K): 0, or the mean over training rows.
 
-        Slopes by category have the mean over what that of the main effect of the same category is over, which is
-        0: otherwise an unknown category would have the slope of some and the level of others.
+        Slopes by category have the mean over what that of the main effect of the same category is 0 over; where no
+        intercept has that mean, both have that over training rows. Otherwise an unknown category would have the slope
+        of some and the level of others.
         """
         block, centred = self.spec.blocks[index], dict(self.centred)
-        if not block.neutral_mean or block.source is None or index in centred:
+        own, home = self.spec.coefs(index), self._main_effects.get(index)
+        has_slopes = index in self._main_effects.values()
+        if block.source is None or (index in centred and home is None) or not (block.neutral_mean or has_slopes):
             return np.zeros((block.rank, self.n_outputs))
-        own = self.spec.coefs(index)
         weights = self.weights[own].reshape(-1, block.rank)[:, 0]
-        if centred.get(self._main_effects.get(index, -1), False):
+        if home is not None and centred.get(home, False):
             weights = np.ones_like(weights)
         if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
@@ -255,8 +258,7 @@ class WideModel:
         spec, program = self.spec, compiled.program
         out = np.zeros((len(program.columns), self.n_outputs))
         reads = [spec.reads[index] for index in compiled.reads]
-        averaged = {read.block for read in reads if spec.blocks[read.block].neutral_mean}
-        blocks = {block: self.neutral(block) for block in averaged}
+        blocks = {block: self.neutral(block) for block in {read.block for read in reads}}
         for slot, column in enumerate(program.columns):
             if column >= 0 and reads[column].block in blocks:
                 out[slot] = blocks[reads[column].block][program.coefs[slot]]

@@ -361,7 +361,7 @@ def grow_model(
             continue
         if block.rank > 1 and fresh is not None:
             theta[end : now.stop] = fresh[end : now.stop] * units.sizes[index]
-        elif block.neutral_mean:
+        elif block.source is not None:
             theta[end : now.stop] = model.neutral(index)[0]
         averages[end : now.stop] = theta[end : now.stop]
     state[:, 0] = units.to_training(spec, theta).ravel()
