@@ -81,6 +81,9 @@ def test_one_that_failed_on_a_table_is_last_there(tmp_path):
     found = compare_tables(tables, contenders=own, folds=2, out=tmp_path / "all", quiet=True)
     assert found.ranks.loc["fails", "mean"] == 3.0
     assert "failed" in (tmp_path / "all" / "summary.html").read_text()
+    assert found.summary[-1] == "Failed or stopped, and ranked last there: fails (a, b)."
+    with pytest.raises(ValueError, match="'Wide model' is the name of a built-in contender; give yours another name"):
+        compare_tables(tables, contenders={"Wide model": Mean()}, folds=2, out=tmp_path / "more", quiet=True)
 
 
 @pytest.mark.slow

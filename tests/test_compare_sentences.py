@@ -187,9 +187,6 @@ class Facts:
             difference = self.losses[label.strip()] - self.losses[self.best]
             gain = (self.constant.mean() - self.losses[self.best].mean()) / 100
             shown = difference.mean() / (gain if percent else 1)
-            if self.settings["split"] == "time":  # by the mean ratio
-                shown = np.expm1(np.log(self.losses[label.strip()] / self.losses[self.best]).mean())
-                shown *= self.losses[self.best].mean() / (gain if percent else 1)
             assert float(amount) == pytest.approx(abs(shown), rel=0.06)
             assert word == ("worse" if shown >= 0 else "better")
             assert int(folds) == int((difference > 0).sum())

@@ -241,12 +241,15 @@ def test_what_is_equal_to_a_constant_that_is_best():
 
 
 def test_losses_that_grow_in_time_are_compared_by_ratios():
-    """As a trend makes them: the best wins every fold, by more and more."""
+    """As a trend makes them: the best wins every fold, by more and more. What is shown are the differences."""
     scores = {"constant": [15.9, 26.9, 33.2, 36.6, 50.7], "a": [5.8, 16.1, 6.4, 11.7, 11.9]}
     ranking, sentences, _ = made(scores, split="time")
     row = by_name(ranking)["constant"]
     ratio = np.log(np.array(scores["constant"]) / scores["a"])
-    assert row["difference"] == pytest.approx(np.mean(scores["a"]) * (np.exp(ratio.mean()) - 1))
+    difference = np.array(scores["constant"]) - scores["a"]
+    half = stats.t.isf(0.025, 4) * difference.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert row["difference"] == pytest.approx(difference.mean())
+    assert [row["low"], row["high"]] == pytest.approx([difference.mean() - half, difference.mean() + half])
     assert row["p"] == pytest.approx(2 * stats.t.sf(ratio.mean() / (ratio.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)), 4))
     assert row["verdict"] == "worse"
     assert not any("No contender predicts" in one for one in sentences)

@@ -643,3 +643,25 @@ def test_rows_that_cannot_be_kept_are_fitted(kept, monkeypatch):
         model = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
     assert in_cache(cache) == ["lock"]
     assert_equal(model, WideClassifier(interactions=None).fit(folder, "two"))
+
+
+@pytest.mark.parametrize("source", ["path", "lazy", "duckdb"])
+def test_a_table_without_rows_is_a_file_without_rows_and_names_are_kept_apart(source, tmp_path):
+    X = pd.DataFrame({"a": ["u", "v"] * 50, "prediction": np.arange(100.0), "y": [1.0, 3.0] * 50})
+    model = WideRegressor().fit(X[["a", "y"]], "y")
+    out = tmp_path / "out.parquet"
+    X.to_parquet(tmp_path / "full.parquet")
+    X.iloc[:0].astype({"a": "str"}).to_parquet(tmp_path / "none.parquet")
+
+    def rows(name):
+        path = tmp_path / f"{name}.parquet"
+        return {"path": path, "lazy": pl.scan_parquet(path), "duckdb": duckdb.read_parquet(str(path))}[source]
+
+    assert model.predict_to_parquet(rows("full"), out, keep=["a"]) == 100
+    assert model.predict_to_parquet(rows("none"), out, keep=["a"]) == 0
+    found = pd.read_parquet(out)
+    assert list(found) == ["a", "prediction"] and len(found) == 0
+    with pytest.raises(
+        ValueError, match="Column 'prediction' is in keep, and the predictions are called so; rename it"
+    ):
+        model.predict_to_parquet(rows("full"), out, keep=["a", "prediction"])

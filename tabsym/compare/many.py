@@ -114,7 +114,7 @@ def compare_tables(
         raise ValueError("No table could be compared: " + "; ".join(f"{n}: {why}" for n, why in failures.items()))
     ranks = rank_tables(done)
     critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
-    sentences = summary(ranks, critical, p, failures)
+    sentences = summary(ranks, critical, p, failures) + _of_unfinished(done, ranks)
     result = Comparisons(done, ranks, critical, p, sentences, failures, folder)
     write_summary(result)
     if not quiet:
@@ -181,6 +181,16 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     if failures:
         out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
     return out
+
+
+def _of_unfinished(done: dict[str, Comparison], ranks: pd.DataFrame) -> list[str]:
+    """That contenders did not finish on tables, where they have the last rank."""
+    found = []
+    for label in ranks.index:
+        missed = [table for table, one in done.items() if label not in set(one.ranking["label"])]
+        if missed:
+            found.append(f"{label} ({', '.join(missed)})")
+    return [f"Failed or stopped, and ranked last there: {'; '.join(found)}."] if found else []
 
 
 def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:

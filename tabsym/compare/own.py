@@ -51,7 +51,7 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             raise TypeError(
                 f"contenders contains {name!r}; pass estimators in a dict with names: contenders={{'mine': ...}}."
             )
-        if value is not None and (name in known or name == ALL):
+        if value is not None and (name in known or name == ALL or name in {one.label for one in known.values()}):
             raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
         if value is not None:
             chosen[name] = _own(str(name), value, task)

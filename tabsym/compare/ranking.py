@@ -121,20 +121,16 @@ def outlying_fold(differences: Floats) -> int | None:
 def _tests(
     scores: dict[str, Floats], best: str, others: list[str], pairs: dict[str, Pair], settings: dict[str, Any]
 ) -> Tests:
-    """Of differences; over time, where losses grow or fall with what is predicted, of their ratios.
-
-    The mean ratio and its bounds are given in the unit of the scores, at the best's mean.
-    """
+    """Of differences; over time, where losses grow or fall with what is predicted, p-values are of their ratios."""
     scale = np.array([np.abs(scores[name]).mean() + np.abs(scores[best]).mean() for name in others])
+    differences = np.array([scores[name] - scores[best] for name in others])
+    tests = against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
     positive = all((scores[name] > 0).all() for name in (best, *others))
     if settings["split"] == "time" and positive and not settings["larger_is_better"]:
         ratios = np.log(np.array([scores[name] / scores[best] for name in others]))
-        tests = against_best(ratios, [None] * len(others), settings["test_over_train"], np.ones(len(others)))
-        mean = float(scores[best].mean())
-        of_ratios = {what: mean * np.expm1(getattr(tests, what)) for what in ("difference", "low", "high")}
-        return replace(tests, **of_ratios)
-    differences = np.array([scores[name] - scores[best] for name in others])
-    return against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
+        of_ratios = against_best(ratios, [None] * len(others), settings["test_over_train"], np.ones(len(others)))
+        return replace(tests, p=of_ratios.p, p_adjusted=of_ratios.p_adjusted)
+    return tests
 
 
 def against_best(differences: Floats, pairs: list[Pair | None], test_over_train: float, scale: Floats) -> Tests:

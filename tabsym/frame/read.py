@@ -399,6 +399,12 @@ class Batches:
         """All rows as one table."""
         return self.source.to_table() if is_dataset(self.source) else self.source
 
+    def without_rows(self) -> Any:
+        """Its columns as an Arrow table of no rows."""
+        if is_dataset(self.source):
+            return self.source.schema.empty_table()
+        return nw.from_native(self.source).head(0).collect("pyarrow").to_native()
+
     def __iter__(self) -> Iterator[Any]:
         """The batches as Arrow tables, without empty ones."""
         import pyarrow as pa

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -185,15 +186,21 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer, n_rows = None, 0
-    out = Path(path)
+    writer, n_rows, batches = None, 0, Batches(X)
+    read = iter(batches)
+    first = next(read, None)
     try:
-        for batch in Batches(X):
+        for batch in chain([batches.without_rows() if first is None else first], read):  # of no rows a file of none
             for name in keep:
                 check_named(name, batch.column_names, "to keep")
             found = _predictions(estimator, batch)
+            taken = [name for name in keep if name in found]
+            if taken:
+                raise ValueError(
+                    f"Column {taken[0]!r} is in keep, and the predictions are called so; rename it in the table."
+                )
             table = pa.table({**{name: batch[name] for name in keep}, **found})
-            writer = pq.ParquetWriter(out, table.schema) if writer is None else writer
+            writer = pq.ParquetWriter(Path(path), table.schema) if writer is None else writer
             writer.write_table(table)
             n_rows += batch.num_rows
     finally:
