@@ -588,3 +588,26 @@ def test_a_smooth_needs_bins():
     table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})
     with pytest.raises(ValueError, match="s\\(x\\) has no effect beside numeric='linear'"):
         WideSGDRegressor("y ~ s(x) + w[g]").fit(table)
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.01, 0.0])
+@pytest.mark.parametrize(
+    ("formula", "plain"),
+    [
+        ("w[g] + v[g]*(year - 2010)/10 + c[1]", "w[g] + v[g]*t + c[1]"),
+        ("w[g] + (0.1*year - 201)*v[g] + s[1]*(0.1*year - 201) + c[1]", "w[g] + v[g]*t + s[1]*t + c[1]"),
+        ("(year/10 - 201)*(v[g] + s[1]) + c[1]", "v[g]*t + s[1]*t + c[1]"),
+        ("k[g]*m[h]*(year - 2010)*0.1 + c[1]", "k[g]*m[h]*t + c[1]"),
+    ],
+)
+def test_a_number_that_is_centred_in_the_formula_is_one_number(formula, plain, alpha):
+    """Expanded, its slopes would be those of a number far from 0, and penalized with what they take up there."""
+    rng, n = np.random.default_rng(0), 600
+    X = pd.DataFrame({"g": rng.choice(list("abcd"), n), "h": rng.choice(list("pq"), n)})
+    X["year"] = rng.uniform(2000, 2020, n)
+    X["t"] = (X["year"] - 2010) / 10
+    y = X["g"].map({"a": 2.0, "b": 1.0, "c": 0.5, "d": 1.5}) * X["t"] + 0.3 * rng.normal(size=n)
+    one, other = (WideRegressor(text, loss="squared_error", alpha=alpha).fit(X, y) for text in (formula, plain))
+    np.testing.assert_allclose(one.predict(X), other.predict(X), atol=2e-3 if "m[h]" in formula else 1e-7)
+    online, known = (WideSGDRegressor(text, random_state=0).fit(X, y) for text in (formula, plain))
+    np.testing.assert_allclose(online.predict(X), known.predict(X), rtol=1e-6, atol=1e-8)

@@ -138,12 +138,26 @@ def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
         return _multiply(left, [_inverse(node.right, text)], node, text)
     right = _expand(node.right, text)
     if node.operator == "*":
+        if all(term.blocks for term in left) and _is_sum_of_columns(node.right):
+            right = [Monomial(1.0, numerics=(node.right,))]
+        elif all(term.blocks for term in right) and _is_sum_of_columns(node.left):
+            left = [Monomial(1.0, numerics=(node.left,))]
         return _multiply(left, right, node, text)
     sign = 1.0 if node.operator == "+" else -1.0
     left += [Monomial(sign * term.constant, term.numerics, term.blocks) for term in right]
     if len(left) > MAX_TERMS:
         raise FormulaError(f"This sum has more than {MAX_TERMS:,} terms; simplify it.", text, node.at)
     return left
+
+
+def _is_sum_of_columns(node: Node) -> bool:
+    """Whether a factor such as ``year - 2010`` is one number, which is then centred as a column is.
+
+    Expanded, its coefficients would be shared by two terms, and penalized for a number far from 0.
+    """
+    parts = list(walk(node))
+    sums = any(isinstance(part, Binary) and part.operator in "+-" for part in parts)
+    return sums and any(isinstance(part, ColumnRef) for part in parts) and not _block_refs(node)
 
 
 def _multiply(left: list[Monomial], right: list[Monomial], node: Binary, text: str) -> list[Monomial]:
