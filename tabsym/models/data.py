@@ -214,7 +214,7 @@ class GivenRows:
     copies: Copies = None
 
     def without_classes(self, absent: NDArray[np.bool_]) -> GivenRows:
-        """Without the offsets of classes (n_classes,) that are `absent`; the difference of the two where two are left.
+        """Leave out columns of the offset whose class is `absent` (n_classes,); of two that are left their difference.
 
         The offset of two classes is one column, the second's less the first's.
         """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
@@ -16,7 +16,6 @@ from tabsym.frame import (
     check_regression_target,
     check_weights,
     labels_to_score,
-    plain_labels,
     split_target,
 )
 from tabsym.frame.read import as_rows
@@ -28,11 +27,11 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 
 
-class LabelClassifier(ClassifierMixin):
-    """scikit-learn's `ClassifierMixin`, with a `score` that accepts the same targets as `fit`; not public."""
+class ScoredAsFitted:
+    """A `score` that accepts the same targets as `fit`, in front of scikit-learn's mixins; not public."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of `predict`, weighted.
+        """Accuracy of a classifier; R², the fraction of the target's variance that is explained, of a regressor.
 
         Parameters
         ----------
@@ -45,28 +44,16 @@ class LabelClassifier(ClassifierMixin):
         float
         """
         X, y = split_target(X, y, type(self).__name__)
-        predicted = self.predict(X)
-        return float(accuracy_score(*labels_to_score(y, predicted), sample_weight=sample_weight))
+        measure = accuracy_score if is_classifier(self) else r2_score
+        return float(measure(*labels_to_score(y, self.predict(X)), sample_weight=sample_weight))  # type: ignore[attr-defined]
 
 
-class NumberRegressor(RegressorMixin):
-    """scikit-learn's `RegressorMixin`, with such a `score`; not public."""
+class LabelClassifier(ScoredAsFitted, ClassifierMixin):
+    """scikit-learn's `ClassifierMixin`, with that score; not public."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R², the fraction of the target's variance that is explained.
 
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,), or the name of its column in X
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-        """
-        X, y = split_target(X, y, type(self).__name__)
-        return float(super().score(X, plain_labels(y), sample_weight))
+class NumberRegressor(ScoredAsFitted, RegressorMixin):
+    """scikit-learn's `RegressorMixin`, with that score; not public."""
 
 
 Floats = NDArray[np.float64]
