@@ -65,10 +65,7 @@ def with_plain_types(
     """Find these columns; `notes` are added to, columns of `categorical` stay as they are."""
     changed: dict[str, pd.Series] = {}
     found = PlainTypes(frame, [], {})
-    for name in frame.columns:
-        column = frame[name]
-        if name in categorical or column.dtype.kind in "biuf":
-            continue
+    for name, column in _without_plain_types(frame, categorical):
         if are_decimals(column):
             changed[name] = _as_floats(column)
             continue
@@ -86,16 +83,22 @@ def with_plain_types(
     return found
 
 
+def _without_plain_types(frame: pd.DataFrame, categorical: Sequence[str]) -> list[tuple[str, pd.Series]]:
+    """Columns that are no numbers of a plain type, nor categories by the user's word."""
+    return [
+        (name, frame[name])
+        for name in frame.columns
+        if name not in categorical and frame[name].dtype.kind not in "biuf"
+    ]
+
+
 def as_in_training(frame: pd.DataFrame, durations: Sequence[str], categorical: Sequence[str]) -> pd.DataFrame:
     """A later table with decimals as floats, and the columns of `durations` in seconds, as far as cells are durations.
 
     What text means was decided in training: other rows of a table have no part in it.
     """
     changed: dict[str, pd.Series] = {}
-    for name in frame.columns:
-        column = frame[name]
-        if name in categorical or column.dtype.kind in "biuf":
-            continue
+    for name, column in _without_plain_types(frame, categorical):
         if are_decimals(column):
             changed[name] = _as_floats(column)
         elif column.dtype.kind == "m" or pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
