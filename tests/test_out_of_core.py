@@ -21,7 +21,7 @@ import pytest
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.prepare import prepare
-from tabsym.frame import read
+from tabsym.frame import batches
 from tabsym.models import coded_batches, kept_rows, out_of_core, wide
 from tabsym.solvers.newton.block_descent import BlockDescent
 
@@ -56,7 +56,7 @@ def in_parts(monkeypatch):
 
     monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
-    monkeypatch.setattr(read, "BATCH_ROWS", 1_500)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 1_500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 3_000)
     return n_parts
 
@@ -339,7 +339,7 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
                 use()
     first = own.assign(s=own["s"].astype("category"), none=None)
     second = own.assign(x=own["x"] + 0.5, none="some")[own["x"] > 2]  # whose index is a column of the file
-    whole = read.Batches(folder_of("types", second, first)).whole().to_pandas()
+    whole = batches.Batches(folder_of("types", second, first)).whole().to_pandas()
     assert whole["x"].tolist() == [*range(10), *(x + 0.5 for x in range(3, 10))]
     assert whole["s"].tolist() == [*own["s"], *own["s"][3:]]
     assert whole["none"].tolist()[-1] == "some"
@@ -351,11 +351,11 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
 KILLED = """
 import os, signal, sys
 from tabsym import WideClassifier, warn
-from tabsym.frame import read
+from tabsym.frame import batches
 from tabsym.models import coded_batches, kept_rows, wide
 from tabsym.solvers.newton.block_descent import BlockDescent
 
-wide.SAMPLE_ROWS, read.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
+wide.SAMPLE_ROWS, batches.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
 stages = {"coding": (coded_batches.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
           "list": (kept_rows.Path, "replace", 1), "terms": (coded_batches.Part, "load", 2),
           "sweeps": (BlockDescent, "sweep", 3)}
@@ -376,7 +376,7 @@ WideClassifier().fit(sys.argv[2], "two", cache_dir=sys.argv[3])
 @pytest.fixture
 def kept(in_parts, monkeypatch, tmp_path):
     """A folder of two Parquet files, one to keep rows in, and the batches that were coded."""
-    monkeypatch.setattr(read, "BATCH_ROWS", 500)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 700)
     folder, coded, method = tmp_path / "rows", [], coded_batches.Reader.read
     folder.mkdir()

@@ -15,7 +15,8 @@ from sklearn.base import clone, is_classifier
 
 from tabsym.design.formula import parse
 from tabsym.frame import check_named
-from tabsym.frame.read import Batches, is_dataset
+from tabsym.frame.batches import Batches
+from tabsym.frame.read import is_dataset
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
 
