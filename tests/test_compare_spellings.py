@@ -201,6 +201,30 @@ def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
         assert said
 
 
+@pytest.mark.parametrize(
+    ("cells", "pair"),
+    [
+        (["1.1", "1.10", "1.2"], "'1.1' and '1.10'"),
+        (["1.50", "1.500"], "'1.50' and '1.500'"),
+        (["1", "1.0", "2.5"], None),  # one number, as programs write it that are not of one mind
+        (["1.10", "1.20", "3.50"], None),
+        (["10", "100", "0.5"], None),
+    ],
+)
+def test_versions_are_told_from_numbers(cells, pair, tmp_path):
+    """Cells that differ in zeros at the end are one number, which is said, and categories if the user says so."""
+    (tmp_path / "t.csv").write_text("v,y\n" + "\n".join(f"{cell},{i}" for i, cell in enumerate(cells * 9)) + "\n")
+    notes = []
+    got, _ = read_typed(tmp_path / "t.csv", notes=notes)
+    assert got["v"].tolist() == [float(cell) for cell in cells * 9]
+    said = [note for note in notes if "are the same" in note]
+    assert len(said) == (pair is not None) and all(pair in note and "--categorical v" in note for note in said)
+    named, retyping = read_typed(tmp_path / "t.csv", ReadOptions(categorical=["v"]))
+    assert named["v"].nunique() == (len(set(cells)) if pair else len({float(cell) for cell in cells}))
+    again = retyping.read(tmp_path / "t.csv")["v"].tolist()
+    assert (again if pair else [float(cell) for cell in again]) == named["v"].tolist()
+
+
 CATEGORIES = {
     "pandas": lambda cells: pd.DataFrame({"x": pd.Categorical(cells)}),
     "pandas, ordered": lambda cells: pd.DataFrame({"x": pd.Categorical(cells, ordered=True)}),

@@ -90,21 +90,25 @@ def test_a_symbol_that_the_rows_of_calibration_lack_is_a_donor():
 
 
 def test_symbols_held_out_are_what_was_chosen_and_not_their_rows():
-    """The variance of a mean over clusters, by the sum of squares of the clusters' parts of it."""
+    """The variance of a mean of so few clusters, by the sum of squares of what they add to it."""
     clusters = np.repeat(np.arange(6), 5)
     difference = rng.normal(size=30)
     splits = [(np.flatnonzero(clusters > 2), np.flatnonzero(clusters <= 2)),
               (np.flatnonzero(clusters <= 2), np.flatnonzero(clusters > 2))]  # fmt: skip
     pair = _pair([difference[test] for _, test in splits], None, splits, clusters)
-    total = 0.0
-    for _, test in splits:
-        mean = difference[test].mean()
-        for cluster in np.unique(clusters[test]):
-            total += ((difference[test] - mean)[clusters[test] == cluster].sum() / 15) ** 2
-    assert pair.rows == pytest.approx(total / 4)
+    assert pair.rows == pytest.approx(difference.reshape(6, 5).mean(axis=1).var(ddof=1) / 6)
     assert pair.n == 6
-    single = _pair([difference[test] for _, test in splits], None, splits, np.arange(30))
-    assert single == _pair([difference[test] for _, test in splits], None, splits, None)
+
+
+def test_clusters_that_are_folds_vary_as_the_folds_do():
+    """One group a fold: what the choice of groups makes of the mean is what the folds' means scatter."""
+    clusters = np.repeat(np.arange(4), [5, 9, 7, 9])
+    difference, weight = rng.normal(size=30), rng.uniform(0.5, 2.0, 30)
+    splits = [(np.flatnonzero(clusters != group), np.flatnonzero(clusters == group)) for group in range(4)]
+    means = np.array([np.average(difference[test], weights=weight[test]) for _, test in splits])
+    pair = _pair([difference[test] for _, test in splits], weight, splits, clusters)
+    assert pair.rows == pytest.approx(means.var(ddof=1) / 4)
+    assert pair.within == pytest.approx(means.var(ddof=1))
 
 
 @pytest.mark.parametrize("by", ["knn", "names"])

@@ -505,6 +505,45 @@ def test_what_formulas_mean_elsewhere_is_told_of(formula, said):
         WideSGDRegressor(formula, random_state=0).fit(table)
 
 
+FAR_FROM_ZERO = [
+    ("b[1] + w[home] - w[away] + v[home] * {} - v[away] * {}", "v by year"),
+    ("b[1] + w[home] + k[away] * m[home] * {}", "k by year"),
+    ("b[1] + s[1] * {} + s(q) + v[q] * {}", "v by year"),
+]
+
+
+@pytest.mark.parametrize(("formula", "said"), FAR_FROM_ZERO)
+def test_products_with_numbers_far_from_zero_are_told_of(formula, said):
+    """The formula that the warning proposes has no warning, and predicts what the years decide."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, 8, 3000).astype(str) for name in ("home", "away")})
+    table["year"], table["q"] = rng.integers(2010, 2022, 3000), rng.normal(size=3000)
+    by_home, by_away, since = rng.normal(size=8), rng.normal(size=8), table["year"] - 2015.0
+    truth = {
+        "v by year": (by_home[table["home"].astype(int)] - by_home[table["away"].astype(int)]) * since,
+        "k by year": (by_home[table["home"].astype(int)] * by_away[table["away"].astype(int)]) * since,
+    }[said]
+    if "q" in formula:
+        truth = np.cos(2 * table["q"]) * since
+    y = truth + rng.normal(size=3000)
+    far, near = formula.format("year", "year"), formula.format("(year - 2015)", "(year - 2015)")
+    with pytest.warns(UserWarning, match=rf"multiplies {said}, .*; write \(year - 201[56]\)\."):
+        WideRegressor(formula=far, random_state=0).fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = WideRegressor(formula=near, random_state=0).fit(table[:2000], y[:2000])
+    assert np.corrcoef(fitted.predict(table[2000:]), truth[2000:])[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("formula", ["b[1] + w[home] + v[home] * year", "b[1] + (year || home)", "b[1] + s[1] * year"])
+def test_centred_numbers_far_from_zero_are_not_told_of(formula):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"home": rng.choice(list("pqrs"), 500), "year": rng.integers(2010, 2022, 500)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(formula=formula).fit(table, rng.normal(size=500))
+
+
 @pytest.mark.parametrize(
     "formula",
     ["y ~ 2 * w[a] * x + s[1] * x + b[1]", "y ~ b[1] + (x || a)", "y ~ b[1] + (1 | a)", "y ~ b[1] + (0 + x | a)"],

@@ -232,22 +232,28 @@ def _pair(
     splits: list[Split],
     clusters: NDArray[np.int64] | None = None,
 ) -> Pair:
-    """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold."""
+    """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold.
+
+    Clusters are few, one a fold perhaps: their deviations are from the mean of all folds, those of rows from their
+    fold's.
+    """
     n = 1 + max(int((test if clusters is None else clusters[test]).max()) for _, test in splits)
     total, times = np.zeros(n), np.zeros(n, dtype=np.int64)
+    weights = [np.ones(len(test)) if weight is None else weight[test] for _, test in splits]
+    means = [float(np.average(one, weights=w)) for one, w in zip(differences, weights, strict=True)]
     within = []
-    for difference, (_, test) in zip(differences, splits, strict=True):
-        w = np.ones(len(test)) if weight is None else weight[test]
-        off = w / w.sum() * (difference - np.average(difference, weights=w))
-        unit = test if clusters is None else clusters[test]
-        held, place = np.unique(unit, return_inverse=True)
-        share = np.bincount(place, off)  # a unit's share of its fold's score, less the fold's mean
-        within.append(float((share**2).sum()) * len(held) / max(len(held) - 1, 1))
+    for difference, w, mean, (_, test) in zip(differences, weights, means, splits, strict=True):
+        off = w / w.sum() * (difference - (mean if clusters is None else np.mean(means)))
+        held, place = np.unique(test if clusters is None else clusters[test], return_inverse=True)
+        share = np.bincount(place, off)  # a unit's share of its fold's score, less the mean
+        n_free = len(held) - 1 if clusters is None else len(held)
+        within.append(float((share**2).sum()) * len(held) / max(n_free, 1))
         total[held] += share
         times[held] += 1
-    tested = times > 0
-    rows = float((total[tested] ** 2).sum()) / len(splits) ** 2
-    return Pair(rows, float(np.mean(within)), int(tested.sum()))
+    n_tested = int((times > 0).sum())
+    lost = 1.0 if clusters is None else n_tested / max(n_tested - 1, 1)  # of clusters a degree of freedom counts
+    rows = lost * float((total**2).sum()) / len(splits) ** 2
+    return Pair(rows, lost * float(np.mean(within)), n_tested)
 
 
 _KNOWN = ("label", "folds", "error", "address", "made_by")  # of a contender; anything else is passed over

@@ -7,7 +7,7 @@ decimal codes that a frame or a typed file holds as text stay text, as their typ
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -279,7 +279,7 @@ def retype(
         plain = plain and options.thousands != "."
         if plain and counts and _all_plain(counts):
             numbers = pd.to_numeric(frame[name])
-            if name in options.categorical and _are_rounded(numbers):
+            if name in options.categorical and (_versions(counts) or _are_rounded(numbers)):
                 continue  # which would be one category for several
             out[name] = numbers
             notes += _doubt(name, list(counts), options)
@@ -359,13 +359,33 @@ def _all_plain(counts: Mapping[str, int]) -> bool:
     return plain and not are_thousands(list(counts))
 
 
+def _versions(cells: Collection[str]) -> tuple[str, str] | None:
+    """Two cells that differ in zeros at the end, such as "1.1" and "1.10": numbers of one column are written alike."""
+    known = frozenset(cells)
+    for cell in cells:
+        shorter = cell.rstrip("0")
+        while "." in shorter[:-1] and "e" not in shorter.lower() and shorter != cell:
+            if shorter in known:
+                return shorter, cell
+            shorter += "0"
+    return None
+
+
 def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
-    """A line on numbers of three decimals, all of which may be thousands."""
-    if options.decimal or looks_ambiguous(cells) != ".":
-        return []
-    shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
-    return [f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
-            "use --decimal , if they are thousands."]  # fmt: skip
+    """Lines on numbers of three decimals, all of which may be thousands, and on numbers that may be versions."""
+    found, versions = [], _versions(cells)
+    if versions:
+        found.append(
+            f"Column {name!r} is read as numbers, so that {versions[0]!r} and {versions[1]!r} are the same; "
+            f"use --categorical {quote(name)} to tell them apart."
+        )
+    if not options.decimal and looks_ambiguous(cells) == ".":
+        shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
+        found.append(
+            f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
+            "use --decimal , if they are thousands."
+        )
+    return found
 
 
 def _holds_text(column: pd.Series) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,9 @@ from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
+
+FAR = 10.0
+"""Standard deviations of a number's mean from 0 beyond which products with it are warned of."""
 
 
 class WideBase(Readable, TableEstimator):
@@ -132,6 +136,30 @@ class WideBase(Readable, TableEstimator):
                 what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
             warn_user(f"The formula of {config.caller} adds {what}{remedy}.")
 
+    def _warn_of_far_numbers(self, config: Config, model: WideModel) -> None:
+        """Warn of numbers far from 0 that a formula multiplies by coefficients of categories, and that are not centred.
+
+        These are centred where the formula has the same term without the number, which takes up the difference.
+        """
+        if config.formula is None or self._only_predicts:
+            return
+        spec = model.spec
+        for index, term in enumerate(spec.learned):
+            if term.numeric is None or spec.is_scalar(term) or index in spec.homes:
+                continue
+            moments = model.numerics[term.numeric]
+            spread = moments.spread_about(moments.mean)
+            if moments.squares > 0.0 and abs(moments.mean) > FAR * spread:
+                name = " * ".join(map(show, spec.numerics[term.numeric].nodes))
+                near = round(moments.mean, -math.floor(math.log10(spread)))
+                warn_user(
+                    f"The formula of {config.caller} multiplies {spec.blocks[term.factors[0].block].name} by {name}, "
+                    f"whose values are far from 0 (mean {moments.mean:.6g}, standard deviation {spread:.3g}): "
+                    f"coefficients are shrunk towards 0 at {name} = 0, where there are no rows; write "
+                    f"({name} - {near:.15g})."
+                )
+                return
+
     def _has_log_link(self) -> bool:
         """Whether the loss has a log link, or is selected among losses with one."""
         return False
@@ -160,6 +188,7 @@ class WideBase(Readable, TableEstimator):
             similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._similar = similar
         self._chosen = fitted.chosen
+        self._warn_of_far_numbers(config, fitted.model)
         self._remember(training)
         if sums is not None:
             self._sums = sums
