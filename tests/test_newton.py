@@ -138,10 +138,17 @@ def test_a_formula_by_evidence_tells_noise_from_signal(seed):
 
 
 def test_short_of_the_optimum_is_said():
+    """Of terms too large for joint steps; smaller ones are at the optimum whatever `max_iter` is."""
     table, y = products()
     options = GLM | {"loss": "squared_error", "interactions": "pairwise"}
+    rng = np.random.default_rng(0)
+    large = pd.DataFrame({name: rng.integers(0, 1300, 4000).astype(str) for name in "ab"})
     with pytest.warns(ConvergenceWarning, match=r"ended short .*max_iter=10"):
-        WideRegressor(**options, tol=3e-7, max_iter=1).fit(table, y)
+        WideRegressor(**GLM, loss="squared_error", tol=3e-7, max_iter=1).fit(large, rng.normal(size=4000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        quick = WideRegressor(**options, max_iter=1).fit(table, y)
+    np.testing.assert_allclose(quick.predict(table), WideRegressor(**options).fit(table, y).predict(table), atol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         WideRegressor(**options).fit(table, y)

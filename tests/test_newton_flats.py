@@ -272,3 +272,72 @@ def test_directions_without_information_have_no_inverse(information):
 
 def test_what_others_leave_nothing_of_has_no_inverse():
     assert inverse_of(np.array([[1e-13]]), np.ones(1)) == 0.0
+
+
+def within(values, *codes):
+    """Values less the means of their categories, in turn until nothing changes."""
+    values = np.asarray(values, dtype=float)
+    for _ in range(200):
+        for own in codes:
+            values = values - (np.bincount(own, values) / np.bincount(own))[own]
+    return values
+
+
+@pytest.mark.parametrize("n_units", [40, 3000])
+@pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-3, 1e-4])
+def test_a_slope_that_categories_nearly_determine_is_at_the_optimum(n_units, ratio):
+    """A panel: populations differ by far more between cities than over the years; the slope is that of the latter."""
+    rng = np.random.default_rng(0)
+    n = max(2000, 8 * n_units)
+    city, year = np.arange(n) % n_units, np.arange(n) // n_units % 7
+    size, change = rng.normal(size=n_units), ratio * rng.normal(size=n)
+    y = rng.normal(0, 2, n_units)[city] + 0.3 * np.arange(7)[year] + 0.1 * change / ratio + rng.normal(size=n)
+    table = pd.DataFrame({"city": city.astype(str), "year": year.astype(str), "size": size[city] + change})
+    own, target = within(change, city, year), within(y, city, year)
+    slope = own @ target / (own @ own)
+    sd = np.sqrt(np.square(target - slope * own).sum() / (n - n_units - 7) / (own @ own))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideRegressor(loss="squared_error", alpha=0.0, numeric="linear", count_effect=False, interactions=None)
+        model.fit(table, y)
+    found = model.coefs_["size"].iloc[0]
+    assert abs(found["value"] - slope) < 2e-3 * sd
+    assert found["sd"] == pytest.approx(sd, rel=1e-4)
+
+
+@pytest.mark.parametrize("formula", ["w[home] - w[away] + s[1]*d + c[1]", "v[home]*z + s[1]*d*z + c[1]"])
+@pytest.mark.parametrize("kind", ["squared", "logistic", "poisson"])
+def test_formulas_whose_terms_nearly_determine_others_are_at_the_optimum(formula, kind):
+    """Where the same number is without what the categories say of it, the coefficient is the same."""
+    rng = np.random.default_rng(1)
+    n, size = 2000, rng.normal(0, 300, 12)
+    home = rng.integers(0, 12, n)
+    away = (home + rng.integers(1, 12, n)) % 12
+    change, z = rng.normal(size=n), rng.normal(size=n)
+    between = size[home] - size[away] if "away" in formula else size[home]
+    score = 0.2 * change * (z if "z" in formula else 1.0)
+    table = pd.DataFrame({"home": home.astype(str), "away": away.astype(str), "z": z})
+    if kind == "squared":
+        model, y = WideRegressor(loss="squared_error", alpha=0.0, formula=formula), score + rng.normal(size=n)
+    elif kind == "poisson":
+        model, y = WideRegressor(loss="poisson", alpha=0.0, formula=formula), rng.poisson(np.exp(score))
+    else:
+        model, y = WideClassifier(alpha=0.0, formula=formula), rng.random(n) < 1 / (1 + np.exp(-score))
+    want = model.fit(table.assign(d=change), y).coefs_["s"].iloc[0]
+    found = model.fit(table.assign(d=between + change), y).coefs_["s"].iloc[0]
+    assert abs(found["value"] - want["value"]) < 2e-3 * want["sd"]
+    assert found["sd"] == pytest.approx(want["sd"], rel=1e-3)
+    assert abs(want["value"]) > 3 * want["sd"]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_coefficients_that_cancel_are_no_separation(classes):
+    """Those of cities beside their population are large, and so are their deviations, but no row is nearly certain."""
+    rng = np.random.default_rng(2)
+    city, size, change = rng.integers(0, 30, 1500), np.exp(rng.normal(12, 1.5, 30)), rng.normal(0, 100, 1500)
+    score = 0.3 * change / 100 + rng.normal(0, 0.5, 30)[city]
+    y = np.argmax(np.outer(score, np.arange(classes)) + rng.gumbel(size=(1500, classes)), axis=1)
+    table = pd.DataFrame({"city": city.astype(str), "size": size[city] + change})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideClassifier("w[city] + s[1]*size + c[1]", alpha=0.0).fit(table, y)

@@ -22,17 +22,18 @@ CERTAIN = 0.02
 
 FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 """Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
-of the standard deviation to it above which the coefficient is poorly determined."""
+of the standard deviation to it above which the coefficient is poorly determined. Where no row's prediction is that
+certain, large coefficients cancel, as those of categories beside a number that these nearly determine."""
 
 
-def with_separation(caller: str, model: WideModel, loss: float) -> WideModel:
+def with_separation(caller: str, model: WideModel, loss: float, least: float) -> WideModel:
     """The model with infinite deviations where estimates are infinite, of which a warning tells.
 
-    `loss`: the mean loss of the training rows. Differences of other categories keep their deviations, but not those
-    from the mean of the term, which is infinite too.
+    `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`. Differences of other
+    categories keep their deviations, but not those from the mean of the term, which is infinite too.
     """
     certainty, spec = model.certainty, model.spec
-    found = _separated(model, loss)
+    found = _separated(model, loss) if least < np.exp(-FAR_SCORE) else {}
     if not found or certainty is None:
         return model
     move = np.zeros((spec.n_coefs, model.n_outputs))

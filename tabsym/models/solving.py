@@ -80,7 +80,10 @@ def solve(
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
         certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
-        fitted, outcome = _ended(config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted)
+        least = float(training_loss(model).predict(scores_of(model, rows, answer.phi)).min(initial=np.inf))
+        fitted, outcome = _ended(
+            config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted, least
+        )
         if answer.whole is not None:
             _warn_of_aliases(config.caller, fitted, model.spec.blocks)
         return fitted, outcome
@@ -138,16 +141,16 @@ def conclude(
     fitted = identify(fitted, shares)
     certainty = jointly(fitted, certainty, optimum, shares, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
-    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted)
+    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, optimum.solver.least_predicted())
     if optimum.aliased:
         _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in optimum.aliased])
     return fitted, outcome
 
 
 def _ended(
-    config: Config, newton: Newton, fitted: WideModel, answer: Answer, interrupted: bool
+    config: Config, newton: Newton, fitted: WideModel, answer: Answer, interrupted: bool, least: float
 ) -> tuple[WideModel, Outcome]:
-    """The model without idle terms, and warnings of what went wrong."""
+    """The model without idle terms, and warnings of what went wrong; `least`: see `with_separation`."""
     fitted = without_idle(fitted)
     if not answer.converged and not interrupted:
         warn_user(
@@ -155,7 +158,7 @@ def _ended(
             f"max_iter={10 * newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
-    fitted = with_separation(config.caller, fitted, answer.loss)
+    fitted = with_separation(config.caller, fitted, answer.loss, least)
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 

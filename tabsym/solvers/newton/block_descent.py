@@ -305,6 +305,10 @@ class BlockDescent:
             return self.rows.scores_by_sums(self.terms, self.theta)
         return scores
 
+    def least_predicted(self) -> float:
+        """The least probability of a class, or the least mean behind a log link, that a row has."""
+        return float(self.loss.predict(self.scores()).min(initial=np.inf))
+
     def mean_loss_at(self, scores: Floats) -> float:
         """Mean loss of the rows at other linear predictors (n, K)."""
         return self.mean_of(self.loss.values(scores, self.y))

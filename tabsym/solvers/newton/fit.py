@@ -132,10 +132,11 @@ def find_optimum(
         if solver.loss.code != MULTINOMIAL or not estimates:  # whose estimated variances are too rough to make more of
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
             most = few if newton.close >= CLOSE else newton.max_passes
-            more, is_close = solver.polish(dispersion, newton.close, most)
-            n_sweeps += (
-                more if is_close or newton.close >= ROUGHLY_CLOSE else more + finish(solver, dispersion, newton.close)
-            )
+            more, _ = solver.polish(dispersion, newton.close, most)
+            n_sweeps += more
+            if newton.close < ROUGHLY_CLOSE:  # an iteration's decrease is no bound where terms nearly determine others
+                more, is_reached = finish(solver, dispersion, newton.close)
+                n_sweeps, converged = n_sweeps + more, (converged or is_reached) and stood
             more, is_within = iterate_within(solver, newton, most, dispersion, surely=penalty is not None)
             n_sweeps, converged = n_sweeps + more, converged and is_within
     except KeyboardInterrupt:

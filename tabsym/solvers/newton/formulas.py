@@ -28,8 +28,9 @@ from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
+from tabsym.solvers.newton.polish import MAX_HALVINGS, MAX_STEPS
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
-from tabsym.solvers.sgd.optimizers import SGD, Newton
+from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE, SGD, Newton
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.state import Task
 
@@ -85,6 +86,8 @@ class Objective:
         The best coefficients so far, by the current precisions.
     unit : float
         The unit of changes of the mean loss: for regression the variance of the targets.
+    joint : dict of bytes -> (Floats, Floats)
+        What `_joint_posterior` found last, by coefficients and precisions.
     """
 
     def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool) -> None:
@@ -99,6 +102,7 @@ class Objective:
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
         self.reached: Floats | None = None
         self._lowest = np.inf
+        self.joint: dict[bytes, tuple[Floats, Floats]] = {}
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
@@ -203,14 +207,43 @@ def _optimum(
     reached = [_descend(objective, one, newton) for one in starts]
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
     weighed = _weigh(objective, phi)
-    if not estimates:
-        return phi, converged, weighed
-    change, looks = np.inf, 0
+    change, looks = np.inf if estimates else 0.0, 0
     while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
         change, looks = _move_variances(objective, phi, weighed), looks + 1
         phi, converged = _descend(objective, phi, newton)
         weighed = _weigh(objective, phi)
+    if newton.close < ROUGHLY_CLOSE:
+        phi, is_reached, n_steps = _finish(objective, phi, weighed.dispersion, newton.close)
+        converged = converged or is_reached
+        weighed = _weigh(objective, phi) if n_steps else weighed
     return phi, converged and change < STILL, weighed
+
+
+def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
+    """Joint steps by Gauss-Newton until no coefficient moves by more than `close` of its standard errors.
+
+    L-BFGS ends short where terms nearly determine each other, as categories a number that hardly varies within them.
+    Returns the coefficients, whether that is so, and the number of steps; as they are where they are too many.
+    """
+    k = objective.task.n_outputs
+    for n_steps in range(MAX_STEPS):
+        joint = _joint_posterior(objective, phi)
+        if joint is None:
+            return phi, False, n_steps
+        before, gradient = objective.value(phi)
+        gradient = gradient.reshape(-1, k).T.ravel()
+        steps = -joint[0] @ gradient
+        if not -0.5 * float(gradient @ steps) > 0.5 * close**2 * dispersion:
+            return phi, True, n_steps
+        steps = steps.reshape(k, -1).T.ravel()
+        shares = (0.5**halvings for halvings in range(MAX_HALVINGS))
+        moved = next(
+            (phi + share * steps for share in shares if objective.value(phi + share * steps)[0] < before), None
+        )
+        if moved is None:
+            return phi, False, n_steps
+        phi = objective.shared(moved)
+    return phi, False, MAX_STEPS
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:
@@ -239,23 +272,35 @@ def _joint_edf(objective: Objective, phi: Floats) -> float:
     The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: what terms
     share counts once. Without penalties it is the rank of the derivatives.
     """
+    joint = _joint_posterior(objective, phi)
+    return np.nan if joint is None else float(np.einsum("ij,ij->", *joint))
+
+
+def _joint_posterior(objective: Objective, phi: Floats) -> tuple[Floats, Floats] | None:
+    """The inverse of the information with penalties on all coefficients, class by class, and that without (K p, K p).
+
+    By Gauss-Newton; None where they are too many. That of the last coefficients is kept.
+    """
     spec, k = objective.spec, objective.task.n_outputs
     if k * spec.n_coefs > MAX_COEFS or k * spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
-        return np.nan
-    hessians, weight = _expected_curvature(objective, phi), objective.rows.weight
-    shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
-    by = []
-    for output in range(k):
-        derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
-        by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
-    blocks = np.empty((k, spec.n_coefs, k, spec.n_coefs))
-    for one, other in product(range(k), range(k)):
-        between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
-        curvature = hessians[:, one] if one == other else between
-        blocks[one, :, other] = (by[one].T @ (by[other] * curvature[:, None])).toarray()
-    information = blocks.reshape(k * spec.n_coefs, -1)
-    found = inverse(information + np.kron(np.eye(k), _penalty(objective)))[0]
-    return float(np.einsum("ij,ij->", found, information))
+        return None
+    at = phi.tobytes() + objective.precision.tobytes()
+    if at not in objective.joint:
+        hessians, weight = _expected_curvature(objective, phi), objective.rows.weight
+        shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
+        by = []
+        for output in range(k):
+            derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
+            by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
+        blocks = np.empty((k, spec.n_coefs, k, spec.n_coefs))
+        for one, other in product(range(k), range(k)):
+            between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
+            curvature = hessians[:, one] if one == other else between
+            blocks[one, :, other] = (by[one].T @ (by[other] * curvature[:, None])).toarray()
+        information = blocks.reshape(k * spec.n_coefs, -1)
+        found = inverse(information + np.kron(np.eye(k), _penalty(objective)))[0]
+        objective.joint = {at: (found, information)}
+    return objective.joint[at]
 
 
 def _penalty(objective: Objective) -> Floats:

@@ -200,6 +200,9 @@ class DescentInParts(BlockDescent):
     def mean_loss(self) -> float:
         return float(self._sums.ask("loss_now")[0] / self.total)
 
+    def least_predicted(self) -> float:
+        return min(self._sums.every("least_predicted"))
+
     def gradients(self, indices: Sequence[int]) -> list[Floats]:
         return list(self._sums.ask("gradients_of", list(indices)))
 

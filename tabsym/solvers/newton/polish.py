@@ -9,6 +9,7 @@ constrained optimum (Tseng 2001, "Convergence of a block coordinate descent meth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,8 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import MAX_COEFS, information_of
+from tabsym.solvers.newton.information import MAX_COEFS, MAX_SHARED, information_of, inverse_or
+from tabsym.solvers.newton.terms import Prior
 from tabsym.solvers.sgd.optimizers import Newton
 
 Floats = NDArray[np.float64]
@@ -33,27 +35,39 @@ RIDGE_OF_DIAGONAL = 1e-10
 """Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
 
 
-def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
-    """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
+def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, bool]:
+    """Joint Newton steps until no coefficient moves by more than `close` of its standard errors.
 
-    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with up to some hundred
-    coefficients, of all classes together; others are left as they are. The information is that of the first
-    step as long as they converge by it (the chord method): it takes four times as long as their gradients.
+    Returns the number of steps, and whether that is so: it is not known of models that are too large. Coefficients that
+    a constraint holds equal stay equal, and others stay within it. For models with up to some hundred coefficients, of
+    all classes together, or so many beside the largest term where some are unpenalized; others are left as they are.
+    The information is that of the first step as long as they converge by it (the chord method): it takes four times as
+    long as their gradients.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
-    if solver.n_outputs * sum(solver.terms[index].size for index in indices) > MAX_COEFS:
-        return 0
-    before, system = np.inf, _System.of(solver, indices)
+    if not indices:
+        return 0, True
+    system_of: Callable[[BlockDescent, list[int]], _System | _Eliminated]
+    if solver.n_outputs * sum(solver.terms[index].size for index in indices) <= MAX_COEFS:
+        system_of = _System.of
+    elif _can_eliminate(solver, indices):
+        system_of = _Eliminated.of
+    else:
+        return 0, False
+    solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
+    before, system = np.inf, system_of(solver, indices)
     for n_steps in range(MAX_STEPS):
         gradients = _gradients(solver, indices)
         steps, decrease = system.steps(gradients)
         if n_steps and (solver.is_bound or not decrease <= SLOW * before):
-            system = _System.of(solver, indices)
+            system = system_of(solver, indices)
             steps, decrease = system.steps(gradients)
         before = decrease
-        if not decrease > 0.5 * close**2 * dispersion or not _take(solver, indices, steps):
-            return n_steps
-    return MAX_STEPS
+        if not decrease > 0.5 * close**2 * dispersion:
+            return n_steps, len(steps) > 0
+        if not _take(solver, indices, steps):
+            return n_steps, False
+    return MAX_STEPS, False
 
 
 def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
@@ -81,7 +95,7 @@ class _System:
     @classmethod
     def of(cls, solver: BlockDescent, indices: list[int]) -> _System:
         """The system of the terms at `indices`, at the current coefficients."""
-        information = information_of(solver, {}).of(indices)
+        information = information_of(solver, _free_means(solver, indices)).of(indices)
         face = _face(solver, indices) if solver.is_bound else None
         if face is not None:
             information = face.T @ information @ face
@@ -104,6 +118,73 @@ class _System:
         ends = np.cumsum([len(one) for one in gradients])
         moves = moves if self.face is None else self.face @ moves
         return np.split(moves.reshape(-1, ends[-1]).T, ends[:-1]), decrease
+
+
+def _can_eliminate(solver: BlockDescent, indices: list[int]) -> bool:
+    """Whether more coefficients can move together: where some are unpenalized, all but a large term are few.
+
+    Among penalized terms no direction is nearly without curvature, and steps of one term after the other suffice.
+    """
+    is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in _ridges(solver, indices))
+    if not is_free or solver.is_bound or solver.loss.code == MULTINOMIAL or not _ridges(solver, indices):
+        return False
+    sizes = [solver.terms[index].size for index in indices]
+    largest = max(solver.terms[index].size for index in _ridges(solver, indices))
+    beside = sum(sizes) - largest
+    return beside <= MAX_COEFS and beside * largest <= MAX_SHARED
+
+
+def _ridges(solver: BlockDescent, indices: list[int]) -> list[int]:
+    return [index for index in indices if solver.terms[index].prior is Prior.RIDGE]
+
+
+@dataclass(frozen=True)
+class _Eliminated:
+    """The same where the largest ridge term is eliminated, whose information is diagonal (as within a panel's units).
+
+    `alone` (q,): its inverse; `shared` (q, p): with the others; `factor`: of what is left of the others' (p, p); None
+    where that is singular. `index`: of the term among all.
+    """
+
+    index: int
+    alone: Floats
+    shared: Floats
+    factor: tuple[Floats, bool] | None
+
+    @classmethod
+    def of(cls, solver: BlockDescent, indices: list[int]) -> _Eliminated:
+        """The system of the terms at `indices`, at the current coefficients."""
+        largest = max(_ridges(solver, indices), key=lambda index: solver.terms[index].size)
+        others = [index for index in indices if index != largest]
+        information = information_of(solver, _free_means(solver, others))
+        own, shared = information.beside(largest, others)
+        alone, left = inverse_or(0.0, own), information.of(others)
+        size = np.diag(left).copy()
+        left -= shared.T @ (alone[:, None] * shared)
+        left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+        try:
+            return cls(indices.index(largest), alone, shared, cho_factor(left, lower=True, overwrite_a=True))
+        except (LinAlgError, ValueError):
+            return cls(indices.index(largest), alone, shared, None)
+
+    def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
+        """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
+        own, others = gradients[self.index][:, 0], [*gradients[: self.index], *gradients[self.index + 1 :]]
+        gradient = np.concatenate(others)[:, 0]
+        if self.factor is None or not np.isfinite(gradient).all() or not np.isfinite(own).all():
+            return [], 0.0
+        moves = -cho_solve(self.factor, gradient - self.shared.T @ (self.alone * own))
+        of_largest = -self.alone * (own + self.shared @ moves)
+        decrease = -0.5 * float(gradient @ moves + own @ of_largest)
+        steps = np.split(moves[:, None], np.cumsum([len(one) for one in others])[:-1])
+        return [*steps[: self.index], of_largest[:, None], *steps[self.index :]], decrease
+
+
+def _free_means(solver: BlockDescent, indices: list[int]) -> dict[int, Floats]:
+    """The weights of means that the intercept has, too, and no penalty: steps do not change them."""
+    free = [i for i in indices if solver.terms[i].prior is Prior.WALK or solver.precision[i] == 0.0]
+    sizes = {i: solver.terms[i].size for i in free if solver.recentering.level_of(i) not in (None, i)}
+    return {index: np.full(size, 1.0 / size) for index, size in sizes.items()}
 
 
 def _face(solver: BlockDescent, indices: list[int]) -> Floats:
@@ -175,19 +256,17 @@ def iterate_within(
 ) -> tuple[int, bool]:
     """Iterate to the optimum within the constraints; the number of iterations, and whether they converged.
 
-    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; where these are as many as for the
-    former, joint steps follow if the bound is not reached.
+    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; joint steps follow once, or until
+    the bound is reached where those are as many as for the former.
     """
     bind(solver)
     if not solver.is_bound:
         return 0, True
     n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
-    more, is_close = solver.polish(dispersion, newton.close, max_more)
-    n_sweeps += more
-    if is_close or max_more < newton.max_passes:
-        return n_sweeps, converged
-    for _ in range(MAX_ROUNDS):
-        n_sweeps += 1 + finish(solver, dispersion, newton.close)
+    n_sweeps += solver.polish(dispersion, newton.close, max_more)[0]
+    n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
+    for _ in range(n_rounds):
+        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
         if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
             return n_sweeps, converged
-    return n_sweeps, False
+    return n_sweeps, converged and n_rounds == 1
