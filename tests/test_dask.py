@@ -169,6 +169,20 @@ def test_what_cannot_be_is_refused(client, options, y, message):
         DaskWideClassifier(client, **options).fit(frame_of([*FEATURES, "two"]), y)
 
 
+def test_targets_in_another_order_than_the_table_are_refused(client):
+    """As by the local estimators: the labels of a series say which rows are meant, and nothing else does."""
+    frame, target = frame_of(FEATURES), frame_of(["amount"])["amount"]
+    sorted_ = target.map_partitions(lambda part: part.sort_values())
+    with pytest.raises(ValueError, match="X and y have different indexes"):
+        DaskWideRegressor(client).fit(frame, sorted_)
+    with pytest.raises(ValueError, match="X and sample_weight have different indexes"):
+        DaskWideRegressor(client).fit(frame, target, sample_weight=sorted_)
+    options = {"loss": "squared_error", "interactions": None}
+    found = DaskWideRegressor(client, **options).fit(frame, target).predict(TABLE[FEATURES])
+    named = DaskWideRegressor(client, **options).fit(frame_of([*FEATURES, "amount"]), "amount")
+    np.testing.assert_array_equal(found, named.predict(TABLE[FEATURES]))
+
+
 def test_a_lost_worker_is_said_and_no_sum_is_wrong(client, monkeypatch):
     ask, calls = engine.WorkerRows.answer, []
 

@@ -253,3 +253,21 @@ def test_rows_held_out_weigh_by_their_classes_too():
 def test_weights_of_classes_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         WideBoostClassifier(**options).fit(X, TWO)
+
+
+@pytest.mark.parametrize("codes", ["ordinal", "native"])
+@pytest.mark.parametrize("names", [("a[1]", "a_1_"), ("x:y", "x_y"), ("p{", "q")])
+def test_columns_whose_names_libraries_cannot_have_keep_them(codes, names):
+    """The booster's names are others, which may even be those of other columns."""
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame({"u": rng.normal(size=900), "v": rng.normal(size=900), "c": rng.choice(list("xyz"), 900)})
+    y = 2 * np.sin(3 * plain["u"]) + (plain["c"] == "x") + 0.1 * rng.normal(size=900)
+    found = []
+    for table in (plain, plain.rename(columns=dict(zip("uv", names, strict=True)))):
+        wide = WideRegressor(loss="squared_error", numeric="linear", interactions=None)
+        model = WideBoostRegressor(wide, LGBMRegressor(**SMALL), mode="margin", codes=codes, cv=3, early_stopping=False)
+        model.fit(table, y)
+        assert set(table.columns) <= set(model.explain(table)["booster"].columns)
+        found.append(model.feature_importances_)
+    assert found[0][0] == found[0].max()
+    np.testing.assert_allclose(found[1], found[0], atol=0.03)

@@ -600,3 +600,37 @@ def test_numeric_takes_words_by_column():
     assert words["p"] == 10 and words["q"] == 2
     with pytest.raises(ValueError, match="numeric has 'deciles' for column 'p'; use one of 'modl', 'quantile'"):
         TIWSEncoder(numeric={"p": "deciles"}).fit(X, y)
+
+
+def test_kernels_that_tie_are_taken_in_order():
+    """Names without a piece in common: their kernel is that of no names, and which of the two is taken must not hang
+    on rounding, as an unknown name may share pieces.
+    """
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"grade": rng.choice(list("ABCDEFGH"), 400), "b": rng.choice(list("xyz"), 400)})
+        means = dict(zip("ABCDEFGH", rng.normal(size=8), strict=True))
+        y = X["grade"].map(means).to_numpy() + rng.normal(size=400)
+        new, other = pd.DataFrame({"grade": ["AA"] * 5, "b": list("xyzxy")}), rng.permutation(400)
+
+        def estimate(target, rows=slice(None), X=X, new=new):
+            encoder = TIWSEncoder(cols=["grade"], names=True, target_type="continuous")
+            return encoder.fit(X.iloc[rows], target[rows]).transform(new)["grade"][0]
+
+        found = estimate(y)
+        assert estimate(y, other) == pytest.approx(found, abs=1e-9)
+        assert estimate(y + 1000.0) - 1000.0 == pytest.approx(found, abs=1e-9)
+        assert estimate(0.1 * y) * 10.0 == pytest.approx(found, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["documents", "poster"])
+@pytest.mark.parametrize("idf_rows", ["all", "known+self"])
+def test_rows_alone_do_not_depend_on_other_rows(method, idf_rows):
+    if method == "documents" and idf_rows != "all":
+        return
+    X, y, _, _ = make(3)
+    encoder = TIWSEncoder(cols=["a"], method=method, context="row", idf_rows=idf_rows).fit(X, y)
+    new = X.head(30).assign(a="new")
+    alone = [encoder.transform(new.iloc[[row]])["a"].iloc[0] for row in range(30)]
+    np.testing.assert_allclose(encoder.transform(new)["a"], alone, rtol=1e-12)
+    assert np.ptp(alone) > 0

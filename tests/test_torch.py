@@ -696,6 +696,40 @@ def test_sparse_gradients_that_moved_a_table_can_grow(name, set_to_none):
             gse.zero_grad(set_to_none=set_to_none)
 
 
+CLEARED = {
+    "zero_grad": lambda table, gse: gse.zero_grad(set_to_none=False),
+    "module": lambda table, gse: table.zero_grad(set_to_none=False),
+    "in place": lambda table, gse: table.weight.grad.zero_(),
+    "another": lambda table, gse: setattr(table.weight, "grad", torch.zeros_like(table.weight)),
+    "none": lambda table, gse: setattr(table.weight, "grad", None),
+}
+
+
+@over("sparse", [False, True])
+@over("rescales", [False, True])
+@over("clear", list(CLEARED))
+def test_a_gradient_cleared_in_any_way_begins_anew(clear, rescales, sparse):
+    """Two micro-batches a step: the counts are of those since the gradient was cleared."""
+    table = nn.Embedding(K, WIDTH, sparse=sparse)
+    start = table.weight.detach().clone()
+    gse = GSE(torch.optim.SGD(table.parameters(), lr=1.0), table)
+    steps = np.zeros(K)
+    for batches in ([[0, 0, 0, 1], [1, 2]], [[1, 2, 2, 2], [3]], [[0], [0, 4]]):
+        if table.weight.grad is not None:
+            CLEARED[clear](table, gse)
+        for codes in batches:
+            table(integers(codes, "cpu")).mean().backward()
+        if rescales:
+            gse.rescale()
+        gse.step()
+        everything, n_rows = np.concatenate(batches), sum(map(len, batches))
+        gradient = sum(np.bincount(codes, minlength=K) / len(codes) / WIDTH for codes in batches)
+        counts = np.bincount(everything.astype(int), minlength=K)
+        steps -= np.where(counts > 0, gradient * n_rows / np.maximum(counts, 1), 0.0)
+    want = start.numpy() + steps[:, None]
+    np.testing.assert_allclose(table.weight.detach().numpy(), want, rtol=1e-5)
+
+
 @over("kind", [Sentence(), Columns()])
 @over("spec", ONE_EACH)
 def test_maximize(spec, kind):

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
+from tabsym.frame import check_same_rows
 from tabsym.models.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
 from tabsym.models.in_parts import refuse_options
 from tabsym.models.out_of_core import fit_read, wanted_of
@@ -200,6 +201,7 @@ def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFr
                 f"A partition has {len(piece)} rows, and that of the {name.removeprefix('tabsym_')} {len(values)}; "
                 "take both from one frame."
             )
+        check_same_rows(piece, **{{TARGET: "y", WEIGHT: "sample_weight"}[name]: values})
     return piece.assign(**{name: np.asarray(values) for name, values in zip(names, own, strict=True)})
 
 

@@ -52,7 +52,7 @@ class Table:
     reached: list[_Call] = field(default_factory=list)  # by the backward pass that is under way,
     backward: int = -1  # which one
     batches: list[list[Pairs | Tensor]] = field(default_factory=list)
-    version: int = 0  # of the gradient when the last batch was added to it
+    version: tuple[int, int] = (0, 0)  # which tensor the gradient was when the last batch was added, and its version
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
     size: int = 0  # number of categories
@@ -88,15 +88,19 @@ class Table:
             for call in reached:
                 call.counted = self.batches
             self.reached = []
+        self.note_version()
+
+    def note_version(self) -> None:
+        """Remember the gradient as it is, by which it has not been cleared since."""
         gradient = self.parameter.grad
-        self.version = -1 if gradient is None else gradient._version
+        self.version = (0, -1) if gradient is None else (id(gradient), gradient._version)
 
     def gradient_is_new(self) -> bool:
         """Whether the gradient was cleared, by whomever; `model.zero_grad(set_to_none=False)` tells nobody."""
         gradient = self.parameter.grad
         if gradient is None:
             return True
-        if gradient._version == self.version:
+        if (id(gradient), gradient._version) == self.version:
             return False
         values = gradient.coalesce().values() if gradient.is_sparse else gradient
         return not bool(values.any())

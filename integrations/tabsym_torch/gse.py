@@ -267,6 +267,7 @@ class GSE(optim.Optimizer):
             for move in self._moves(self.tables):
                 if move.table.rescaled is None:
                     put_gradient(move)
+                    move.table.note_version()  # another tensor may be the gradient now
                 move.table.rescaled = (move.entries, len(move.table.batches))
 
     def _moves(self, tables: list[Table]) -> list[Move]:

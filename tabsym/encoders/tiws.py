@@ -93,7 +93,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         within categories over the variance between them; 1 for the poster.
     idf_rows : {"all", "known+self"}, default "all"
         For method "poster": whether the inverse document frequency is over all unknown categories of a call, or over
-        each alone, along with the known ones.
+        each alone, along with the known ones, as always with ``context="row"``.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.

@@ -215,7 +215,9 @@ def _contributions(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | No
             continue
         frame = layer.frame(X, margins)
         n_own = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
-        names = [*map(str, frame.columns[:n_own]), *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
+        users = getattr(layer.coder, "names_", {})
+        own = [str(users.get(name, name)) for name in frame.columns[:n_own]]
+        names = [*own, *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
         empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
         made = share * layer.contributions(frame) if len(frame) else empty
         for place, name in enumerate(names):

@@ -51,11 +51,15 @@ class Method:
 
 @dataclass(frozen=True)
 class Unseen:
-    """Categories that fit has not seen: their documents (m, words), as they are called, and the rows of each (m,)."""
+    """Categories that fit has not seen: their documents (m, words), as they are called, and the rows of each (m,).
+
+    `alone`: whether none is to depend on another, as each is a row.
+    """
 
     documents: sparse.csr_array
     symbols: list[Any]
     rows: Floats
+    alone: bool = False
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -63,7 +67,7 @@ class Unseen:
     def take(self, places: slice | NDArray[np.integer]) -> Unseen:
         """Some of them."""
         symbols = [self.symbols[place] for place in np.arange(len(self))[places].tolist()]
-        return Unseen(self.documents[places], symbols, self.rows[places])
+        return Unseen(self.documents[places], symbols, self.rows[places], self.alone)
 
     def tiles(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
@@ -209,7 +213,8 @@ class FittedColumn:
             return np.zeros((0, len(donors)))
         words = int(np.diff(self.pairs.offsets).sum() - self.pairs.sizes[self.number])
         documents = self.pairs.documents(self.number, donors)
-        alike = similarities(documents, unseen.documents, words, batch=self.method.idf_rows == "all")
+        batch = self.method.idf_rows == "all" and not unseen.alone
+        alike = similarities(documents, unseen.documents, words, batch=batch)
         if own is not None:
             places = self.places(donors, own)
             held = np.flatnonzero(places >= 0)
@@ -436,4 +441,4 @@ def unseen_rows(
         return UnseenRows(rows, which, Unseen(before, symbols, counts))
     now = documents_of_rows([column[rows] for column in words], offsets, which, len(symbols))
     counts = counts + np.bincount(which, minlength=len(symbols))
-    return UnseenRows(rows, which, Unseen(sparse.csr_array(before + now), symbols, counts))
+    return UnseenRows(rows, which, Unseen(sparse.csr_array(before + now), symbols, counts, context == "row"))

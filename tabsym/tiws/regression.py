@@ -249,6 +249,10 @@ class DocumentRegression:
         return np.asarray(cho_solve(self._factor, np.ones(len(self.matrix))))
 
 
+SAME_COST = 1e-9
+"""Logarithms of likelihoods that differ relatively by less are equal."""
+
+
 def choose_covariance(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
     """The covariance of greatest restricted likelihood; of equal ones the first."""
     best, least = Covariance(None, 0.0, 1.0), np.inf
@@ -256,7 +260,7 @@ def choose_covariance(sums: Sums, components: Components, geometry: Geometry) ->
     kernels = list(geometry.candidates())
     for one in plain:
         cost = _cost(sums, components, _matrix(sums, components, one, geometry))
-        if cost < least:
+        if _is_less(cost, least):
             best, least = one, cost
     for kernel in kernels:
         similarity = geometry.covariance(kernel)
@@ -264,9 +268,14 @@ def choose_covariance(sums: Sums, components: Components, geometry: Geometry) ->
             for scale in SCALES:
                 one = Covariance(kernel, share, scale)
                 cost = _cost(sums, components, _mixed(sums, components, one, similarity))
-                if cost < least:
+                if _is_less(cost, least):
                     best, least = one, cost
     return best
+
+
+def _is_less(cost: float, least: float) -> bool:
+    """By more than rounding, which the order of rows and the origin of the target decide."""
+    return least == np.inf or cost < least - SAME_COST * (1.0 + abs(least))
 
 
 def _matrix(sums: Sums, components: Components, one: Covariance, geometry: Geometry) -> Floats:
