@@ -1165,3 +1165,71 @@ def test_an_unknown_category_is_the_mean_of_the_known_ones_beside_slopes_of_a_nu
     explained = model.explain(pd.DataFrame({"g": ["new"] * 2, "z": [10.0, 11.0]}))
     np.testing.assert_allclose(explained.sum(axis=1), score_of(["new"] * 2), atol=1e-8)
     np.testing.assert_allclose(score_of(["new"] * 2, from_spec(to_spec(model))), score_of(["new"] * 2), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("formula", "name", "slope"),
+    [("w[g] + v[g]*x + s[1]*x + c[1]", "w", "v"), ("c[1] + s[1]*x + (x || g)", "1 | g", "x | g")],
+)
+def test_tests_of_intercepts_by_category_do_not_depend_on_the_origin_of_slopes(formula, name, slope):
+    """Their prior is at the mean of the number: dense algebra there, whatever the number is measured from."""
+    rng = np.random.default_rng(0)
+    n, size = 600, 25
+    g, x = rng.integers(0, size, n), rng.uniform(0, 6, n)
+    slopes = 0.3 + rng.normal(0, 0.1, size)
+    y = rng.normal(0, 0.5, size)[g] + slopes[g] * (x - 3) + rng.normal(size=n)
+    found = []
+    for shift in (-x.mean(), 0.0, 3.0, 2000.0):
+        model = WideRegressor(formula, loss="squared_error", count_effect=False)
+        model.fit(pd.DataFrame({"g": g.astype(str), "x": x + shift}), y)
+        found.append(model.term_table())
+    of_w, of_v = (model.variances_.loc[one, "variance"] for one in (name, slope))
+    indicators, centred = np.eye(size)[g], (x - x.mean())[:, None]
+    design = np.hstack([indicators, indicators * centred, centred, np.ones((n, 1))])
+    prior = np.diag(np.r_[np.full(size, 1 / of_w), np.full(size, 1 / of_v), 0, 0])
+    covariance = np.linalg.inv(design.T @ design / model.dispersion_ + prior)
+    theta = covariance @ design.T @ y / model.dispersion_
+    between = np.linalg.svd(np.ones((1, size)))[2][1:]
+    own = between @ covariance[:size, :size] @ between.T
+    shrunk = np.eye(size - 1) - own / of_w
+    statistic = (between @ theta[:size]) @ np.linalg.solve(own, between @ theta[:size]) / np.trace(shrunk)
+    for table in found:
+        assert table.loc[name, "statistic"] == pytest.approx(statistic, rel=1e-3)
+        assert table.loc[name, "df"] == pytest.approx(np.trace(shrunk) ** 2 / np.trace(shrunk @ shrunk), rel=1e-3)
+        assert table.loc[name, "df"] > table.loc[name, "edf"]
+
+
+@pytest.mark.parametrize("n_bins", [4, 16])
+def test_a_column_whose_name_is_that_of_bins_is_a_term_of_its_own(n_bins):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.choice(list("abcd"), 500), "band": rng.choice(list("pq"), 500)})
+    y = X["age"].map(dict(zip("abcd", range(4), strict=True))) + 2.0 * (X["band"] == "p") + rng.normal(size=500)
+    plain = WideRegressor(loss="squared_error", interactions=None).fit(X, y)
+    named = {"band": f"age ({n_bins} bins)"}
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X.rename(columns=named), y)
+    np.testing.assert_allclose(model.feature_importances_, plain.feature_importances_)
+    found = model.explain(X.rename(columns=named))
+    pd.testing.assert_frame_equal(found, plain.explain(X).rename(columns=named)[found.columns])
+
+
+def test_a_column_called_offset_beside_the_offset():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"(offset)": rng.choice(list("pq"), 300), "e": rng.normal(size=300)})
+    y = 3.0 * (X["(offset)"] == "p") + X["e"] + rng.normal(size=300)
+    model = WideRegressor(loss="squared_error", offset_column="e").fit(X, y)
+    np.testing.assert_allclose(model.explain(X).sum(axis=1), model.predict(X))
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson"])
+def test_the_score_of_a_constant_beside_an_offset_is_0(loss):
+    rng = np.random.default_rng(0)
+    offset = (0.3 if loss == "poisson" else 5.0) * rng.normal(size=1000)
+    y = rng.poisson(np.exp(offset)) if loss == "poisson" else offset + rng.normal(size=1000)
+    X = pd.DataFrame({"a": rng.choice(list("ABC"), 1000)})
+    model = WideRegressor("c[1]", loss=loss).fit(X, y, offset=offset)
+    assert model.score(X, y, offset=offset) == pytest.approx(0.0, abs=1e-3)
+    named = WideRegressor("c[1]", loss=loss, offset_column="o").fit(X.assign(o=offset), y)
+    assert named.score(X.assign(o=offset), y) == pytest.approx(model.score(X, y, offset=offset))
+    kept = rng.random(1000) < 0.5
+    weighted = model.score(X, y, kept.astype(float), offset=offset)
+    assert weighted == pytest.approx(model.score(X[kept], y[kept], offset=offset[kept]))

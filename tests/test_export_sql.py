@@ -12,6 +12,7 @@ import sqlglot
 from sklearn.pipeline import make_pipeline
 
 from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym.encoders import OneHotEncoder
 from tabsym.export import to_sql
 from tabsym.export.sql_parts import last_microsecond
 from tests.exported import CATEGORIES, MODELS, close, fitted, in_duckdb, in_sqlite, new_rows, scores, table, target
@@ -137,6 +138,29 @@ def test_what_a_view_cannot_do_is_refused():
     nul = pd.DataFrame({"c": ["a\0b", "c"] * 150})
     with pytest.raises(ValueError, match="holds a NUL character"):
         to_sql(WideRegressor(loss="squared_error", alpha=0.0).fit(nul, y))
+
+
+@pytest.mark.parametrize("dialect", ["ansi", "duckdb", "sqlite", "bigquery", "tsql", "spark"])
+def test_columns_that_differ_in_case_only_are_refused(dialect):
+    """DuckDB gives the second another name, and reads the first by either."""
+    X = table()[["text", "thirds"]].set_axis(["size", "Size"], axis=1)
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X, target(table()))
+    with pytest.raises(ValueError, match=f"'size' and 'Size' differ in case only, which {dialect} does not tell apart"):
+        to_sql(model, dialect=dialect)
+    with pytest.raises(ValueError, match="'size' and 'Size' differ in case only"):
+        to_sql(OneHotEncoder().fit(X), dialect=dialect)
+    assert '"Size"' in to_sql(model, dialect="postgres")
+
+
+@pytest.mark.parametrize("engine", [in_duckdb, in_sqlite])
+@pytest.mark.parametrize("kind", ["int64", "float64", "bool"])
+def test_a_column_that_is_a_category_and_a_number(engine, kind):
+    rng = np.random.default_rng(0)
+    year = rng.integers(2000, 2009, 400) if kind != "bool" else rng.integers(0, 2, 400)
+    X = pd.DataFrame({"year": year.astype(kind)})
+    y = 0.3 * year + rng.normal(size=9)[year % 9] + rng.normal(size=400)
+    model = WideRegressor("w[year] + s[1]*year + c[1]", loss="squared_error", alpha={"w": 0.1}).fit(X, y)
+    np.testing.assert_allclose(engine(to_sql(model), X)["prediction"], model.predict(X), rtol=1e-10)
 
 
 def test_class_names_that_differ_in_case_only():

@@ -39,12 +39,12 @@ def pipeline():
 
 
 def solved():
-    model = WideClassifier(alpha=1e-3, tol=3e-7, max_iter=2, **ADDITIVE)
+    model = WideClassifier("w[colour] + 1")  # of a constant without a coefficient
     return lambda: model.fit(TABLE, Y)
 
 
 def folds():
-    model = WideClassifier(alpha=1e-3, tol=3e-7, max_iter=2, **ADDITIVE)
+    model = WideClassifier("w[colour] + 1")  # of a constant without a coefficient
     return lambda: cross_val_predict(model, TABLE, Y, cv=3)
 
 

@@ -20,6 +20,10 @@ _FAR = "7e2"
 """Beyond this a difference of linear predictors is as good as infinite, and its exponential may be an error."""
 
 
+CASE_SENSITIVE = ("postgres", "snowflake")
+"""Dialects in which quoted names of columns that differ in case only are different."""
+
+
 def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequence[str] = ()) -> str:
     """A fitted model or encoder as SQL statements.
 
@@ -69,6 +73,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
     writer = Writer(dialect)
     if isinstance(model, TableTransformer):
         names = [str(name) for name in model.get_feature_names_in()]
+        _refuse_names_alike(names, dialect)
         return EncoderView(writer, lookup_tables(model), names, table).text(list(keep))
     if keep:
         raise ValueError("keep is for encoders: the view of a model has all columns of the table; leave it out.")
@@ -78,10 +83,28 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
             f"handle_unknown='error' raises an error for unknown categories of column {terms.checked[0][0]!r}, which a "
             "view cannot; set_params(handle_unknown='neutral') to export the model."
         )
+    _refuse_names_alike(list(terms.features), dialect)
     taken = [name for name in terms.features if name.casefold() == PREDICTION]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r}, as the view would have; rename it before fit.")
     return _ModelView(writer, terms, table).text()
+
+
+def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
+    """A `ValueError` for columns whose names differ in case only, in dialects that do not tell them apart.
+
+    DuckDB gives one of them another name when it reads such a table, and takes either name for the first.
+    """
+    if dialect in CASE_SENSITIVE:
+        return
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise ValueError(
+                f"Columns {other!r} and {name!r} differ in case only, which {dialect} does not tell apart; rename one "
+                "of the two before fit."
+            )
 
 
 class _ModelView(SQLTables):

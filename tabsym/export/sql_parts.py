@@ -262,7 +262,7 @@ class ColumnText:
 
     def number_of(self, column: str) -> str:
         """A column as a double."""
-        if self.kind(column) == "number":
+        if self.kind(column) in ("number", "category"):  # of which a formula may take one as both
             return f"CAST({self.raw(column)} AS DOUBLE PRECISION)"
         self._refuse_durations(column)
         if self.writer.dialect not in WITH_DATES:

@@ -50,7 +50,9 @@ scoring : str or callable, default "neg_root_mean_squared_error"
 alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
-    and divided by its spread otherwise. "auto": each term has its own, estimated (a variance component, by REML; of
+    and divided by its spread otherwise. What multiplies a coefficient in a formula belongs to it: ``2*w[a]`` has the
+    penalty of ``2 w``, and slopes by category that of the change by a standard deviation of their number, where they
+    are at its mean beside ``w[a]``. "auto": each term has its own, estimated (a variance component, by REML; of
     terms with infrequent categories by the loss of held-out rows; see `variances_`). Of terms that a mapping does not
     name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none. A mapping is refused for formulas
     that multiply or share terms, and with names of no term.

@@ -182,8 +182,13 @@ def _weight_of_rows(model: WideModel) -> float:
 
 def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
     """For each block of an interaction at one of `LEVELS`, the interaction's name."""
-    names = {block.name for block in spec.blocks}
-    return {part: name for name in names for n_bins in LEVELS if (part := at_level(name, n_bins)) in names}
+    columns = {block.name: block.columns for block in spec.blocks}
+    return {
+        part: name
+        for name, own in columns.items()
+        for n_bins in LEVELS
+        if len(own) > 1 and columns.get(part := at_level(name, n_bins)) == own
+    }
 
 
 def _whole(spec: ModelSpec, term: Term) -> str:

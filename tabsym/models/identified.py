@@ -413,3 +413,30 @@ def _row_of_home(spec: ModelSpec, units: Units, shares: Shares, home: int) -> di
             add(mean.block, mean.times * shares[mean.block])
             add_centring(mean.block, mean.times * shares[mean.block])
     return found
+
+
+def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovariance | None]:
+    """Coefficients of a block (q, K), beside slopes by its categories where the numbers are at their means.
+
+    The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
+    large there. And their covariance, None where that is not known, as of many coefficients.
+    """
+    spec, own, certainty = model.spec, model.spec.coefs(block), model.certainty
+    assert certainty is not None
+    theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
+    times = {}
+    for index, home in spec.homes.items():
+        slope = spec.learned[index]
+        if home.factors[0].block == block and slope.numeric is not None:
+            times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / home.constant
+    if spec.blocks[block].source is None or not times:
+        return theta, covariance
+    theta = theta + sum(by * model.theta[spec.coefs(slope)] for slope, by in times.items())
+    if not certainty.joint.size:
+        return theta, None
+    q, parts = len(theta), {block: 1.0} | times
+    by = np.concatenate([size * np.eye(q) for size in parts.values()], axis=1)
+    at = certainty.joint_index[np.concatenate([np.arange(spec.n_coefs)[spec.coefs(part)] for part in parts])]
+    by, at = by[:, at >= 0], at[at >= 0]
+    matrices = by @ certainty.joint[:, at][:, :, at] @ by.T
+    return theta, covariance_of(matrices, np.zeros(q, dtype=np.bool_), np.empty((len(matrices), q, 0)))

@@ -41,6 +41,7 @@ from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
+OFFSET = "(offset)"
 
 
 class Readable:
@@ -89,7 +90,8 @@ class Readable:
         table, own = self._read_to_predict(X)
         found = contributions(self.model_, table, self.n_jobs)
         if own is not None:
-            found["(offset)"] = np.repeat(own[:, None], self.model_.n_outputs, axis=1)
+            column = OFFSET if OFFSET not in found else f"{OFFSET} of the rows"  # beside a term of that name
+            found[column] = np.repeat(own[:, None], self.model_.n_outputs, axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         outputs = self._output_names()
         if len(outputs) == 1:

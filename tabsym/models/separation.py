@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
-from tabsym.models.identified import move_means, shares_of_means
+from tabsym.models.identified import at_means_of_numbers, move_means, shares_of_means
 from tabsym.models.model import WideModel
-from tabsym.solvers.newton.certainty import Certainty, TermCovariance, covariance_of
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -92,7 +91,7 @@ def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
     """
     certainty, own = model.certainty, model.spec.coefs(block)
     assert certainty is not None
-    theta, covariance = _at_means_of_numbers(model, certainty, block)
+    theta, covariance = at_means_of_numbers(model, block)
     if covariance is None or len(theta) == 1:
         return theta, certainty.sd[own]
     diagonal = np.where(np.isfinite(covariance.own), covariance.own, 0.0)
@@ -103,32 +102,6 @@ def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
     base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
-
-
-def _at_means_of_numbers(model: WideModel, certainty: Certainty, block: int) -> tuple[Floats, TermCovariance | None]:
-    """Coefficients of a block (q, K), beside slopes by its categories where the numbers are at their means.
-
-    The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
-    large there without separation.
-    """
-    spec, own = model.spec, model.spec.coefs(block)
-    theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
-    times = {}
-    for index, home in spec.homes.items():
-        slope = spec.learned[index]
-        if home.factors[0].block == block and slope.numeric is not None:
-            times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / home.constant
-    if spec.blocks[block].source is None or not times:
-        return theta, covariance
-    theta = theta + sum(by * model.theta[spec.coefs(slope)] for slope, by in times.items())
-    if not certainty.joint.size:
-        return theta, covariance
-    q, parts = len(theta), {block: 1.0} | times
-    by = np.concatenate([size * np.eye(q) for size in parts.values()], axis=1)
-    at = certainty.joint_index[np.concatenate([np.arange(spec.n_coefs)[spec.coefs(part)] for part in parts])]
-    by, at = by[:, at >= 0], at[at >= 0]
-    matrices = by @ certainty.joint[:, at][:, :, at] @ by.T
-    return theta, covariance_of(matrices, np.zeros(q, dtype=np.bool_), np.empty((len(matrices), q, 0)))
 
 
 def _warn_of_separation(caller: str, found: Sequence[str]) -> None:

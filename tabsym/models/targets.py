@@ -260,7 +260,7 @@ class WideRegressorBase(RegressorMixin, WideBase):
         y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         offset : array-like of shape (n_rows,), optional
-            For the model and for the constant baseline.
+            For the model and for the constant baseline; with ``loss="auto"`` and a log link for the model only.
 
         Returns
         -------
@@ -269,13 +269,17 @@ class WideRegressorBase(RegressorMixin, WideBase):
             equation 3.11).
         """
         X, y = split_target(X, y, type(self).__name__)
-        if self._names_no_loss() or not self.model_.loss.log_link:
+        if self._names_no_loss() and self.model_.loss.log_link:
             return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
         rows = as_rows(X)
         table, own = self._read_to_predict(rows)
         given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
         added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
         target = check_regression_target(y, len(table), caller=type(self).__name__)
+        if not self.model_.loss.log_link:
+            start = 0.0 if added is None else added[:, 0]
+            predicted = self._margins(rows, offset)[:, 0]
+            return float(r2_score(target - start, predicted - start, sample_weight=sample_weight))
         weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
         check_target_of_loss(target, loss)
         margins = self._margins(rows, offset)

@@ -23,7 +23,7 @@ from scipy.stats import chi2, f
 
 from tabsym.design.sources import Bins
 from tabsym.models.explain import variances_of_blocks
-from tabsym.models.identified import means_of
+from tabsym.models.identified import at_means_of_numbers, means_of
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.information import penalty_of
@@ -95,7 +95,12 @@ def wald_of(model: WideModel, index: int) -> Wald:
     if is_sampled or certainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
     moved = {mean.block for mean in means_of(spec)} if spec.sizes[index] > 1 else set()
-    theta, known = model.theta[own, 0], np.isfinite(covariance.own[:, 0])
+    shown = model.theta[own]
+    if np.isfinite(certainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
+        shown, covariance = at_means_of_numbers(model, index)
+        if covariance is None:
+            return UNKNOWN
+    theta, known = shown[:, 0], np.isfinite(covariance.own[:, 0])
     working = certainty.dispersion if np.isnan(certainty.working) else certainty.working
     precision = working / (certainty.dispersion * certainty.variances[index])  # of the prior, 0 for no penalty
     if covariance.own[known].any():
