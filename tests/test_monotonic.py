@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor, load, save
-from tabsym.solvers.newton.polish import _share_within
+from tabsym.solvers.newton.joint import _share_within
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tests.solver import working
 

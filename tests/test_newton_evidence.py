@@ -12,9 +12,9 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.losses import Huber, Tweedie
 from tabsym.losses.loss import LOSSES as BY_NAME
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.joint import MAX_STEPS, finish
 from tabsym.solvers.newton.kernels_coefs import weigh_ridge
 from tabsym.solvers.newton.kernels_walk import weigh_walk
-from tabsym.solvers.newton.polish import MAX_STEPS, finish
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm, share_apart
 from tabsym.solvers.newton.variances import Aitken

@@ -341,3 +341,25 @@ def test_coefficients_that_cancel_are_no_separation(classes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         WideClassifier("w[city] + s[1]*size + c[1]", alpha=0.0).fit(table, y)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-3])
+def test_a_slope_beside_two_large_terms_is_at_the_optimum(ratio):
+    """Workers who change between firms: two terms of over a thousand categories, and what varies within both."""
+    rng = np.random.default_rng(0)
+    n_workers, n_firms, n_years = 2500, 1300, 6
+    worker, n = np.repeat(np.arange(n_workers), n_years), n_workers * n_years
+    first, second = rng.integers(0, n_firms, (2, n_workers))
+    firm = np.where(np.tile(np.arange(n_years) < 3, n_workers), first[worker], second[worker])
+    change = ratio * rng.normal(size=n)
+    y = rng.normal(size=n_workers)[worker] + rng.normal(size=n_firms)[firm] + 0.05 * change / ratio + rng.normal(size=n)
+    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str)})
+    table["x"] = rng.normal(size=n_workers)[worker] + change
+    own, target = within(change, worker, firm), within(y, worker, firm)
+    slope = own @ target / (own @ own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideRegressor("u[worker] + v[firm] + s[1]*x + c[1]", loss="squared_error", alpha=0.0).fit(table, y)
+    found = model.coefs_["s"].iloc[0]
+    assert abs(found["value"] - slope) < 2e-3 * found["sd"]
+    assert found["sd"] == pytest.approx(np.sqrt(model.dispersion_ / (own @ own)), rel=0.1)  # of so many, conditional

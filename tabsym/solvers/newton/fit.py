@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
+from tabsym.solvers.newton.constrained import bind, iterate_within
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
-from tabsym.solvers.newton.polish import bind, finish, iterate_within
+from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms
@@ -107,7 +108,7 @@ def find_optimum(
 
     `fixed`: given precisions of some terms, while the
     variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
-    for these variances (`polish`). Ctrl-C ends the fit with the current coefficients.
+    for these variances (`constrained`). Ctrl-C ends the fit with the current coefficients.
     """
     solver.put(theta)
     if newton.verbose:

@@ -1,26 +1,27 @@
-"""The end of a fit: joint Newton steps of all coefficients, and the optimum within monotone constraints.
+"""The end of a fit: joint Newton steps of all coefficients.
 
-The constrained optimum is found from the one without constraints, whose variances are kept. Where that keeps to the
-constraints, it is the constrained optimum too, as the objective is convex. Otherwise block coordinate descent goes on
-from the nearest coefficients that do: each step is the minimum of its quadratic approximation within the constraint of
-its term (`kernels_monotone`), and the constraints of different terms are separate, so that the descent ends at the
-constrained optimum (Tseng 2001, "Convergence of a block coordinate descent method for nondifferentiable minimization").
+Block coordinate descent converges slowly where terms nearly determine each other, and its decreases are no bound on
+what is left. Up to some hundred coefficients the information is a dense matrix. Where some are unpenalized, more are
+solved for without the largest term, whose own information is diagonal, and which is eliminated: the others by a dense
+matrix where they are few, else by conjugate gradients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import MAX_COEFS, MAX_SHARED, information_of, inverse_or
-from tabsym.solvers.newton.terms import Prior
-from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.solvers.newton.information import MAX_COEFS, MAX_SHARED, information_of, inverse_or, penalty_of
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
@@ -34,25 +35,32 @@ fraction; the information is then computed again."""
 RIDGE_OF_DIAGONAL = 1e-10
 """Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
 
+MAX_ENTRIES, MAX_PRODUCTS, SOLVED = 100_000_000, 300, 1e-6
+"""Numbers in the sparse design up to which conjugate gradients are used, the most products with it for a step, which is
+not taken if they are not enough, as where classes are separated, and the relative residual at which they are."""
+
+
+class _System(Protocol):
+    """The linear system of a joint Newton step."""
+
+    def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
+        """The steps of the terms, and half the Newton decrement; none and 0 where it cannot be solved."""
+        ...
+
 
 def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, bool]:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors.
 
-    Returns the number of steps, and whether that is so: it is not known of models that are too large. Coefficients that
-    a constraint holds equal stay equal, and others stay within it. For models with up to some hundred coefficients, of
-    all classes together, or so many beside the largest term where some are unpenalized; others are left as they are.
-    The information is that of the first step as long as they converge by it (the chord method): it takes four times as
-    long as their gradients.
+    Returns the number of steps, and whether that is so: not known of models that are left as they are, which are large
+    ones without unpenalized coefficients. Coefficients that a constraint holds equal stay equal, and others stay within
+    it. The information is that of the first step as long as they converge by it (the chord method): it takes four times
+    as long as their gradients.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if not indices:
         return 0, True
-    system_of: Callable[[BlockDescent, list[int]], _System | _Eliminated]
-    if solver.n_outputs * sum(solver.terms[index].size for index in indices) <= MAX_COEFS:
-        system_of = _System.of
-    elif _can_eliminate(solver, indices):
-        system_of = _Eliminated.of
-    else:
+    system_of = _system_for(solver, indices)
+    if system_of is None:
         return 0, False
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
@@ -70,6 +78,34 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, 
     return MAX_STEPS, False
 
 
+def _system_for(solver: BlockDescent, indices: list[int]) -> Callable[[BlockDescent, list[int]], _System] | None:
+    """How terms move together; None for large models whose terms are all penalized.
+
+    Among these no direction is nearly without curvature, and steps of one term after the other suffice.
+    """
+    terms, ridges = solver.terms, _ridges(solver, indices)
+    n_coefs = sum(terms[index].size for index in indices)
+    if solver.n_outputs * n_coefs <= MAX_COEFS:
+        return _Dense.of
+    is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in ridges)
+    if not is_free or solver.is_bound or solver.loss.code == MULTINOMIAL or not ridges:
+        return None
+    largest = max(terms[index].size for index in ridges)
+    beside = n_coefs - largest
+    if beside <= MAX_COEFS and beside * largest <= MAX_SHARED:
+        return _eliminated
+    is_small = solver.makes_information is None and len(solver.y) * len(indices) <= MAX_ENTRIES
+    return _by_conjugate_gradients if solver.together and is_small else None
+
+
+def _ridges(solver: BlockDescent, indices: list[int]) -> list[int]:
+    return [index for index in indices if solver.terms[index].prior is Prior.RIDGE]
+
+
+def _largest(solver: BlockDescent, indices: list[int]) -> int:
+    return max(_ridges(solver, indices), key=lambda index: solver.terms[index].size)
+
+
 def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
     """Gradients (q, K) of the terms, with penalties."""
     if solver.loss.code == MULTINOMIAL:
@@ -83,7 +119,7 @@ def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
 
 
 @dataclass(frozen=True)
-class _System:
+class _Dense:
     """The factorized information (m, m) on the moves that keep to the constraints (p, m); None where it is singular.
 
     Of K classes (K p, K p), class by class, and without constraints.
@@ -93,7 +129,7 @@ class _System:
     face: Floats | None
 
     @classmethod
-    def of(cls, solver: BlockDescent, indices: list[int]) -> _System:
+    def of(cls, solver: BlockDescent, indices: list[int]) -> _Dense:
         """The system of the terms at `indices`, at the current coefficients."""
         information = information_of(solver, _free_means(solver, indices)).of(indices)
         face = _face(solver, indices) if solver.is_bound else None
@@ -120,64 +156,95 @@ class _System:
         return np.split(moves.reshape(-1, ends[-1]).T, ends[:-1]), decrease
 
 
-def _can_eliminate(solver: BlockDescent, indices: list[int]) -> bool:
-    """Whether more coefficients can move together: where some are unpenalized, all but a large term are few.
-
-    Among penalized terms no direction is nearly without curvature, and steps of one term after the other suffice.
-    """
-    is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in _ridges(solver, indices))
-    if not is_free or solver.is_bound or solver.loss.code == MULTINOMIAL or not _ridges(solver, indices):
-        return False
-    sizes = [solver.terms[index].size for index in indices]
-    largest = max(solver.terms[index].size for index in _ridges(solver, indices))
-    beside = sum(sizes) - largest
-    return beside <= MAX_COEFS and beside * largest <= MAX_SHARED
-
-
-def _ridges(solver: BlockDescent, indices: list[int]) -> list[int]:
-    return [index for index in indices if solver.terms[index].prior is Prior.RIDGE]
-
-
 @dataclass(frozen=True)
 class _Eliminated:
     """The same where the largest ridge term is eliminated, whose information is diagonal (as within a panel's units).
 
-    `alone` (q,): its inverse; `shared` (q, p): with the others; `factor`: of what is left of the others' (p, p); None
-    where that is singular. `index`: of the term among all.
+    `index`: of the term among all; `alone` (q,): the inverse of its information; `shared` (q, p): with the others;
+    `solve`: of what is left of the others' (p, p), None where it cannot.
     """
 
     index: int
     alone: Floats
-    shared: Floats
-    factor: tuple[Floats, bool] | None
-
-    @classmethod
-    def of(cls, solver: BlockDescent, indices: list[int]) -> _Eliminated:
-        """The system of the terms at `indices`, at the current coefficients."""
-        largest = max(_ridges(solver, indices), key=lambda index: solver.terms[index].size)
-        others = [index for index in indices if index != largest]
-        information = information_of(solver, _free_means(solver, others))
-        own, shared = information.beside(largest, others)
-        alone, left = inverse_or(0.0, own), information.of(others)
-        size = np.diag(left).copy()
-        left -= shared.T @ (alone[:, None] * shared)
-        left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
-        try:
-            return cls(indices.index(largest), alone, shared, cho_factor(left, lower=True, overwrite_a=True))
-        except (LinAlgError, ValueError):
-            return cls(indices.index(largest), alone, shared, None)
+    shared: Any
+    solve: Callable[[Floats], Floats | None]
 
     def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
         """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
         own, others = gradients[self.index][:, 0], [*gradients[: self.index], *gradients[self.index + 1 :]]
         gradient = np.concatenate(others)[:, 0]
-        if self.factor is None or not np.isfinite(gradient).all() or not np.isfinite(own).all():
+        is_finite = np.isfinite(gradient).all() and np.isfinite(own).all()
+        moves = self.solve(self.shared.T @ (self.alone * own) - gradient) if is_finite else None
+        if moves is None:
             return [], 0.0
-        moves = -cho_solve(self.factor, gradient - self.shared.T @ (self.alone * own))
         of_largest = -self.alone * (own + self.shared @ moves)
         decrease = -0.5 * float(gradient @ moves + own @ of_largest)
         steps = np.split(moves[:, None], np.cumsum([len(one) for one in others])[:-1])
         return [*steps[: self.index], of_largest[:, None], *steps[self.index :]], decrease
+
+
+def _eliminated(solver: BlockDescent, indices: list[int]) -> _Eliminated:
+    """With a dense matrix of the other terms."""
+    largest = _largest(solver, indices)
+    others = [index for index in indices if index != largest]
+    information = information_of(solver, _free_means(solver, others))
+    own, shared = information.beside(largest, others)
+    alone, left = inverse_or(0.0, own), information.of(others)
+    size = np.diag(left).copy()
+    left -= shared.T @ (alone[:, None] * shared)
+    left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+    try:
+        factor = cho_factor(left, lower=True, overwrite_a=True)
+    except (LinAlgError, ValueError):
+        return _Eliminated(indices.index(largest), alone, shared, lambda known: None)
+    return _Eliminated(indices.index(largest), alone, shared, lambda known: np.asarray(cho_solve(factor, known)))
+
+
+def _by_conjugate_gradients(solver: BlockDescent, indices: list[int]) -> _Eliminated:
+    """With sparse matrices, where other terms are large too; unknowns are scaled by the diagonal of what is left."""
+    largest = _largest(solver, indices)
+    others = [index for index in indices if index != largest]
+    values = solver.expected_curvature()
+    own = _design(solver.terms[largest])
+    design = sparse.hstack([_design(solver.terms[index]) for index in others]).tocsr()
+    weighted = sparse.csr_array(design * values[:, None])
+    penalties = sparse.block_diag([_penalty(solver.terms[index], solver.precision[index]) for index in others])
+    beside = sparse.csr_array(design.T @ weighted + penalties)
+    alone = inverse_or(0.0, (own * own).T @ values + solver.precision[largest])
+    shared, size = sparse.csr_array(own.T @ weighted), beside.diagonal()
+    least = np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+    diagonal = np.maximum(size - (shared * shared).T @ alone, 0.0) + least
+
+    def left(moves: Floats) -> Floats:
+        return np.asarray(beside @ moves - shared.T @ (alone * (shared @ moves)))
+
+    whole = LinearOperator((len(size),) * 2, matvec=left, dtype=np.float64)
+    scaled = LinearOperator((len(size),) * 2, matvec=lambda moves: moves / diagonal, dtype=np.float64)
+
+    largest_known = 0.0
+
+    def solve(known: Floats) -> Floats | None:
+        nonlocal largest_known  # the gradients of later steps are what was left of the first
+        largest_known = max(largest_known, float(np.linalg.norm(known)))
+        least = 1e-3 * SOLVED * largest_known
+        found, n_short = cg(whole, known, rtol=SOLVED, atol=least, maxiter=MAX_PRODUCTS, M=scaled)
+        return None if n_short else np.asarray(found)
+
+    return _Eliminated(indices.index(largest), alone, shared, solve)
+
+
+def _penalty(term: SolverTerm, precision: float) -> sparse.sparray:
+    """That of `penalty_of`, sparse."""
+    if term.prior is Prior.WALK:
+        return sparse.csr_array(penalty_of(term, precision))
+    return sparse.diags_array(np.full(term.size, precision if term.prior is Prior.RIDGE else 0.0))
+
+
+def _design(term: SolverTerm) -> sparse.csr_array:
+    """The columns (n, q) of a term."""
+    rows = np.flatnonzero(term.codes >= 0)
+    values = term.x[rows] if len(term.x) else np.ones(len(rows))
+    return sparse.csr_array((values, (rows, term.codes[rows])), shape=(len(term.codes), term.size))
 
 
 def _free_means(solver: BlockDescent, indices: list[int]) -> dict[int, Floats]:
@@ -229,44 +296,3 @@ def _objective(solver: BlockDescent, indices: list[int]) -> float:
     penalties = (solver.precision[index] * solver.terms[index].length(solver.theta[index]) for index in indices)
     with np.errstate(over="ignore", invalid="ignore"):
         return solver.total * solver.mean_loss() + 0.5 * sum(penalties)
-
-
-MAX_ROUNDS = 30
-"""The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
-
-
-def is_within(solver: BlockDescent) -> bool:
-    """Whether all terms keep to their constraints."""
-    return all(
-        term.is_feasible(theta) for term, theta in zip(solver.terms, solver.theta, strict=True) if term.is_monotone
-    )
-
-
-def bind(solver: BlockDescent) -> None:
-    """Move the terms into their constraints, for good; nothing where they are there."""
-    if is_within(solver):
-        return
-    solver.is_bound = True
-    every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
-    solver.put([term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every])
-
-
-def iterate_within(
-    solver: BlockDescent, newton: Newton, max_more: int, dispersion: float, *, surely: bool
-) -> tuple[int, bool]:
-    """Iterate to the optimum within the constraints; the number of iterations, and whether they converged.
-
-    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; joint steps follow once, or until
-    the bound is reached where those are as many as for the former.
-    """
-    bind(solver)
-    if not solver.is_bound:
-        return 0, True
-    n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
-    n_sweeps += solver.polish(dispersion, newton.close, max_more)[0]
-    n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
-    for _ in range(n_rounds):
-        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
-        if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
-            return n_sweeps, converged
-    return n_sweeps, converged and n_rounds == 1
