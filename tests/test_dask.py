@@ -2,6 +2,7 @@
 
 import pickle
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -167,6 +168,16 @@ def test_clones_and_pickles_keep_options(client):
 def test_what_cannot_be_is_refused(client, options, y, message):
     with pytest.raises((ValueError, TypeError), match=message):
         DaskWideClassifier(client, **options).fit(frame_of([*FEATURES, "two"]), y)
+
+
+@pytest.mark.parametrize(
+    "cells", [["a", 1] * 100, ["a"] * 100 + [1] * 100, ["2020"] * 100 + [pd.Timestamp("2020")] * 100]
+)
+def test_columns_of_several_types_are_refused_in_a_sentence(client, cells):
+    with dask.config.set({"dataframe.convert-string": False}):
+        X = pd.DataFrame({"g": pd.Series(cells, dtype=object), "y": RNG.normal(size=200)})
+        with pytest.raises(TypeError, match=r"A column mixes types, .*[Ff]ield g|column g .*; convert it to one type"):
+            DaskWideRegressor(client).fit(dd.from_pandas(X, npartitions=2), "y")
 
 
 def test_targets_in_another_order_than_the_table_are_refused(client):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 import dask
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from distributed import Client, get_client
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -82,18 +85,20 @@ class _OverDask:
         pieces, y, sample_weight = _pieces(X, y, sample_weight)
         held = place(client, pieces)
         futures = [future for own in held.values() for future in own]
-        first = client.submit(_first, *(client.submit(_head, future) for future in futures)).result()
-        wanted = wanted_of(self, config, first.column_names, first, y, sample_weight)
-        state = self.random_state  # type: ignore[attr-defined]
-        seed = int(state) if isinstance(state, (int, np.integer)) else 0
-        started = zip(*start(client, wanted, SAMPLE_ROWS, seed, held), strict=True)
-        read = [(actor, one) for actor, one in started if one[4]]  # workers whose partitions have rows
-        if not read:
-            raise ValueError("The table has no rows of positive weight; pass one that has.")
-        found = [one for _, one in read]
-        engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
+        with _columns_of_one_type():
+            first = client.submit(_first, *(client.submit(_head, future) for future in futures)).result()
+            wanted = wanted_of(self, config, first.column_names, first, y, sample_weight)
+            state = self.random_state  # type: ignore[attr-defined]
+            seed = int(state) if isinstance(state, (int, np.integer)) else 0
+            started = zip(*start(client, wanted, SAMPLE_ROWS, seed, held), strict=True)
+            read = [(actor, one) for actor, one in started if one[4]]  # workers whose partitions have rows
+            if not read:
+                raise ValueError("The table has no rows of positive weight; pass one that has.")
+            found = [one for _, one in read]
+            engine = OnWorkers([actor for actor, _ in read], [one[4] for one in found])
+            agreed = _agreed(engine, wanted, found)
         del futures, held, read, started
-        interrupted = fit_read(self, config, _agreed(engine, wanted, found), engine)
+        interrupted = fit_read(self, config, agreed, engine)
         if interrupted is not None:
             raise interrupted
         return self
@@ -160,6 +165,18 @@ class DaskWideRegressor(_OverDask, WideRegressor):  # type: ignore[misc]
     """
 
     _local = WideRegressor
+
+
+@contextmanager
+def _columns_of_one_type() -> Iterator[None]:
+    """A `TypeError` in our words where Arrow finds a column of several types."""
+    try:
+        yield
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise TypeError(
+            f"A column mixes types, in a partition or from one to the next ({'; '.join(map(str, error.args))}); "
+            "convert it to one type, e.g. with X.astype({name: str})."
+        ) from error
 
 
 def _is_dask(X: Any) -> bool:
