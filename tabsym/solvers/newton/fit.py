@@ -1,4 +1,11 @@
-"""Fit an additive model from its terms: the optimum for a given penalty, or with variance components by REML."""
+"""Fit an additive model from its terms: the optimum for a given penalty, or with variance components by REML.
+
+The optimum within monotone constraints is found from the one without, whose variances are kept. Where that keeps to the
+constraints, it is the constrained optimum too, as the objective is convex. Otherwise block coordinate descent goes on
+from the nearest coefficients that do: each step is the minimum of its quadratic approximation within the constraint of
+its term (`kernels_monotone`), and the constraints of different terms are separate, so that the descent ends at the
+constrained optimum (Tseng 2001, "Convergence of a block coordinate descent method for nondifferentiable minimization").
+"""
 
 from __future__ import annotations
 
@@ -13,7 +20,6 @@ from numpy.typing import NDArray
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.constrained import bind, iterate_within
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
 from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
@@ -108,7 +114,7 @@ def find_optimum(
 
     `fixed`: given precisions of some terms, while the
     variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
-    for these variances (`constrained`). Ctrl-C ends the fit with the current coefficients.
+    for these variances. Ctrl-C ends the fit with the current coefficients.
     """
     solver.put(theta)
     if newton.verbose:
@@ -319,3 +325,44 @@ def posterior_of(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -
     found = None if samples is None else [root * one for one in samples.found]
     together = None if together is None else components.pearson * together
     return Posterior(sd, found, samples is None or samples.converged, together)
+
+
+MAX_ROUNDS = 30
+"""The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
+
+
+def is_within(solver: BlockDescent) -> bool:
+    """Whether all terms keep to their constraints."""
+    return all(
+        term.is_feasible(theta) for term, theta in zip(solver.terms, solver.theta, strict=True) if term.is_monotone
+    )
+
+
+def bind(solver: BlockDescent) -> None:
+    """Move the terms into their constraints, for good; nothing where they are there."""
+    if is_within(solver):
+        return
+    solver.is_bound = True
+    every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
+    solver.put([term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every])
+
+
+def iterate_within(
+    solver: BlockDescent, newton: Newton, max_more: int, dispersion: float, *, surely: bool
+) -> tuple[int, bool]:
+    """Iterate to the optimum within the constraints; the number of iterations, and whether they converged.
+
+    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; joint steps follow once, or until
+    the bound is reached where those are as many as for the former.
+    """
+    bind(solver)
+    if not solver.is_bound:
+        return 0, True
+    n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
+    n_sweeps += solver.polish(dispersion, newton.close, max_more)[0]
+    n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
+    for _ in range(n_rounds):
+        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
+        if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
+            return n_sweeps, converged
+    return n_sweeps, converged and n_rounds == 1
