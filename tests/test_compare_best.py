@@ -1,8 +1,13 @@
 """The winner: trained on all rows, used on new tables, written to a file without code and read back."""
 
+import datetime as dt
+import json
+import sqlite3
 import subprocess
 import sys
+from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +25,8 @@ from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
 from tabsym.datasets import make_retail
+from tabsym.export import from_spec, to_excel, to_spec, to_sql
+from tests.excel_formulas import Book
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -352,3 +359,70 @@ def test_blanks_around_names_are_those_of_the_file_and_missing_columns_are_named
     np.testing.assert_allclose(winner(all_contenders()["onehot-linear"], padded).predict(SALES), same)
     with pytest.raises(ValueError, match="There are no columns 'store', 'day', with which the model was trained"):
         model.predict(SALES.drop(columns=["store", "day"]))
+
+
+@pytest.mark.parametrize("words", [("TRUE", "FALSE"), ("True", "False"), ("true", "false")])
+@pytest.mark.parametrize("kind", ["pandas", "parquet"])
+def test_text_that_reads_as_booleans_stays_the_label(words, kind, tmp_path):
+    """Of a frame or file with types; in CSV, which has none, they are booleans, as pandas reads them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("xyz"), 200), "y": rng.choice(words, 200)})
+    table["y"] = np.where(table["a"] == "x", words[0], table["y"])
+    given = table
+    if kind == "parquet":
+        given = tmp_path / "t.parquet"
+        table.to_parquet(given)
+    best = compare(given, "y", contenders=["wide"], folds=2, out=tmp_path / "out", quiet=True).best
+    assert sorted(best.classes_) == sorted(words)
+    assert (best.predict(table) == table["y"]).mean() > 0.5
+    table.to_csv(tmp_path / "t.csv", index=False)
+    best = compare(tmp_path / "t.csv", "y", contenders=["wide"], folds=2, out=tmp_path / "csv", quiet=True).best
+    assert sorted(best.classes_) == [False, True]
+
+
+CATEGORIES = {
+    "whole": [1, 2, 3, 7],
+    "whole beside missing": [1.0, 2.0, None, 7.0],
+    "booleans": [True, False, True, False],
+    "booleans beside missing": [True, False, None, True],
+    "large and small": [1e6, 2.5, 1e-7, 3e15],
+    "decimals": [Decimal("1.50"), Decimal("2.00"), Decimal("3.25"), Decimal("7.10")],
+    "days": [dt.date(2020, 1, day) for day in (1, 2, 3, 4)],
+    "midnights": [pd.Timestamp(2020, 1, day) for day in (1, 2, 3, 4)],
+    "moments": [pd.Timestamp(2020, 1, 1, hour) for hour in (0, 8, 12, 13)],
+    "text": ["a", "2.0", "1.10", "2020-01-01 00:00:00"],
+}
+
+
+@pytest.mark.parametrize("values", CATEGORIES.values(), ids=CATEGORIES)
+def test_exports_of_columns_named_as_categories_predict_as_the_winner(values, tmp_path):
+    """Numbers, booleans and dates are text in a winner's model; an engine's text of them is another."""
+    rng = np.random.default_rng(0)
+    which = rng.choice(4, 400)
+    cells = pd.Series([values[place] for place in which])
+    table = pd.DataFrame({"row": range(400), "c": cells, "z": rng.normal(size=400)})
+    table["y"] = np.array([0, 5, 1, 3])[which] + 0.1 * rng.normal(size=400)
+    table.to_parquet(tmp_path / "t.parquet")
+    options = {"categorical": ["c"], "drop": ["row"], "folds": 2, "quiet": True, "out": tmp_path / "out"}
+    best = compare(tmp_path / "t.parquet", "y", contenders=["wide"], **options).best
+    want = best.predict(tmp_path / "t.parquet")
+    assert len(np.unique(want.round(1))) > 1
+    with duckdb.connect() as base:
+        base.execute(f"CREATE TABLE rows AS SELECT * FROM '{tmp_path / 't.parquet'}'")
+        base.execute(to_sql(best, dialect="duckdb"))
+        view = base.execute("SELECT * FROM rows_prediction ORDER BY row").df()
+    np.testing.assert_allclose(view["prediction"], want, rtol=1e-10)
+    scorer = from_spec(json.loads(json.dumps(to_spec(best))))
+    np.testing.assert_allclose(scorer.predict(pd.read_parquet(tmp_path / "t.parquet")), want, rtol=1e-10)
+    if values is not CATEGORIES["large and small"] and not isinstance(values[0], (str, dt.date)):
+        book = Book(to_excel(best, tmp_path / "best.xlsx"))
+        for row in range(12):
+            cell = float(cells[row]) if isinstance(cells[row], Decimal) else cells[row]
+            book.type_in({"z": table["z"][row]} | ({"c": cell} if pd.notna(cell) else {}))
+            assert book.result("prediction") == pytest.approx(want[row], rel=1e-9)
+    if not isinstance(values[0], (Decimal, dt.date)):  # which pandas writes to SQLite in ways of its own
+        with sqlite3.connect(":memory:") as base:
+            pd.read_parquet(tmp_path / "t.parquet").to_sql("rows", base, index=False)
+            base.executescript(to_sql(best, dialect="sqlite"))
+            found = [row[0] for row in base.execute('SELECT prediction FROM rows_prediction ORDER BY "row"')]
+        np.testing.assert_allclose(found, want, rtol=1e-10)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from tabsym import compare
 from tabsym.cli import main
+from tabsym.compare.metrics import Metric
 from tabsym.compare.own import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
@@ -203,3 +204,62 @@ def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path
     module.write_text(text.format('strategy="constant", constant=0.0'))
     done = subprocess.run([sys.executable, "-c", run, *asked, "--resume"], capture_output=True, text=True, check=True)
     assert "mine is run again: the code of code_of_mine has changed." in done.stdout
+
+
+SCALE = 1.0
+
+
+def scaled(X):
+    return X[["week"]].astype(float) * SCALE
+
+
+def prepared(X):
+    return scaled(X)
+
+
+class Learner(BaseEstimator):
+    """A class of the user's own, with a method that calls a function."""
+
+    def fit(self, X, y):
+        return scaled(X)
+
+
+@pytest.mark.parametrize("make", [lambda: FunctionTransformer(prepared), Learner], ids=["function", "class"])
+def test_what_functions_and_classes_of_ones_own_call_is_told(make, monkeypatch):
+    """In a notebook a helper is edited, and what calls it is the same as before."""
+    before = digest_of(make())
+    assert digest_of(make()) == before
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert digest_of(make()) != before
+    monkeypatch.undo()
+    assert digest_of(make()) == before
+    monkeypatch.setitem(globals(), "scaled", lambda X: X[["price"]])
+    assert digest_of(make()) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(Learner, "fit", lambda self, X, y: self)
+    assert (digest_of(make()) != before) == (make is Learner)
+
+
+def test_functions_that_call_each_other_are_told():
+    def one(X, again=None):
+        return again
+
+    one.__defaults__ = (one,)
+    assert digest_of(FunctionTransformer(one)) is not None
+
+
+COSTS = {
+    "cost": lambda y, p: float(np.mean(np.abs(p - y))),
+    "other": lambda y, p: float(np.mean(np.where(p < y, 30, 10) * np.abs(p - y))),
+}
+
+
+@pytest.mark.parametrize(("name", "is_larger"), [("other", False), ("cost", True)])
+def test_another_metric_of_the_same_name_is_not_gone_on_with(tmp_path, name, is_larger):
+    """Its scores would be ranked beside those of the first."""
+    options = {"contenders": ["onehot-linear"], "folds": 2, "out": tmp_path / "out", "quiet": True}
+    first = compare(SALES, "sales", metric=Metric("cost", False, COSTS["cost"]), **options)
+    again = compare(SALES, "sales", metric=Metric("cost", False, COSTS["cost"]), resume=True, **options)
+    assert again.ranking["score"].tolist() == first.ranking["score"].tolist()
+    with pytest.raises(ValueError, match="the metric of that name computes something else"):
+        compare(SALES, "sales", metric=Metric("cost", is_larger, COSTS[name]), resume=True, **options)

@@ -223,3 +223,22 @@ def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
         fresh.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))
     assert fresh.classes_.tolist() == ["green", "red"]
     assert fresh.predict(TABLE[["a"]]).shape == (len(TABLE),)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("gradient", ["mean", "gse"])
+def test_many_calls_of_partial_fit_with_a_ridge_end_where_fit_does(gradient, weighted):
+    """Means of terms move to the intercept after each call, which must not lead away from the optimum."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": ["p"] * 200 + ["q"] * 20 + ["r"] * 4})
+    y = np.repeat([0.0, 1.0, 6.0], [200, 20, 4]) + 0.1 * rng.normal(size=224)
+    weight = rng.integers(1, 4, 224).astype(float) if weighted else None
+    options = {"random_state": 0, "shuffle": False, "standardize": False, "optimizer": "sgd", "learning_rate": 0.2}
+    options |= {"batch_size": "full", "alpha": 0.5, "gradient": gradient}
+    whole = WideSGDRegressor(**options, max_iter=2000).fit(X, y, sample_weight=weight)
+    parts = WideSGDRegressor(**options)
+    for _ in range(2000):
+        parts.partial_fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
+    if gradient == "mean":
+        assert np.average(parts.predict(X), weights=weight) == pytest.approx(np.average(y, weights=weight), abs=1e-6)

@@ -297,7 +297,7 @@ def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
     """
     terms = terms_of(winner.estimator, base)
     if winner.features is not None:
-        terms = with_made_columns(terms, _made_columns(winner.features), winner.features.kinds)
+        terms = with_made_columns(terms, _made_columns(winner), winner.features.kinds)
     _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})
     if winner.task in CLASSES:
         terms = replace(terms, classes=winner.classes_[winner.seen])
@@ -324,17 +324,19 @@ def stack_of_winner(winner: Any) -> Stack:
             )
     derived, features = dict(stack.derived), stack.features
     if winner.features is not None:
-        derived, features = derived | _made_columns(winner.features), tuple(winner.features.kinds)
+        derived, features = derived | _made_columns(winner), tuple(winner.features.kinds)
     _check_reading(winner.retyping, set(features))
     classes = winner.classes_[winner.seen] if winner.task in CLASSES else None
     return replace(stack, derived=derived, features=features, classes=classes)
 
 
-def _made_columns(features: Any) -> dict[str, Derived]:
+def _made_columns(winner: Any) -> dict[str, Derived]:
     """The columns that are made of those of the table."""
+    features, retyping = winner.features, winner.retyping
     dates = {name: kind for name, kind in features.kinds.items() if name in features.parts}
+    held = dict.fromkeys(retyping.numbers, "numbers") | dict.fromkeys(retyping.booleans, "booleans")
     texts = {
-        name: Derived(name, "text")
+        name: Derived(name, "text", held.get(name, ""))
         for name, kind in features.kinds.items()
         if kind == "categories" and name not in features.parts
     }

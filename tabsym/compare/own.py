@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
@@ -26,6 +27,9 @@ from tabsym.compare.ranking import CONSTANT
 from tabsym.compare.text import perhaps
 
 ALL = "all"
+_CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, type(None))
+_INSTALLED = (*sysconfig.get_paths().values(), str(Path(__file__).parent.parent))
+"""Folders of libraries, whose versions are not looked at, and of this package."""
 _ORDER = 5  # after the constant, before all others
 
 
@@ -181,26 +185,68 @@ def _file_of(module: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
-def _told(value: Any) -> Any:
-    """What a parameter is, in lists, texts and digests that are the same in every process."""
+def _told(value: Any, seen: list[Any] | None = None) -> Any:
+    """What a parameter is, in lists, texts and digests that are the same in every process.
+
+    `seen`: the functions and classes that were told, which may name each other; more are added.
+    """
+    seen = [] if seen is None else seen
     if isinstance(value, BaseEstimator):
-        return [_name_of(type(value)), _told(value.get_params(deep=False))]
+        return [_told(type(value), seen), _told(value.get_params(deep=False), seen)]
     if isinstance(value, Mapping):
-        return ["mapping", sorted([repr(_told(name)), _told(own)] for name, own in value.items())]
+        return ["mapping", sorted([repr(_told(name, seen)), _told(own, seen)] for name, own in value.items())]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *(_told(one) for one in value)]
+        return [type(value).__name__, *(_told(one, seen) for one in value)]
     if isinstance(value, (set, frozenset)):
-        return ["set", *sorted(repr(_told(one)) for one in value)]
+        return ["set", *sorted(repr(_told(one, seen)) for one in value)]
     if isinstance(value, type):
-        return _name_of(value)
+        return [_name_of(value), _told_class(value, seen)] if _is_own(value, seen) else _name_of(value)
     if isinstance(value, FunctionType):
-        held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return [_name_of(value), _told_code(value.__code__), _told([value.__defaults__, value.__kwdefaults__, held])]
+        return [_name_of(value), _told_function(value, seen)]
     if isinstance(value, partial):
-        return ["partial", _told([value.func, value.args, value.keywords])]
+        return ["partial", _told([value.func, value.args, value.keywords], seen)]
     if hasattr(value, "dist") and hasattr(value, "kwds"):  # frozen, of scipy, with the state of all random numbers
-        return [str(value.dist.name), _told([value.args, value.kwds])]
+        return [str(value.dist.name), _told([value.args, value.kwds], seen)]
     return joblib.hash(value, hash_name="sha1")
+
+
+def _told_function(value: FunctionType, seen: list[Any]) -> list[Any]:
+    """The code of a function, and what it reads that is the user's own: functions and classes it calls, constants."""
+    if any(value is one for one in seen):
+        return []
+    seen.append(value)
+    read = {name: value.__globals__.get(name) for name in sorted(_names_in(value.__code__))}
+    own = {name: one for name, one in read.items() if isinstance(one, _CONSTANTS) or _is_own(one, seen)}
+    held = [cell.cell_contents for cell in value.__closure__ or ()]
+    beside = [value.__defaults__, value.__kwdefaults__, held, own]
+    return [_told_code(value.__code__), _told(beside, seen)]
+
+
+def _told_class(value: type, seen: list[Any]) -> Any:
+    """The methods and constants of a class, and of the user's own that it comes from."""
+    seen.append(value)
+    bases = [one for one in value.__mro__[1:] if _is_own(one, seen)]
+    inner = {
+        name: getattr(one, "__func__", getattr(one, "fget", one))  # of class methods and properties
+        for name, one in vars(value).items()
+        if not (name.startswith("__") and isinstance(one, _CONSTANTS))
+    }
+    kept = {name: one for name, one in inner.items() if isinstance(one, (FunctionType, *_CONSTANTS))}
+    return _told([kept, bases], seen)
+
+
+def _is_own(value: Any, seen: list[Any]) -> bool:
+    """Whether a function or class is of no installed library, and not being told already."""
+    if not isinstance(value, (FunctionType, type)) or any(value is one for one in seen):
+        return False
+    file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    return value.__module__ != "builtins" and (file is None or not any(file.startswith(one) for one in _INSTALLED))
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """The names that a function looks up, those of functions inside it too."""
+    inside = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return set(code.co_names).union(*map(_names_in, inside))
 
 
 def _told_code(code: CodeType) -> list[Any]:

@@ -267,7 +267,10 @@ def prepare(
     if not present.all():
         notes.insert(0, f"{int((~present).sum()):,} rows without a target are left out.")
     frame = frame[present]
-    text = source.frame[target][present].astype("str") if target in retyping.formats else None
+    as_given = source.frame[target][present]
+    was_text = not source.untyped and pd.api.types.infer_dtype(as_given.astype(object), skipna=True) == "string"
+    is_read = target in retyping.formats or (target in retyping.booleans and was_text)
+    text = as_given.astype("str") if is_read else None
     read_as = read_target(frame[target], target, task, text)
     notes.insert(0, read_as.reading)
     if sampled:

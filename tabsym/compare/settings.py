@@ -18,7 +18,8 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
-from tabsym.compare.metrics import METRICS
+from tabsym.compare.metrics import METRICS, Metric
+from tabsym.compare.own import digest_of
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.reading import ReadOptions, name_of_file
 from tabsym.compare.results import Results, check_places, load_results
@@ -155,11 +156,13 @@ def check_extra() -> None:
 
 _SAME = (
     "target", "task", "metric", "folds", "repeats", "split", "split_column", "weight", "exposure", "offset", "seed",
-    "tune", "columns", "data", "splits",
+    "tune", "columns", "data", "splits", "metric_made_by",
 )  # fmt: skip
+_NOT_KNOWN = "something that cannot be told"
 _LONG = {
     "columns": "the names of the columns differ", "data": "the rows or columns differ",
     "splits": "the rows of the folds differ",
+    "metric_made_by": "the metric of that name computes something else, as far as can be told",
 }  # fmt: skip
 
 
@@ -173,6 +176,7 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "metric": config.metric.name,
         "metrics": list(dict.fromkeys([*METRICS[prepared.task], config.metric.name])),
         "larger_is_better": config.metric.larger_is_better,
+        "metric_made_by": _made_by(config.metric, prepared.task),
         "folds": plan.folds,
         "repeats": plan.repeats,
         "n_splits": len(config.splits),
@@ -189,6 +193,13 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "memory_limit": config.memory_limit,
     }
     return options | facts_of(prepared)
+
+
+def _made_by(metric: Metric, task: str) -> str | None:
+    """A digest of a metric of the user's own; None for those of the package."""
+    if METRICS[task].get(metric.name) is metric:
+        return None
+    return digest_of(metric.larger_is_better, metric.score, metric.by_row) or _NOT_KNOWN
 
 
 def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
@@ -236,7 +247,7 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         before, now = old.settings.get(key), settings[key]
         if key == "columns" and isinstance(before, dict):
             before, now = list(before), list(now)  # their order, too, by which `data` has the values
-        if before != now:
+        if before != now or now == _NOT_KNOWN:
             what = _LONG.get(key, f"{key}: {_shown(before)}, now {now!r}")
             raise ValueError(
                 f"The results in {folder} are of a comparison with other settings ({what}); use the same settings, or "

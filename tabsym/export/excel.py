@@ -44,6 +44,7 @@ _PARTS = {
     "hour": 'TEXT(HOUR({}),"00")',
     "minute": 'TEXT(MINUTE({}),"00")',
     "text": '{}&""',
+    "booleans": 'IF({},"True","False")',
 }
 Reference = str
 
@@ -154,9 +155,8 @@ class _Book:
             self._typed[name] = self._typed[own.source]
             if own.part != "day":
                 row = self._row(Text(name))
-                self._read[name] = self._write_reading(
-                    row, self._typed[name], _PARTS[own.part].format(self._typed[name])
-                )
+                form = _PARTS["booleans" if own.style == "booleans" else own.part]
+                self._read[name] = self._write_reading(row, self._typed[name], form.format(self._typed[name]))
         self._row()
         self._row(Text("bins and coefficients that are looked up"), *map(Text, self.names))
 

@@ -43,10 +43,8 @@ def _plain(value: Any) -> Any:
 
 def _number(value: Any, kind: str) -> float:
     """A plain value as a number; a date (also in text, ISO 8601), since 1970, or a duration in days."""
-    if isinstance(value, str) and kind[:4] == "date":
-        value = _plain(dt.datetime.fromisoformat(value))
-    if isinstance(value, dt.date):
-        value = "date", (value - dt.date(1970, 1, 1)).days * _DAY
+    value = _plain(dt.datetime.fromisoformat(value)) if isinstance(value, str) and kind[:4] == "date" else value
+    value = ("date", (value - dt.date(1970, 1, 1)).days * _DAY) if isinstance(value, dt.date) else value
     if isinstance(value, str):
         raise TypeError(f"The value {value!r} is text where a number is needed.")
     if isinstance(value, tuple) and value[0] != "bool":
@@ -59,7 +57,9 @@ def _part(value: Any, part: str, style: str) -> Any:
     if _plain(value) is None:
         return None
     if part == "text":
-        return value if isinstance(value, str) else str(value).removesuffix(".0")
+        is_float = isinstance(value, (float, np.floating, Decimal))
+        text = np.format_float_positional(value, trim="-") if is_float else str(value)
+        return text[:10] if text[4:5] + text[7:8] == "--" and not text[10:].strip("T 0:.") else text
     if isinstance(value, (str, np.datetime64)):
         text, is_iso = str(value).strip(), style in ("ISO8601", "moments")
         value = dt.datetime.fromisoformat(text[:26]) if is_iso else dt.datetime.strptime(text, style)

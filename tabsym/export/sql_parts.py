@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -210,6 +210,28 @@ _FUNCTIONS = {
 }
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _number_of(text: Any) -> int | float | None:
+    """A number in text; None for other text."""
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        return None
+    if value.is_integer() and re.fullmatch(r"-?\d+", text) and abs(int(text)) < MAX_WHOLE:
+        return int(text)
+    return value if math.isfinite(value) else None
+
+
+def _boolean_of(text: Any) -> bool | None:
+    return {"true": True, "false": False}.get(str(text).lower())
+
+
+_VALUE_OF: dict[str, Callable[[Any], Any]] = {"numbers": _number_of, "booleans": _boolean_of}
+"""The value of the text of a category, by what its column holds; None where there is none."""
+
+
 @dataclass(frozen=True)
 class ColumnText:
     """Text about the columns of ``"r"``, the table of the rows, in ANSI SQL but for literals."""
@@ -250,7 +272,7 @@ class ColumnText:
         if own is None:
             return source
         if own.part == "text":
-            return f"CAST({source} AS VARCHAR{'(4000)' if self.writer.dialect == 'tsql' else ''})"
+            return self._text_of(column, source)
         if self.writer.dialect not in WITH_DATES or own.style not in ("moments", "ISO8601"):
             raise ValueError(
                 f"Column {own.source!r} holds dates ({own.style}), of which the model uses the {own.part}, and "
@@ -271,6 +293,33 @@ class ColumnText:
                 "way; make it a number of days before fit, or give it bins by numeric='quantile'."
             )
         return f"(EXTRACT(EPOCH FROM {self.raw(column)}) / 86400e0)"
+
+    def _text_of(self, column: str, source: str) -> str:
+        """A column whose categories are text; numbers and booleans are compared as such: their text has many forms."""
+        if self._holds(column):
+            return source
+        text = f"CAST({source} AS VARCHAR{'(4000)' if self.writer.dialect == 'tsql' else ''})"
+        if not any(_DAY.fullmatch(str(one)) for one in self._categories(column)):
+            return text
+        return f"CASE WHEN {text} LIKE '____-__-__ 00:00:00' THEN SUBSTR({text}, 1, 10) ELSE {text} END"
+
+    def _holds(self, column: str) -> str:
+        """What the categories of a column are that are text: "numbers", "booleans", or "" for others."""
+        own = self.terms.derived.get(column)
+        if own is None or own.part != "text" or own.style not in _VALUE_OF:
+            return ""
+        known = _VALUE_OF[own.style]
+        return own.style if all(known(one) is not None for one in self._categories(column)) else ""
+
+    def _categories(self, column: str) -> list[Any]:
+        """The categories of a column, but missing."""
+        found = [
+            self.terms.codings[coding].categories
+            for factor in (one for term in self.terms.terms for one in term.lookups)
+            for coding, name in zip(self.terms.tables[factor.table].codings, factor.columns, strict=True)
+            if name == column
+        ]
+        return [one for own in found if own is not None for one in own.tolist() if one is not None]
 
     def _refuse_durations(self, column: str) -> None:
         if self.terms.columns.get(column) == "duration":
@@ -305,6 +354,10 @@ class ColumnText:
     def key_kind(self, coding: Coding, column: str) -> str:
         """The kind of the keys of categories; parts of dates are whole numbers."""
         assert coding.categories is not None
+        if self._holds(column) == "booleans":
+            return "boolean"
+        if self._holds(column):
+            return "whole" if all(isinstance(_number_of(one), int) for one in self._categories(column)) else "number"
         is_part = column in self.terms.derived and self.terms.derived[column].part != "text"
         return "whole" if is_part else kind_of_values(coding.categories.tolist(), f"Column {column!r}")
 
@@ -313,6 +366,8 @@ class ColumnText:
         if coding.categories is None:
             return [str(code) for code in range(len(coding))]
         categories = coding.categories.tolist()
+        if held := self._holds(column):
+            return [self.writer.value(None if one is None else _VALUE_OF[held](one)) for one in categories]
         if self.key_kind(coding, column) == "whole" and column in self.terms.derived:
             categories = [None if one is None else number_of_part(one) for one in categories]
         return [self.writer.value(one) for one in categories]

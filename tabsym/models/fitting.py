@@ -241,11 +241,15 @@ def continue_model(
 
 
 def _identified(config: Config, model: WideModel) -> WideModel:
-    """Move the means of terms to the intercept; not with an l1 penalty, whose zeros would be lost."""
+    """Move the means of terms to the intercept; not with an l1 penalty, whose zeros would be lost.
+
+    The means over rows; beside a ridge penalty of mean gradients over categories, as at its optimum coefficients, and
+    not rows, have the mean 0: other means moved after each of many calls of `partial_fit` would lead away from there.
+    """
     if config.l1 > 0.0:
         return model
-    none = np.zeros(len(model.spec.blocks), dtype=np.bool_)
-    return identify(model, shares_of_means(model, by_category=none))
+    by_category = config.l2 > 0.0 and config.gradient == "mean"
+    return identify(model, shares_of_means(model, by_category=np.full(len(model.spec.blocks), by_category)))
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:

@@ -111,7 +111,8 @@ class Derived:
     part : {"day", "month", "week", "weekday", "hour", "minute", "text"}
         Of a date, by its own clock, as `tabsym.DateParts` has them; or the value as text.
     style : str
-        How dates are written: "moments" for a date type, "ISO8601", or a format of strptime.
+        How dates are written: "moments" for a date type, "ISO8601", or a format of strptime. Of text what values are
+        that become text: "numbers", "booleans", or "" for others.
     """
 
     source: str
