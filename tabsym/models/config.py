@@ -251,6 +251,8 @@ def _refuse_without_effect(config: Config, e: Any) -> None:
         refuse("l1_ratio", "without a penalty; give alpha")
     if config.schedule != "invscaling":
         refuse("power_t", "without schedule='invscaling'; set that")
+    if config.schedule == "optimal":
+        refuse("learning_rate", "with schedule='optimal', whose rate follows from alpha; set another schedule")
     if not config.early_stopping:
         refuse("validation_fraction", "without early_stopping=True; set that")
         if config.epochs is not None and config.tol is None and config.schedule != "adaptive":

@@ -103,8 +103,9 @@ max_iter : int, default 200
     end short. Formulas with products are
     descended by L-BFGS, with up to a quarter as many iterations.
 tol : float, default 1e-3
-    How near to the optimum coefficients end, in their standard errors; of several classes where `alpha` is given, while
-    estimated variances and what follows from them are rougher there.
+    How near to the optimum coefficients end, in their standard errors, given the variances; of several classes where
+    `alpha` is given. Estimated variances end within some percent, near 0 within a factor of two or three, which moves
+    coefficients by some tenths of a standard error; ``tol=1e-8`` has them to all digits, but of several classes.
 random_state : int, RandomState or None, default 0
     Of the halves and folds of rows that are held out.
 n_jobs : int or None, default None
