@@ -13,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from tabsym.compare import reading
 from tabsym.compare.reading import ReadOptions, read_path
 from tabsym.compare.retyping import read_typed
 from tabsym.compare.sampling import read_some
@@ -392,3 +393,14 @@ def test_folders_that_cannot_be_made_are_named(tmp_path):
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ValueError, match=r"cannot be made \(.+\); name another by out \(--out\)"):
             open_folder(out, "retail", resume=False)
+
+
+@pytest.mark.parametrize("names", [["zip"], ["zip", "shop"], [None], ["a"]])
+def test_a_named_index_is_no_column_and_said(names):
+    """A file of such a frame has it as a column; not where a column has the name, too."""
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
+    table.index = pd.MultiIndex.from_arrays([[1, 2, 3]] * len(names), names=names)
+    source = reading.read(table)
+    assert list(source.frame) == ["a"]
+    told = [name for name in names if name not in (None, "a")]
+    assert len(source.notes) == bool(told) and all(repr(name) in source.notes[0] for name in told)

@@ -81,7 +81,9 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
     if isinstance(table, (str, Path)):
         return read_path(table, options)
     if isinstance(table, pd.DataFrame):
-        return Source(_named(table))
+        labels = [str(name) for name in table.index.names if name is not None and name not in table.columns]
+        said = f"The index {listed(labels)} of the frame is no column; use table.reset_index() to make it one."
+        return Source(_named(table), notes=(said,) if labels else ())
     if nw.dependencies.is_pyarrow_table(table):  # narwhals has no frame of equal names to say so of
         _check_names(table.column_names)
     frame = nw.from_native(table)
