@@ -363,3 +363,18 @@ def test_a_slope_beside_two_large_terms_is_at_the_optimum(ratio):
     found = model.coefs_["s"].iloc[0]
     assert abs(found["value"] - slope) < 2e-3 * found["sd"]
     assert found["sd"] == pytest.approx(np.sqrt(model.dispersion_ / (own @ own)), rel=0.1)  # of so many, conditional
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+def test_separation_in_a_formula_that_multiplies_is_told_of(alpha):
+    """One category has one class; with a penalty there is an optimum, and nothing to say."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"g": rng.choice(list("pqr"), 600), "h": rng.choice(list("xy"), 600)})
+    table["z"] = rng.normal(size=600)
+    y = np.where(table["z"] * (table["g"] == "p") * 4 + rng.logistic(size=600) > 0, "yes", "no")
+    y = np.where(table["g"] == "q", np.where(table["z"] > 0, "yes", "no"), y)  # decided by the sign of z
+    model = WideClassifier("k[g]*m[h]*z + w[g] + c[1]", alpha=alpha)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(table, y)
+    assert any("grow without end" in str(one.message) for one in told) == (alpha == 0.0)

@@ -25,6 +25,10 @@ of the standard deviation to it above which the coefficient is poorly determined
 certain, large coefficients cancel, as those of categories beside a number that these nearly determine."""
 
 
+CERTAIN_IN_PRODUCTS = 1e-12
+"""The least probability of a class below which a formula that multiplies counts as separated."""
+
+
 def with_separation(caller: str, model: WideModel, loss: float, least: float) -> WideModel:
     """The model with infinite deviations where estimates are infinite, of which a warning tells.
 
@@ -34,6 +38,8 @@ def with_separation(caller: str, model: WideModel, loss: float, least: float) ->
     certainty, spec = model.certainty, model.spec
     found = _separated(model, loss) if least < np.exp(-FAR_SCORE) else {}
     if not found or certainty is None:
+        if least < CERTAIN_IN_PRODUCTS:
+            _warn_of_products(caller, model)
         return model
     move = np.zeros((spec.n_coefs, model.n_outputs))
     for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
@@ -102,6 +108,22 @@ def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
     base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
+
+
+def _warn_of_products(caller: str, model: WideModel) -> None:
+    """Warn of unpenalized factors of products where a class is certain: their scales differ, and one cannot be told."""
+    certainty, spec = model.certainty, model.spec
+    if certainty is None or not model.loss.for_classes:
+        return
+    found = {f.block: spec.blocks[f.block].name for term in spec.learned if len(term.factors) > 1 for f in term.factors}
+    names = [name for block, name in found.items() if not np.isfinite(certainty.variances[block])]
+    if names:
+        warn_user(
+            f"{caller}: the classes of some rows are predicted with certainty (separation), so that coefficients of "
+            f"{', '.join(map(repr, names[:5]))} or of other terms without penalties grow without end, and those shown "
+            "are where the solver ended; penalize them (alpha='auto', or a number).",
+            ConvergenceWarning,
+        )
 
 
 def _warn_of_separation(caller: str, found: Sequence[str]) -> None:
