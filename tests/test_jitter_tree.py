@@ -512,3 +512,14 @@ def test_unknown_categories_are_refused_where_asked(tree):
             model.predict(X.mask((X.index == 3)[:, None] & (X.columns == column), "new"))
     with pytest.raises(ValueError, match=r"Column 's' holds a missing value .row 0., which is not in the training"):
         model.predict(X.assign(s=None))
+
+
+def test_a_class_whose_rows_have_weight_0_is_absent():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("pqrs"), 400), "b": rng.choice(list("xyz"), 400)})
+    y, weight = rng.choice(["u", "v", "w"], 400), rng.integers(1, 3, 400).astype(float)
+    kept = y != "w"
+    whole = JitterTreeClassifier(random_state=0).fit(X, y, sample_weight=np.where(kept, weight, 0.0))
+    part = JitterTreeClassifier(random_state=0).fit(X[kept], y[kept], sample_weight=weight[kept])
+    assert whole.classes_.tolist() == ["u", "v"]
+    np.testing.assert_allclose(whole.predict_proba(X), part.predict_proba(X))

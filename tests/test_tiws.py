@@ -634,3 +634,19 @@ def test_rows_alone_do_not_depend_on_other_rows(method, idf_rows):
     alone = [encoder.transform(new.iloc[[row]])["a"].iloc[0] for row in range(30)]
     np.testing.assert_allclose(encoder.transform(new)["a"], alone, rtol=1e-12)
     assert np.ptp(alone) > 0
+
+
+@pytest.mark.parametrize("options", [{}, {"numeric": "quantile"}, {"method": "poster"}, {"cv": None}])
+def test_a_class_whose_rows_have_weight_0_is_absent(options):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("pqrs"), 400), "b": rng.choice(list("xyz"), 400), "z": rng.normal(size=400)})
+    y, new = rng.choice(["u", "v", "w"], 400), pd.DataFrame({"a": ["p", "zz"], "b": ["x", "y"], "z": [0.0, 1.0]})
+    weight = np.where(y == "w", 0.0, rng.integers(1, 3, 400).astype(float))
+    kept = weight > 0
+    encoder = TIWSEncoder(**options)
+    found = encoder.fit(X, y, sample_weight=weight).transform(new)
+    pd.testing.assert_frame_equal(found, encoder.fit(X[kept], y[kept], sample_weight=weight[kept]).transform(new))
+    out = encoder.fit_transform(X, y, sample_weight=weight)
+    assert list(out) == list(found) and np.isfinite(out.loc[kept, "a"].to_numpy(dtype=float)).all()
+    with pytest.raises(ValueError, match=r"rows of positive weight have 1 class only \('u'\)"):
+        encoder.fit(X, y, sample_weight=np.where(y == "u", 1.0, 0.0))

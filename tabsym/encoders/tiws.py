@@ -252,7 +252,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
-        target = components(y, len(table), self.target_type, type(self).__name__, classes)
+        target = components(y, len(table), self.target_type, type(self).__name__, classes, weight)
         encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False, whole=whole)]
         self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight, whole=whole)
@@ -631,7 +631,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
         """A fold fits words, components, covariances and donors' rules by its training rows."""
-        target = further(y, len(table), self._classes, type(self).__name__)
+        target = further(y, len(table), self._classes, type(self).__name__, weight)
         is_classes, encoded = self._classes is not None, list(self.columns_)
         unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
 

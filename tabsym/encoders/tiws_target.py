@@ -64,12 +64,22 @@ class Components:
     codes: NDArray[Any]
 
 
-def components(y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None) -> Components:
-    """The target of a table, checked; `classes`: all that there can be, if they are known."""
+def components(
+    y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None, weight: Floats | None = None
+) -> Components:
+    """The target of a table, checked; `classes`: all that there can be, if they are known.
+
+    Otherwise classes whose rows all have `weight` (n,) 0 are absent, as these rows are.
+    """
     if classes is not None:
         return further(y, n_rows, _all_classes(classes, target_type), caller)
     if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
-        found = check_classes(y, n_rows, caller=caller)
+        found = check_classes(y, n_rows, caller=caller).weighed(weight)
+        if len(found.classes) < 2:
+            raise ValueError(
+                f"{caller} needs at least 2 classes, but the rows of positive weight have 1 class only "
+                f"({found.classes.tolist()[0]!r}); choose another target or other weights."
+            )
         return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
     return further(y, n_rows, None, caller)
 
@@ -93,11 +103,14 @@ def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | N
     return None
 
 
-def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Components:
-    """The target of a further piece of a table, with the classes of the first."""
+def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str, weight: Floats | None = None) -> Components:
+    """The target of a further piece of a table, with the classes of the first; rows of `weight` 0 may have others."""
     if classes is None:
         values = check_regression_target(y, n_rows, caller=caller)
         return Components(values[:, None], None, values)
+    if weight is not None:
+        counted = check_classes(y, n_rows, caller=caller).weighed(weight)
+        y = counted.classes[counted.codes]
     found = check_classes(y, n_rows, classes=classes, caller=caller)
     return Components(np.eye(len(classes))[found.codes], classes, found.codes)
 

@@ -37,6 +37,12 @@ class Target:
     codes: NDArray[np.int32]
     classes: NDArray[Any]
 
+    def weighed(self, weight: NDArray[np.float64] | None) -> Target:
+        """Without classes whose rows all have weight 0."""
+        if weight is None:
+            return self
+        return self.without(np.bincount(self.codes, weight, minlength=len(self.classes)) == 0.0)
+
     def without(self, absent: NDArray[np.bool_]) -> Target:
         """Without classes (n_classes,) that are absent, as where all their rows have weight 0; these get any code."""
         kept = np.flatnonzero(~absent)

@@ -395,7 +395,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         caller = type(self).__name__
         values = check_target(y, len(table), caller)
         only = pd.unique(values)  # one class alone is no mistake here: ensembles draw such samples
-        target = check_classes(y, len(table), classes=only if len(only) == 1 else None, caller=caller)
+        target = check_classes(y, len(table), classes=only if len(only) == 1 else None, caller=caller).weighed(weight)
         self._fit(table, target.codes.astype(np.float64), weight, len(target.classes))
         self.classes_ = target.classes
         self.n_classes_ = len(target.classes)
