@@ -391,12 +391,18 @@ CATEGORIES = {
     "midnights": [pd.Timestamp(2020, 1, day) for day in (1, 2, 3, 4)],
     "moments": [pd.Timestamp(2020, 1, 1, hour) for hour in (0, 8, 12, 13)],
     "text": ["a", "2.0", "1.10", "2020-01-01 00:00:00"],
+    "codes like days": ["1234-56-7800", "1234-56-7811", "1234-56-9900", "1234-56-1200"],
+    "zeros": [-0.0, 0.0, 2.0, 3.0],
+    "beyond 2^63": np.array([2**63 + 1, 2**63 + 2, 2**63 + 3000, 4], dtype=np.uint64),
+    "digits beyond floats": [Decimal("12345678901234567.1"), Decimal("12345678901234567.2"), Decimal(3), Decimal(4)],
 }
+INEXACT = ("zeros", "beyond 2^63", "digits beyond floats")  # whose text in an engine, and in Excel, is another
 
 
-@pytest.mark.parametrize("values", CATEGORIES.values(), ids=CATEGORIES)
-def test_exports_of_columns_named_as_categories_predict_as_the_winner(values, tmp_path):
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_exports_of_columns_named_as_categories_predict_as_the_winner(name, tmp_path):
     """Numbers, booleans and dates are text in a winner's model; an engine's text of them is another."""
+    values = CATEGORIES[name]
     rng = np.random.default_rng(0)
     which = rng.choice(4, 400)
     cells = pd.Series([values[place] for place in which])
@@ -411,10 +417,14 @@ def test_exports_of_columns_named_as_categories_predict_as_the_winner(values, tm
         base.execute(f"CREATE TABLE rows AS SELECT * FROM '{tmp_path / 't.parquet'}'")
         base.execute(to_sql(best, dialect="duckdb"))
         view = base.execute("SELECT * FROM rows_prediction ORDER BY row").df()
-    np.testing.assert_allclose(view["prediction"], want, rtol=1e-10)
+    assert len(view) == 400
+    if name not in INEXACT:
+        np.testing.assert_allclose(view["prediction"], want, rtol=1e-10)
     scorer = from_spec(json.loads(json.dumps(to_spec(best))))
     np.testing.assert_allclose(scorer.predict(pd.read_parquet(tmp_path / "t.parquet")), want, rtol=1e-10)
-    if values is not CATEGORIES["large and small"] and not isinstance(values[0], (str, dt.date)):
+    if name in INEXACT:
+        return
+    if name != "large and small" and not isinstance(values[0], (str, dt.date)):
         book = Book(to_excel(best, tmp_path / "best.xlsx"))
         for row in range(12):
             cell = float(cells[row]) if isinstance(cells[row], Decimal) else cells[row]

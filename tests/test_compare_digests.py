@@ -263,3 +263,41 @@ def test_another_metric_of_the_same_name_is_not_gone_on_with(tmp_path, name, is_
     assert again.ranking["score"].tolist() == first.ranking["score"].tolist()
     with pytest.raises(ValueError, match="the metric of that name computes something else"):
         compare(SALES, "sales", metric=Metric("cost", is_larger, COSTS[name]), resume=True, **options)
+
+
+class Cost:
+    """A metric with state, as an object that is called."""
+
+    def __call__(self, y, p):
+        return float(np.abs(y - p).mean())
+
+
+COST, BY_NAME, mean = Cost(), {"a": 1.0}, 0.1
+
+
+def of_object(y, p):
+    return COST(y, p)
+
+
+def of_dict(y, p):
+    return BY_NAME["a"]
+
+
+def of_attribute(y, p):
+    return float((y - p).mean())
+
+
+@pytest.mark.parametrize("what", [COST, COST.__call__, of_object], ids=["object", "method", "function"])
+def test_what_an_object_of_a_class_of_ones_own_does_is_told(what, monkeypatch):
+    before = digest_of(what)
+    assert digest_of(what) == before
+    monkeypatch.setattr(Cost, "__call__", lambda self, y, p: 0.0)
+    assert digest_of(COST.__call__ if what not in (COST, of_object) else what) != before
+
+
+def test_what_is_read_is_told_and_attributes_are_not_globals(monkeypatch):
+    by_dict, by_attribute = digest_of(of_dict), digest_of(of_attribute)
+    monkeypatch.setitem(globals(), "BY_NAME", {"a": 2.0})
+    monkeypatch.setitem(globals(), "mean", 0.2)
+    assert digest_of(of_dict) != by_dict
+    assert digest_of(of_attribute) == by_attribute

@@ -544,6 +544,15 @@ def test_centred_numbers_far_from_zero_are_not_told_of(formula):
         WideRegressor(formula=formula).fit(table, rng.normal(size=500))
 
 
+@pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
+def test_where_nothing_is_shrunk_numbers_far_from_zero_are_not_told_of(kind):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"home": rng.choice(list("pqrs"), 500), "year": rng.integers(2010, 2022, 500)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        kind("b[1] + w[home]*year", loss="squared_error", alpha=0.0).fit(table, rng.normal(size=500))
+
+
 @pytest.mark.parametrize(
     "formula",
     ["y ~ 2 * w[a] * x + s[1] * x + b[1]", "y ~ b[1] + (x || a)", "y ~ b[1] + (1 | a)", "y ~ b[1] + (0 + x | a)"],

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.losses import Tweedie
 from tabsym.solvers.newton.fixed_effects import inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
@@ -378,3 +379,33 @@ def test_separation_in_a_formula_that_multiplies_is_told_of(alpha):
         warnings.simplefilter("always")
         model.fit(table, y)
     assert any("grow without end" in str(one.message) for one in told) == (alpha == 0.0)
+
+
+@pytest.mark.parametrize(("power", "far"), [(1.2, 1e4), (1.5, 3e3), (1.5, 1e6), (1.8, 2e3)])
+def test_a_target_of_0_far_out_does_not_stop_a_tweedie_fit(power, far):
+    """Its mean is 0, and what else there is of it is 0 times infinity; the optimum is that of the other rows."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=2000)
+    y = rng.gamma(1.0, np.exp(0.5 * x)) * (rng.random(2000) < 0.7)
+    x[0], y[0] = -far, 0.0
+    table = pd.DataFrame({"x": x, "y": y})
+    model = WideRegressor("y ~ s[1]*x + c[1]", loss=Tweedie(power), alpha=0.0)
+    found, want = (model.fit(rows).coefs_["s"].iloc[0] for rows in (table, table[1:]))
+    assert abs(found["value"] - want["value"]) < 0.02 * want["sd"]
+
+
+def test_gamma_with_weights_of_many_orders_ends_at_the_optimum():
+    """Steps by the information, which is not the Hessian, converge linearly; the gradients are 0 in the end."""
+    rng = np.random.default_rng(10)
+    n, k = 300, 30
+    a, b, x = rng.integers(0, k, n), rng.integers(0, k, n), rng.normal(size=n)
+    y, weight = rng.gamma(0.5, 2.0, n) + 1e-9, 10.0 ** rng.uniform(-4, 4, n)
+    table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "x": x, "y": y})
+    model = WideRegressor("y ~ w[a] + v[b] + s[1]*x + c[1]", loss="gamma", alpha=0.0)
+    mean = model.fit(table, sample_weight=weight).predict(table)
+    slope, curvature = weight * (1.0 - y / mean), weight
+    scale = model.dispersion_ * weight.mean()
+    for codes in (a, b):
+        gradient, information = np.bincount(codes, slope), np.bincount(codes, curvature)
+        assert np.abs(gradient / np.sqrt(information * scale)).max() < 2e-3
+    assert abs((slope * x).sum()) / np.sqrt((weight * x * x).sum() * scale) < 2e-3

@@ -665,3 +665,43 @@ def test_a_table_without_rows_is_a_file_without_rows_and_names_are_kept_apart(so
         ValueError, match="Column 'prediction' is in keep, and the predictions are called so; rename it"
     ):
         model.predict_to_parquet(rows("full"), out, keep=["a", "prediction"])
+
+
+@pytest.mark.parametrize("mean", [-1000.0, 1e6])
+def test_targets_far_from_0_are_fitted_as_in_memory(mean, tmp_path, in_parts):
+    """Of an identity link the target's mean is no exponent."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("pqr"), 500), "y": mean + rng.normal(size=500)})
+    table.to_parquet(tmp_path / "t.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = WideRegressor(loss="squared_error").fit(tmp_path / "t.parquet", "y")
+    want = WideRegressor(loss="squared_error").fit(table, "y")
+    np.testing.assert_allclose(found.predict(table[["a"]]), want.predict(table[["a"]]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["two", "three", "poisson", "gamma"])
+def test_rows_far_out_are_fitted_as_in_memory(kind, tmp_path, in_parts):
+    """Linear predictors beyond what an exponential is a number of."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=1500)
+    score = 0.5 * x
+    far = -5e3 if kind != "gamma" else 1.0
+    if kind in ("two", "three"):
+        y = np.array(list("pqr"))[
+            np.argmax(
+                np.outer(score, range(2 + (kind == "three"))) + rng.gumbel(size=(1500, 2 + (kind == "three"))), axis=1
+            )
+        ]
+        y[0] = "p"
+        model = WideClassifier("y ~ s[1]*x + c[1]", alpha=0.0)
+    else:
+        y = rng.poisson(np.exp(score)).astype(float) if kind == "poisson" else rng.gamma(1.0, np.exp(score))
+        y[0] = 0.0 if kind == "poisson" else y[0]
+        model = WideRegressor("y ~ s[1]*x + c[1]", loss=kind, alpha=0.0)
+    x[0] = far
+    table = pd.DataFrame({"x": x, "y": y})
+    table.to_parquet(tmp_path / "t.parquet")
+    found = model.fit(tmp_path / "t.parquet").coefs_["s"].iloc[0]
+    want = model.fit(table).coefs_["s"].iloc[0]
+    np.testing.assert_allclose(found.to_numpy(float), want.to_numpy(float), rtol=2e-3)

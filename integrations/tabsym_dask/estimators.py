@@ -218,7 +218,8 @@ def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFr
                 f"A partition has {len(piece)} rows, and that of the {name.removeprefix('tabsym_')} {len(values)}; "
                 "take both from one frame."
             )
-        check_same_rows(piece, **{{TARGET: "y", WEIGHT: "sample_weight"}[name]: values})
+        if isinstance(values, pd.Series) and values.index.isin(piece.index).all():  # in another order, perhaps
+            check_same_rows(piece, **{{TARGET: "y", WEIGHT: "sample_weight"}[name]: values})
     return piece.assign(**{name: np.asarray(values) for name, values in zip(names, own, strict=True)})
 
 

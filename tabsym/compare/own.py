@@ -6,6 +6,7 @@ that: it may fail, and the process that runs it says so.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 import sysconfig
@@ -15,10 +16,11 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import joblib
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from tabsym.compare.contenders import Contender, all_contenders
@@ -28,7 +30,11 @@ from tabsym.compare.text import perhaps
 
 ALL = "all"
 _CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, type(None))
-_INSTALLED = (*sysconfig.get_paths().values(), str(Path(__file__).parent.parent))
+_CONTENTS = (*_CONSTANTS, list, dict, set, np.ndarray)
+_INSTALLED = (
+    *(sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).parent.parent),
+)
 """Folders of libraries, whose versions are not looked at, and of this package."""
 _ORDER = 5  # after the constant, before all others
 
@@ -205,9 +211,12 @@ def _told(value: Any, seen: list[Any] | None = None) -> Any:
         return [_name_of(value), _told_function(value, seen)]
     if isinstance(value, partial):
         return ["partial", _told([value.func, value.args, value.keywords], seen)]
+    if isinstance(value, MethodType):
+        return _told([value.__func__, value.__self__], seen)
     if hasattr(value, "dist") and hasattr(value, "kwds"):  # frozen, of scipy, with the state of all random numbers
         return [str(value.dist.name), _told([value.args, value.kwds], seen)]
-    return joblib.hash(value, hash_name="sha1")
+    made_by = [_told(type(value), seen)] if _is_own(type(value), seen) else []
+    return [joblib.hash(value, hash_name="sha1"), *made_by]
 
 
 def _told_function(value: FunctionType, seen: list[Any]) -> list[Any]:
@@ -216,7 +225,7 @@ def _told_function(value: FunctionType, seen: list[Any]) -> list[Any]:
         return []
     seen.append(value)
     read = {name: value.__globals__.get(name) for name in sorted(_names_in(value.__code__))}
-    own = {name: one for name, one in read.items() if isinstance(one, _CONSTANTS) or _is_own(one, seen)}
+    own = {name: one for name, one in read.items() if isinstance(one, _CONTENTS) or _is_own(one, seen)}
     held = [cell.cell_contents for cell in value.__closure__ or ()]
     beside = [value.__defaults__, value.__kwdefaults__, held, own]
     return [_told_code(value.__code__), _told(beside, seen)]
@@ -236,17 +245,20 @@ def _told_class(value: type, seen: list[Any]) -> Any:
 
 
 def _is_own(value: Any, seen: list[Any]) -> bool:
-    """Whether a function or class is of no installed library, and not being told already."""
-    if not isinstance(value, (FunctionType, type)) or any(value is one for one in seen):
+    """Whether a function, a class or what is made of one is of no library, and not told already."""
+    if isinstance(value, ModuleType) or any(value is one for one in seen):
         return False
-    file = getattr(sys.modules.get(value.__module__), "__file__", None)
-    return value.__module__ != "builtins" and (file is None or not any(file.startswith(one) for one in _INSTALLED))
+    kind = value if isinstance(value, (FunctionType, type)) else type(value)
+    if kind.__module__ == "builtins":
+        return False
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is None or not any(Path(file).is_relative_to(place) for place in _INSTALLED)
 
 
 def _names_in(code: CodeType) -> set[str]:
-    """The names that a function looks up, those of functions inside it too."""
-    inside = [one for one in code.co_consts if isinstance(one, CodeType)]
-    return set(code.co_names).union(*map(_names_in, inside))
+    """The global names that a function looks up, those of functions inside it too."""
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _told_code(code: CodeType) -> list[Any]:

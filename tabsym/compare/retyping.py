@@ -364,8 +364,8 @@ def _versions(cells: Collection[str]) -> tuple[str, str] | None:
     known = frozenset(cells)
     for cell in cells:
         shorter = cell.rstrip("0")
-        while "." in shorter[:-1] and "e" not in shorter.lower() and shorter != cell:
-            if shorter in known:
+        while "." in shorter and "e" not in shorter.lower() and shorter != cell:
+            if shorter in known and not shorter.endswith("."):
                 return shorter, cell
             shorter += "0"
     return None

@@ -4,6 +4,7 @@ from_spec(json.load(open("model.json"))).predict({"store": ["a", "b"], "price": 
 """
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ _FUNCTIONS = {name: getattr(np, name) for name in ("log", "log1p", "log2", "log1
 _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power}
 _PARTS = {"month": "%m", "week": "%V", "weekday": "%a", "hour": "%H", "minute": "%M"}
 _DAY, _MICROSECOND = 86_400 * 10**9, dt.timedelta(microseconds=1)  # the day in nanoseconds
+_MIDNIGHT = r"^(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?$"
 _READ: dict[str, Any] = {
     "date": dt.date.fromisoformat, "time": dt.time.fromisoformat, "bytes": bytes.fromhex, "decimal": Decimal,
     "float": float, "datetime": np.datetime64, "datetime in UTC": dt.datetime.fromisoformat,
@@ -58,14 +60,13 @@ def _part(value: Any, part: str, style: str) -> Any:
         return None
     if part == "text":
         is_float = isinstance(value, (float, np.floating, Decimal))
-        text = np.format_float_positional(value, trim="-") if is_float else str(value)
-        return text[:10] if text[4:5] + text[7:8] == "--" and not text[10:].strip("T 0:.") else text
+        text = f"{Decimal(str(value)):f}" if is_float else re.sub(_MIDNIGHT, r"\1", str(value))
+        return re.sub(r"\.?0*$", "", text) if is_float and "." in text else text
     if isinstance(value, (str, np.datetime64)):
         text, is_iso = str(value).strip(), style in ("ISO8601", "moments")
         value = dt.datetime.fromisoformat(text[:26]) if is_iso else dt.datetime.strptime(text, style)
-    if part == "day":
-        return _number(_plain(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value), "date")
-    return value.strftime(_PARTS[part])
+    day = value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
+    return _number(_plain(day), "date") if part == "day" else value.strftime(_PARTS[part])
 
 
 def from_spec(spec: dict[str, Any]) -> "Scorer":
@@ -196,9 +197,8 @@ class _Table:
         """The columns (n,) of an output of an encoder."""
         if "table" in one:
             return self.look_up(one).T
-        return [
-            self.numbers(one["columns"][0]) if "number" in one else np.array(self.values(one["columns"][0], raw=True))
-        ]
+        name = one["columns"][0]
+        return [self.numbers(name) if "number" in one else np.array(self.values(name, raw=True))]
 
     def number(self, written: Any) -> Any:
         """The numbers (n,) of a factor: a column, a function, an operation or a constant."""

@@ -99,7 +99,7 @@ def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
         return
     known: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.casefold(), name)
+        other = known.setdefault(name.lower(), name)
         if other != name:
             raise ValueError(
                 f"Columns {other!r} and {name!r} differ in case only, which {dialect} does not tell apart; rename one "

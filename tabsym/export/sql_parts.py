@@ -221,7 +221,7 @@ def _number_of(text: Any) -> int | float | None:
         return None
     if value.is_integer() and re.fullmatch(r"-?\d+", text) and abs(int(text)) < MAX_WHOLE:
         return int(text)
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and abs(value) < MAX_WHOLE else None
 
 
 def _boolean_of(text: Any) -> bool | None:
@@ -308,8 +308,9 @@ class ColumnText:
         own = self.terms.derived.get(column)
         if own is None or own.part != "text" or own.style not in _VALUE_OF:
             return ""
-        known = _VALUE_OF[own.style]
-        return own.style if all(known(one) is not None for one in self._categories(column)) else ""
+        texts = {str(one) for one in self._categories(column)}
+        values = {_VALUE_OF[own.style](one) for one in texts} - {None}
+        return own.style if len(values) == len(texts) else ""  # text where two are the same number
 
     def _categories(self, column: str) -> list[Any]:
         """The categories of a column, but missing."""

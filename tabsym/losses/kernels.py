@@ -99,7 +99,8 @@ def _other_loss(score, target, loss, parameter):
     if loss == GAMMA:
         share = target * np.exp(-score)
         return score + share, 1.0 - share, share
-    first, second = np.exp((1.0 - parameter) * score), np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
+    second = np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
+    first = np.exp((1.0 - parameter) * score) if target > 0.0 else 0.0  # which may be infinite
     return (
         second / (2.0 - parameter) - target * first / (1.0 - parameter),
         second - target * first,

@@ -143,9 +143,13 @@ class WideBase(Readable, TableEstimator):
         """
         if config.formula is None or self._only_predicts:
             return
-        spec = model.spec
+        spec, certainty = model.spec, model.certainty
         for index, term in enumerate(spec.learned):
             if term.numeric is None or spec.is_scalar(term) or index in spec.homes:
+                continue
+            block = next(one.block for one in term.factors if spec.blocks[one.block].source is not None)
+            is_shrunk = config.l1 + config.l2 > 0.0 if certainty is None else np.isfinite(certainty.variances[block])
+            if not is_shrunk:
                 continue
             moments = model.numerics[term.numeric]
             spread = moments.spread_about(moments.mean)
@@ -153,7 +157,7 @@ class WideBase(Readable, TableEstimator):
                 name = " * ".join(map(show, spec.numerics[term.numeric].nodes))
                 near = round(moments.mean, -math.floor(math.log10(spread)))
                 warn_user(
-                    f"The formula of {config.caller} multiplies {spec.blocks[term.factors[0].block].name} by {name}, "
+                    f"The formula of {config.caller} multiplies {spec.blocks[block].name} by {name}, "
                     f"whose values are far from 0 (mean {moments.mean:.6g}, standard deviation {spread:.3g}): "
                     f"coefficients are shrunk towards 0 at {name} = 0, where there are no rows; write "
                     f"({name} - {near:.15g})."

@@ -212,7 +212,8 @@ def _added(one: _Both, other: _Both) -> _Both:
 
 def _units_of_target(model: WideModel, parts: Parts) -> TargetUnits:
     _, weight, total, *_ = parts.engine.total("target_sums")
-    return TargetUnits.of_mean(total / weight / float(np.exp(model.units.centre)), model.loss)
+    by = float(np.exp(model.units.centre)) if model.loss.log_link else 1.0
+    return TargetUnits.of_mean(total / weight / by, model.loss)
 
 
 def _joined(found: Sequence[Sequence[TermOfPart]]) -> list[SolverTerm]:

@@ -177,6 +177,7 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
         if block.name in left
         and block.name not in model.certainty.separated
         and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
+        and np.isinf(model.certainty.variances[left[block.name]])
     ]
     if names:
         remedy = f"alpha={{{names[0]!r}: ...}} or 'auto'" if goes_by_turns(model.spec) else "alpha='auto' or a number"

@@ -25,8 +25,9 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-MAX_STEPS, MAX_HALVINGS = 8, 10
-"""The most Newton steps, and the most halvings of a step that does not lower the objective."""
+MAX_STEPS, MAX_SCORING_STEPS, MAX_HALVINGS = 8, 30, 10
+"""The most Newton steps, more where the information is not the Hessian (gamma, tweedie) and convergence linear; and the
+most halvings of a step that does not lower the objective."""
 
 SLOW = 1e-3
 """Steps by the information of an earlier one converge too slowly where the Newton decrement falls to more than this
@@ -64,7 +65,8 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, 
         return 0, False
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
-    for n_steps in range(MAX_STEPS):
+    most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
+    for n_steps in range(most):
         gradients = _gradients(solver, indices)
         steps, decrease = system.steps(gradients)
         if n_steps and (solver.is_bound or not decrease <= SLOW * before):
@@ -75,7 +77,7 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, 
             return n_steps, len(steps) > 0
         if not _take(solver, indices, steps):
             return n_steps, False
-    return MAX_STEPS, False
+    return most, False
 
 
 def _system_for(solver: BlockDescent, indices: list[int]) -> Callable[[BlockDescent, list[int]], _System] | None:

@@ -113,6 +113,10 @@ class Shard(BlockDescent):
             int(np.count_nonzero(self.y > 0.0)),
         )
 
+    def scores(self) -> Floats:
+        """Linear predictors (n, K) as they are kept: coefficients, from which to sum them anew, are the solver's."""
+        return self.rows.scores()
+
     # -- the four calls -------------------------------------------------------------
 
     def update(self, before: tuple[int, Floats] | None, index: int, whole: bool) -> tuple[Floats, ...]:
