@@ -409,3 +409,20 @@ def test_gamma_with_weights_of_many_orders_ends_at_the_optimum():
         gradient, information = np.bincount(codes, slope), np.bincount(codes, curvature)
         assert np.abs(gradient / np.sqrt(information * scale)).max() < 2e-3
     assert abs((slope * x).sum()) / np.sqrt((weight * x * x).sum() * scale) < 2e-3
+
+
+@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+@pytest.mark.parametrize("far", [1e5, 1e6, 1e7])
+def test_a_row_that_is_certain_says_nothing_however_far_out(kind, far):
+    """Its Hessian is 0, of which any lower bound times the square of the number would be information."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=2000)
+    if kind == "poisson":
+        y, model = rng.poisson(np.exp(0.5 * x)), WideRegressor("s[1]*x + c[1]", loss="poisson", alpha=0.0)
+    else:
+        y, model = rng.random(2000) < 1 / (1 + np.exp(-0.5 * x)), WideClassifier("s[1]*x + c[1]", alpha=0.0)
+    x[0], y[0] = -far, 0
+    table = pd.DataFrame({"x": x})
+    found, want = (model.fit(table[rows], y[rows]).coefs_["s"].iloc[0] for rows in (slice(None), slice(1, None)))
+    assert abs(found["value"] - want["value"]) < 1e-3 * want["sd"]
+    assert found["sd"] == pytest.approx(want["sd"], rel=5e-3)

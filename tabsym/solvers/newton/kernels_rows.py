@@ -17,7 +17,7 @@ import numpy as np
 from tabsym.jit import inlined, kernel, kernels_by, unsigned
 from tabsym.losses.kernels import GAMMA, LOGISTIC, POISSON, TWEEDIE_1_5, gradients_at, stepped
 
-MIN_HESSIAN = 1e-9
+MIN_HESSIAN = 1e-14
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
 
 
