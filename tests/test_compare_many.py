@@ -97,6 +97,8 @@ def test_from_the_shell(tmp_path, capsys):
     assert (tmp_path / "out" / "a" / "report.html").exists()
     assert main(["compare", *paths, *["--target", "sales"] * 3, *rest]) == 2
     assert "2 tables need one --target for all, or one for each in order, not 3." in capsys.readouterr().err
+    assert main(["compare", paths[0], "sales"]) == 2
+    assert "There is no file 'sales'; the column to predict is named by --target." in capsys.readouterr().err
     with pytest.raises(ValueError, match="needs two tables or more; use compare for one"):
         compare_tables({"a": (paths[0], "sales")})
     with pytest.raises(ValueError, match="Two tables are named 'a'"):

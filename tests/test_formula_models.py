@@ -541,7 +541,8 @@ def test_centred_numbers_far_from_zero_are_not_told_of(formula):
     table = pd.DataFrame({"home": rng.choice(list("pqrs"), 500), "year": rng.integers(2010, 2022, 500)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        WideRegressor(formula=formula).fit(table, rng.normal(size=500))
+        model = WideRegressor(formula=formula).fit(table, rng.normal(size=500))
+    assert abs(model.model_.numerics[0].mean) > 10 * model.model_.numerics[0].spread_about(2015.0)  # it is far
 
 
 @pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
@@ -551,6 +552,8 @@ def test_where_nothing_is_shrunk_numbers_far_from_zero_are_not_told_of(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         kind("b[1] + w[home]*year", loss="squared_error", alpha=0.0).fit(table, rng.normal(size=500))
+    with pytest.warns(UserWarning, match="multiplies w by year, .* shrunk towards 0"):
+        kind("b[1] + w[home]*year", loss="squared_error", alpha=0.01).fit(table, rng.normal(size=500))
 
 
 @pytest.mark.parametrize(

@@ -311,12 +311,12 @@ def test_a_slope_that_categories_nearly_determine_is_at_the_optimum(n_units, rat
 def test_formulas_whose_terms_nearly_determine_others_are_at_the_optimum(formula, kind):
     """Where the same number is without what the categories say of it, the coefficient is the same."""
     rng = np.random.default_rng(1)
-    n, size = 2000, rng.normal(0, 300, 12)
+    n, size = 4000, rng.normal(0, 3000, 12)
     home = rng.integers(0, 12, n)
     away = (home + rng.integers(1, 12, n)) % 12
     change, z = rng.normal(size=n), rng.normal(size=n)
-    between = size[home] - size[away] if "away" in formula else size[home]
-    score = 0.2 * change * (z if "z" in formula else 1.0)
+    between = size[home] - size[away] if "away" in formula else 45_000.0
+    score = (0.2 if kind == "logistic" else 0.12) * change * (z if "z" in formula else 1.0)
     table = pd.DataFrame({"home": home.astype(str), "away": away.astype(str), "z": z})
     if kind == "squared":
         model, y = WideRegressor(loss="squared_error", alpha=0.0, formula=formula), score + rng.normal(size=n)
@@ -341,7 +341,9 @@ def test_coefficients_that_cancel_are_no_separation(classes):
     table = pd.DataFrame({"city": city.astype(str), "size": size[city] + change})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        WideClassifier("w[city] + s[1]*size + c[1]", alpha=0.0).fit(table, y)
+        model = WideClassifier("w[city] + s[1]*size + c[1]", alpha=0.0).fit(table, y)
+    cities = model.coefs_["w"].filter(regex="^(?!rows)").to_numpy()
+    assert np.isfinite(cities).all() and np.abs(cities).max() > 6.0
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-3])
