@@ -70,6 +70,9 @@ def _compare(args: dict[str, Any]) -> bool:
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):
+        absent = next((one for one in tables if not Path(one).exists()), None)
+        if absent is not None:
+            raise ValueError(f"There is no file {absent!r}; the column to predict is named by --target.")
         raise ValueError(
             f"{len(tables)} tables need one --target for all, or one for each in order, not {len(targets)}."
         )
