@@ -99,9 +99,8 @@ n_posterior_samples : int, default 0
 n_init : int, default 3
     From how many points a formula with products is descended; the best is kept. Refused for sums, whose optimum is one.
 max_iter : int, default 200
-    Sweeps over all terms at most, which joint steps of all terms may follow; a ``ConvergenceWarning`` says where they
-    end short. Formulas with products are
-    descended by L-BFGS, with up to a quarter as many iterations.
+    Sweeps over all terms at most, which joint steps of all terms may follow; a ``ConvergenceWarning`` says where the
+    fit did not converge. Formulas with products are descended by L-BFGS, with up to a quarter as many iterations.
 tol : float, default 1e-3
     How near to the optimum coefficients end, in their standard errors, given the variances; of several classes where
     `alpha` is given. Estimated variances end within some percent, near 0 within a factor of two or three, which moves

@@ -165,20 +165,21 @@ class BlockDescent:
             before = decrease
         return most, False
 
-    def polish(self, dispersion: float, close: float, most: int) -> tuple[int, bool]:
-        """Iterate until no coefficient is further than `close` of its standard errors from the optimum.
+    def polish(self, dispersion: float, close: float, most: int) -> int:
+        """Iterate until decreases, extrapolated, have coefficients within `close` of their standard errors.
 
         The remaining decrease of the objective, over the dispersion, is half the square of that distance in standard
-        errors. At most `most` iterations; returns their number, and whether the bound was reached.
+        errors. Where terms nearly determine each other more remains than decreases tell (`joint`). At most `most`
+        iterations; returns their number.
         """
         before, enough = np.inf, 0.5 * close**2 * dispersion
         for n_sweeps in range(1, most + 1):
             decrease = self.total * self.sweep()
             left = decrease * decrease / (before - decrease) if before > decrease else decrease
             if max(decrease, left) < enough:
-                return n_sweeps, True
+                return n_sweeps
             before = decrease
-        return most, False
+        return most
 
     def balance(self) -> None:
         """Shift the intercept so that the predictions sum to the targets, where the link is canonical."""

@@ -139,8 +139,7 @@ def find_optimum(
         if solver.loss.code != MULTINOMIAL or not estimates:  # whose estimated variances are too rough to make more of
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
             most = few if newton.close >= CLOSE else newton.max_passes
-            more, _ = solver.polish(dispersion, newton.close, most)
-            n_sweeps += more
+            n_sweeps += solver.polish(dispersion, newton.close, most)
             if newton.close < ROUGHLY_CLOSE:  # an iteration's decrease is no bound where terms nearly determine others
                 more, is_reached = finish(solver, dispersion, newton.close)
                 n_sweeps, converged = n_sweeps + more, (converged or is_reached) and stood
@@ -359,7 +358,7 @@ def iterate_within(
     if not solver.is_bound:
         return 0, True
     n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
-    n_sweeps += solver.polish(dispersion, newton.close, max_more)[0]
+    n_sweeps += solver.polish(dispersion, newton.close, max_more)
     n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
     for _ in range(n_rounds):
         n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]

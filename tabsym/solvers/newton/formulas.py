@@ -222,8 +222,8 @@ def _optimum(
 def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
     """Joint steps by Gauss-Newton until no coefficient moves by more than `close` of its standard errors.
 
-    L-BFGS ends short where terms nearly determine each other, as categories a number that hardly varies within them.
-    Returns the coefficients, whether that is so, and the number of steps; as they are where they are too many.
+    L-BFGS does not converge where terms nearly determine each other, as categories a number that hardly varies within
+    them. Returns the coefficients, whether that is so, and the number of steps; as they are where they are too many.
     """
     k = objective.task.n_outputs
     for n_steps in range(MAX_STEPS):

@@ -228,9 +228,10 @@ def _by_conjugate_gradients(solver: BlockDescent, indices: list[int]) -> _Elimin
     def solve(known: Floats) -> Floats | None:
         nonlocal largest_known  # the gradients of later steps are what was left of the first
         largest_known = max(largest_known, float(np.linalg.norm(known)))
-        least = 1e-3 * SOLVED * largest_known
-        found, n_short = cg(whole, known, rtol=SOLVED, atol=least, maxiter=MAX_PRODUCTS, M=scaled)
-        return None if n_short else np.asarray(found)
+        found, n_products = cg(
+            whole, known, rtol=SOLVED, atol=1e-3 * SOLVED * largest_known, maxiter=MAX_PRODUCTS, M=scaled
+        )
+        return None if n_products else np.asarray(found)  # 0 where it has converged
 
     return _Eliminated(indices.index(largest), alone, shared, solve)
 

@@ -18,7 +18,8 @@ from tabsym.jit import inlined, kernel, kernels_by, unsigned
 from tabsym.losses.kernels import GAMMA, LOGISTIC, POISSON, TWEEDIE_1_5, gradients_at, stepped
 
 MIN_HESSIAN = 1e-14
-"""Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
+"""Lower bound of Hessians: a row whose class is nearly certain still counts a little. Times the square of a number that
+is a million standard deviations out it must be nothing beside what other rows tell."""
 
 
 @inlined
