@@ -116,3 +116,17 @@ def test_main_effects_and_their_interaction():
     cell = y[(both["a"] == "r0") & (both["b"] == "x")]
     assert base["value"] == pytest.approx(cell.mean(), abs=1e-4)
     assert base["sd"] == pytest.approx(np.sqrt(model.dispersion_ / len(cell)), rel=1e-4)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-10, 1e-8, 1e-6, 1e-5])
+def test_slopes_of_nearly_the_same_column_are_told_of(apart):
+    columns = pd.DataFrame({"u": X["u"], "v": X["u"] + apart * RNG.normal(size=N)})
+    y = X["u"] + RNG.normal(size=N)
+    with pytest.warns(UserWarning, match="coefficients of 'u', 'v' are not unique"):
+        model = WideRegressor(loss="squared_error", numeric="linear", interactions=None, alpha=0.0).fit(columns, y)
+    assert np.isinf(model.coefs_["u"]["sd"]).all()
+    assert np.isinf(model.coefs_["v"]["sd"]).all()
+    peer = sm.OLS(y, sm.add_constant(X["u"])).fit()
+    intercept = model.coef_table().set_index("term").loc["(intercept)"]
+    assert intercept["value"] == pytest.approx(peer.params["const"], abs=5e-3)
+    assert intercept["sd"] == pytest.approx(peer.bse["const"], rel=2e-2)

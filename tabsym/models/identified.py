@@ -319,7 +319,7 @@ def _of_whole(
     homes = {mean.home for mean in means_of(spec)}
     everywhere = np.zeros((len(whole.unknown), spec.n_coefs, whole.unknown.shape[2]))
     everywhere[:, coefs] = whole.unknown
-    everywhere = np.array([units.to_user(spec, directions) for directions in everywhere])
+    everywhere = np.array([_without_cancelled(spec, units, directions) for directions in everywhere])
     unknown = everywhere[:, coefs]
     found, start = {}, 0
     for block in blocks:
@@ -334,6 +334,20 @@ def _of_whole(
     if not unknown.any():
         return found, {"joint": joint, "joint_index": index}
     return found, {"joint": joint, "joint_index": index, "unknown": everywhere}
+
+
+def _without_cancelled(spec: ModelSpec, units: Units, directions: Floats) -> Floats:
+    """Directions (coefficients, r) on the original scale, without what is left of changes that cancel.
+
+    As in the intercept, of two slopes that nearly have the same column and change by opposite amounts.
+    """
+    change, size = np.zeros_like(directions), np.zeros_like(directions)
+    for block in range(len(spec.blocks)):
+        part, own = np.zeros_like(directions), spec.coefs(block)
+        part[own] = directions[own]
+        part = units.to_user(spec, part)
+        change, size = change + part, size + np.abs(part)
+    return np.where(np.abs(change) > SHOWN * size, change, 0.0)
 
 
 def _of_classes(

@@ -42,7 +42,7 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.terms import SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import show_progress, warn_user
@@ -142,8 +142,8 @@ def conclude(
     certainty = jointly(fitted, certainty, optimum, shares, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, optimum.solver.least_predicted())
-    if optimum.aliased:
-        _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in optimum.aliased])
+    aliased = optimum.aliased or [index for index, term in enumerate(terms) if term.prior is Prior.FLAT]
+    _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in aliased])
     return fitted, outcome
 
 
@@ -170,7 +170,8 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     """
     assert model.certainty is not None
     sd = model.certainty.sd
-    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns}
+    slopes = {factor.block for term in model.spec.learned if term.numeric is not None for factor in term.factors}
+    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in slopes}
     names = [
         block.name
         for block in aliased
