@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDRegressor
 from sklearn.metrics import log_loss
@@ -662,3 +663,36 @@ def test_a_number_that_is_centred_in_the_formula_is_one_number(formula, plain, a
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=2e-3 if "m[h]" in formula else 1e-7)
     online, known = (WideSGDRegressor(text, random_state=0).fit(X, y) for text in (formula, plain))
     np.testing.assert_allclose(online.predict(X), known.predict(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("alpha", "scale"), [(1e-4, 1e-4), (1e-4, 1e4), (1e-6, 100.0)])
+@pytest.mark.parametrize("seed", [2, 28])
+def test_products_are_at_the_optimum_where_the_scales_of_factors_are_hardly_penalized(alpha, scale, seed):
+    """`p[a]*m[b]` behind a log link, without an intercept: going on from the coefficients, L-BFGS gains nothing."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 40, 2000), rng.integers(0, 3, 2000)
+    rate = np.exp((1 + 0.4 * rng.normal(size=40))[a] * (1 + 0.4 * rng.normal(size=3))[b] - 1)
+    y = rng.poisson(rate) * scale
+    table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideRegressor("p[a]*m[b]", loss="poisson", alpha=alpha * y.mean()).fit(table, y)
+    factors = [
+        model.coefs_[name]["value"].reindex([str(one) for one in range(q)]).to_numpy()
+        for name, q in (("p", 40), ("m", 3))
+    ]
+    factors[0] = factors[0] * model.coefs_["scale of m*p"]["value"].iloc[0]
+    share = np.sqrt(np.linalg.norm(factors[1]) / np.linalg.norm(factors[0]))
+    start = np.concatenate([factors[0] * share, factors[1] / share])
+    np.testing.assert_allclose(np.exp(start[:40][a] * start[40:][b]), model.predict(table), rtol=1e-9)
+
+    def loss(theta):
+        p, m = theta[:40], theta[40:]
+        eta = p[a] * m[b]
+        slopes = np.exp(eta) / y.mean() - y / y.mean()
+        grad = np.append(np.bincount(a, slopes * m[b], 40), np.bincount(b, slopes * p[a], 3)) + alpha * 2000 * theta
+        return (np.exp(eta) - y * eta).sum() / y.mean() + 0.5 * alpha * 2000 * theta @ theta, grad
+
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-9}
+    least = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).fun
+    assert loss(start)[0] - least < 1e-5 * model.dispersion_ / y.mean()

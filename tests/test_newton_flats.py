@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
+from scipy.sparse.linalg import splu
 from scipy.special import logsumexp
 
 from tabsym import WideClassifier, WideRegressor
@@ -428,3 +430,62 @@ def test_a_row_that_is_certain_says_nothing_however_far_out(kind, far):
     found, want = (model.fit(table[rows], y[rows]).coefs_["s"].iloc[0] for rows in (slice(None), slice(1, None)))
     assert abs(found["value"] - want["value"]) < 1e-3 * want["sd"]
     assert found["sd"] == pytest.approx(want["sd"], rel=5e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+def test_penalties_that_are_given_for_every_term_are_those_of_a_number(alpha):
+    """Several classes, and a number that categories nearly determine; beside L-BFGS."""
+    rng = np.random.default_rng(3)
+    n, n_cities, n_kinds, k = 3000, 30, 8, 3
+    city = rng.integers(0, n_cities, n)
+    kind = np.where(rng.random(n) < 0.05, rng.integers(0, n_kinds, n), city % n_kinds)
+    size = 0.3 * city + 0.05 * rng.normal(size=n)
+    scores = 0.5 * rng.normal(size=(n_cities, k))[city] + 0.5 * rng.normal(size=(n_kinds, k))[kind]
+    y = np.argmax(scores + rng.gumbel(size=(n, k)), axis=1)
+    z = (size - size.mean()) / size.std()
+    design = np.column_stack([np.eye(n_cities)[city], np.eye(n_kinds)[kind], z, np.ones(n)])
+    penalties = np.append(np.full(n_cities + n_kinds, alpha * n), [0.0, 0.0])[:, None]
+
+    def loss(beta):
+        beta = beta.reshape(-1, k)
+        eta = design @ beta
+        total = logsumexp(eta, axis=1, keepdims=True)
+        slopes = design.T @ (np.exp(eta - total) - np.eye(k)[y]) + penalties * beta
+        return (total[:, 0] - eta[np.arange(n), y]).sum() + 0.5 * (penalties * beta**2).sum(), slopes.ravel()
+
+    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 50}
+    want = minimize(loss, np.zeros(design.shape[1] * k), jac=True, method="L-BFGS-B", options=options).x
+    slope = want.reshape(-1, k)[-2]
+    table = pd.DataFrame({"city": city.astype(str), "kind": kind.astype(str), "size": size})
+    for given in (alpha, {"city": alpha, "kind": alpha}):
+        plain = {"numeric": "linear", "interactions": None, "count_effect": False}
+        model = WideClassifier(alpha=given, **plain).fit(table, y)
+        found = model.coefs_["size"].to_numpy().ravel()
+        assert np.abs(found[:k] - (slope - slope.mean()) / size.std()).max() < 5e-3 * found[k:].min()
+
+
+@pytest.mark.parametrize("alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, 1e-6])
+def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
+    """Workers and firms, of which few change; beside sparse normal equations."""
+    rng = np.random.default_rng(2)
+    n_workers, n_firms, n_years = 4500, 1500, 5
+    worker, year = np.repeat(np.arange(n_workers), n_years), np.tile(np.arange(n_years), n_workers)
+    firm = rng.integers(0, n_firms, n_workers)[worker]
+    for t in range(1, n_years):
+        own = np.arange(n_workers) * n_years + t
+        firm[own] = np.where(rng.random(n_workers) < 0.05, rng.integers(0, n_firms, n_workers), firm[own - 1])
+    n = len(worker)
+    y = 0.4 * rng.normal(size=n_workers)[worker] + 0.4 * rng.normal(size=n_firms)[firm] + 0.4 * rng.normal(size=n)
+    columns = ((worker, n_workers), (firm, n_firms), (year, n_years), (np.zeros(n, dtype=int), 1))
+    design = sparse.hstack([sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]).tocsr()
+    penalty = np.append(np.full(n_workers + n_firms + n_years, (0.0 if isinstance(alpha, dict) else alpha) * n), 0.0)
+    solved = splu((design.T @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
+    beta = solved.solve(design.T @ y)
+    for _ in range(8):
+        beta += solved.solve(design.T @ (y - design @ beta) - penalty * beta)
+    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
+    model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(table, y)
+    np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)

@@ -198,7 +198,7 @@ def test_degrees_of_freedom_of_terms_that_determine_each_other_are_those_in_memo
     formula = f"{target} ~ w[week] + f[day] + s[1] * day + u[week, day] + c[1]"
     models = []
     for rows, given in ((dataset_of(own), weight), (own, weight and own[weight])):
-        with pytest.warns(UserWarning, match="the coefficients of 'f', 'w', 'u' are not unique"):
+        with pytest.warns(UserWarning, match="the coefficients of 's', 'f', 'w', 'u' are not unique"):
             models.append(kind(formula, alpha=0.0, **options).fit(rows, sample_weight=given))
     assert in_parts[0] > 1
     found, expected = ((one.aic_, one.bic_, one.model_.certainty.dispersion) for one in models)

@@ -171,7 +171,8 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     assert model.certainty is not None
     sd = model.certainty.sd
     slopes = {factor.block for term in model.spec.learned if term.numeric is not None for factor in term.factors}
-    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in slopes}
+    told = [index for index in slopes if model.theta[model.spec.coefs(index)].any()]  # those of constant columns are 0
+    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in told}
     names = [
         block.name
         for block in aliased

@@ -112,26 +112,25 @@ def find_optimum(
 ) -> Optimum:
     """The optimum, starting at `theta`: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
-    `fixed`: given precisions of some terms, while the
-    variances of the others are estimated. Monotone terms are within their constraint at the end, at the optimum there
-    for these variances. Ctrl-C ends the fit with the current coefficients.
+    `fixed`: given precisions of some terms, while the variances of the others, if any, are estimated. Monotone terms
+    are within their constraint at the end, at the optimum there for these variances. Ctrl-C ends the fit with the
+    current coefficients.
     """
     solver.put(theta)
     if newton.verbose:
         solver.report = Sweeps()
     components = VarianceComponents(solver)
-    estimates = penalty is None
-    if penalty is not None:
-        for index, term in enumerate(solver.terms):
-            solver.precision[index] = 0.0 if term.prior is Prior.FLAT else penalty * solver.total
+    penalized = [index for index, term in enumerate(solver.terms) if term.prior is not Prior.FLAT]
+    given = fixed or {} if penalty is None else dict.fromkeys(penalized, penalty * solver.total)
+    solver.precision[list(given)] = list(given.values())
+    estimates = not given.keys() >= set(penalized)
     interrupted, n_sweeps, converged = False, 0, False
     try:
-        n_sweeps, stood = _find_variances(solver, components, newton, rng, fixed or {}) if estimates else (0, True)
+        n_sweeps, stood = _find_variances(solver, components, newton, rng, given) if estimates else (0, True)
         if estimates:
-            n_terms = sum(term.prior is not Prior.FLAT for term in solver.terms)
-            n_dropped = int(solver.dropped.sum())
+            n_terms, n_dropped = len(penalized), int(solver.dropped.sum())
             show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
-        more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
+        more, converged = solver.iterate(newton.tol, newton.max_passes, surely=not estimates)
         n_sweeps, converged = n_sweeps + more, converged and stood
         dispersion = components.dispersion if components.has_dispersion else 1.0
         if components.has_dispersion and not estimates:
@@ -141,9 +140,9 @@ def find_optimum(
             most = few if newton.close >= CLOSE else newton.max_passes
             n_sweeps += solver.polish(dispersion, newton.close, most)
             if newton.close < ROUGHLY_CLOSE:  # an iteration's decrease is no bound where terms nearly determine others
-                more, is_reached = finish(solver, dispersion, newton.close)
+                more, is_reached = finish(solver, dispersion, newton.close, estimated=estimates)
                 n_sweeps, converged = n_sweeps + more, (converged or is_reached) and stood
-            more, is_within = iterate_within(solver, newton, most, dispersion, surely=penalty is not None)
+            more, is_within = iterate_within(solver, newton, most, dispersion, surely=not estimates)
             n_sweeps, converged = n_sweeps + more, converged and is_within
     except KeyboardInterrupt:
         interrupted = True
@@ -361,7 +360,7 @@ def iterate_within(
     n_sweeps += solver.polish(dispersion, newton.close, max_more)
     n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
     for _ in range(n_rounds):
-        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
+        n_sweeps += 1 + finish(solver, dispersion, newton.close, estimated=not surely)[0]
         if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
             return n_sweeps, converged
     return n_sweeps, converged and n_rounds == 1

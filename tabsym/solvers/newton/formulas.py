@@ -25,10 +25,9 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import target_scale_of
-from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance
+from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
-from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE, SGD, Newton
 from tabsym.solvers.sgd.options import Options
@@ -43,6 +42,10 @@ products: near it, and with other signs of factors."""
 PASSES_A_LOOK, STILL = 4, 0.01
 """Optimum and variances are updated once per this many of `max_passes`, at most. They have converged where no logarithm
 of a variance changes by more, nor the effective degrees of freedom by as much: a variance never reaches 0."""
+
+MAX_ROUNDS, MAX_PASSES, CLOSER = 10, 200, 0.3
+"""The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, which
+goes on until the gradient is smaller than it needs to be by this factor."""
 
 FIRST_VARIANCE = 1.0
 
@@ -214,36 +217,42 @@ def _optimum(
         weighed = _weigh(objective, phi)
     if newton.close < ROUGHLY_CLOSE:
         phi, is_reached, n_steps = _finish(objective, phi, weighed.dispersion, newton.close)
-        converged = converged or is_reached
+        converged = converged if is_reached is None else is_reached
         weighed = _weigh(objective, phi) if n_steps else weighed
     return phi, converged and change < STILL, weighed
 
 
-def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
-    """Joint steps by Gauss-Newton until no coefficient moves by more than `close` of its standard errors.
+def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool | None, int]:
+    """L-BFGS in the coordinates of the joint posterior, until no coefficient is `close` of its standard errors away.
 
-    L-BFGS does not converge where terms nearly determine each other, as categories a number that hardly varies within
-    them. Returns the coefficients, whether that is so, and the number of steps; as they are where they are too many.
+    In these the Hessian is about 1, but for the second derivatives of products, which Gauss-Newton leaves out. L-BFGS
+    in the coefficients themselves does not converge where terms nearly determine each other, as categories a number
+    that hardly varies within them. Returns the coefficients, whether that is so, None where they are too many to know,
+    and the number of rounds.
     """
-    k = objective.task.n_outputs
-    for n_steps in range(MAX_STEPS):
+    k, enough = objective.task.n_outputs, 0.5 * close**2 * dispersion
+    for n_rounds in range(MAX_ROUNDS):
         joint = _joint_posterior(objective, phi)
         if joint is None:
-            return phi, False, n_steps
-        before, gradient = objective.value(phi)
+            return phi, None, n_rounds
+        start, (first, gradient) = phi, objective.value(phi)
         gradient = gradient.reshape(-1, k).T.ravel()
-        steps = -joint[0] @ gradient
-        if not -0.5 * float(gradient @ steps) > 0.5 * close**2 * dispersion:
-            return phi, True, n_steps
-        steps = steps.reshape(k, -1).T.ravel()
-        shares = (0.5**halvings for halvings in range(MAX_HALVINGS))
-        moved = next(
-            (phi + share * steps for share in shares if objective.value(phi + share * steps)[0] < before), None
-        )
-        if moved is None:
-            return phi, False, n_steps
-        phi = objective.shared(moved)
-    return phi, False, MAX_STEPS
+        if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
+            return phi, True, n_rounds
+        root = root_of(joint[0])
+
+        def value(z: Floats, start: Floats = start, root: Floats = root, first: float = first) -> tuple[float, Floats]:
+            lost, slopes = objective.value(start + (root @ z).reshape(k, -1).T.ravel())
+            return lost - first, root.T @ slopes.reshape(-1, k).T.ravel()
+
+        options = {
+            "maxiter": MAX_PASSES, "maxcor": 20, "ftol": 0.0, "gtol": CLOSER * np.sqrt(2.0 * enough / root.shape[1]),
+        }  # fmt: skip
+        found = minimize(value, np.zeros(root.shape[1]), jac=True, method="L-BFGS-B", options=options)
+        if not found.fun < 0.0:
+            return phi, False, n_rounds
+        phi = objective.shared(start + (root @ found.x).reshape(k, -1).T.ravel())
+    return phi, False, MAX_ROUNDS
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:

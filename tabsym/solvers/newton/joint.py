@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,12 +34,23 @@ SLOW = 1e-3
 """Steps by the information of an earlier one converge too slowly where the Newton decrement falls to more than this
 fraction; the information is then computed again."""
 
+HARDLY_PENALIZED = 0.1
+"""Given penalties below this, over the mean information on a coefficient, leave directions with hardly any curvature
+where two large terms are weakly connected, as workers and firms by those who move."""
+
+QUIET, FALLING, MAX_QUIET = 1e-3, 0.8, 50
+"""Large models without slopes: joint steps follow unless iterations lower the objective by less than the first, over
+what is enough, each by less than the second times the one before, and within so many."""
+
 RIDGE_OF_DIAGONAL = 1e-10
 """Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
 
-MAX_ENTRIES, MAX_PRODUCTS, SOLVED = 100_000_000, 300, 1e-6
-"""Numbers in the sparse design up to which conjugate gradients are used, the most products with it for a step, which is
-not taken if they are not enough, as where classes are separated, and the relative residual at which they are."""
+MAX_ENTRIES, SOLVED = 100_000_000, 1e-6
+"""Numbers in the sparse design up to which conjugate gradients are used, and the relative residual at which they end."""
+
+MIN_PRODUCTS, MAX_PRODUCTS, MAX_VISITED = 300, 3_000, 1_000_000_000
+"""Conjugate gradients take as many products as visit the last number of entries of the information, within the others,
+for a step, which is not taken if they are not enough, as where classes are separated."""
 
 
 class _System(Protocol):
@@ -49,20 +61,25 @@ class _System(Protocol):
         ...
 
 
-def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, bool]:
+def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: bool) -> tuple[int, bool]:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors.
 
     Returns the number of steps, and whether that is so: not known of models that are left as they are, which are large
     ones without unpenalized coefficients. Coefficients that a constraint holds equal stay equal, and others stay within
     it. The information is that of the first step as long as they converge by it (the chord method): it takes four times
-    as long as their gradients.
+    as long as their gradients. `estimated`: whether the variances of some terms are.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if not indices:
         return 0, True
-    system_of = _system_for(solver, indices)
+    enough = 0.5 * close**2 * dispersion
+    system_of = _system_for(solver, indices, enough, estimated=estimated)
     if system_of is None:
         return 0, False
+    if isinstance(system_of, partial) and not solver.together:
+        n_sweeps, is_quiet = _quieten(solver, enough)
+        if is_quiet:
+            return n_sweeps, True
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
     most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
@@ -73,23 +90,29 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> tuple[int, 
             system = system_of(solver, indices)
             steps, decrease = system.steps(gradients)
         before = decrease
-        if not decrease > 0.5 * close**2 * dispersion:
+        if not decrease > enough:
             return n_steps, len(steps) > 0
         if not _take(solver, indices, steps):
             return n_steps, False
     return most, False
 
 
-def _system_for(solver: BlockDescent, indices: list[int]) -> Callable[[BlockDescent, list[int]], _System] | None:
-    """How terms move together; None for large models whose terms are all penalized.
+def _system_for(
+    solver: BlockDescent, indices: list[int], enough: float, *, estimated: bool
+) -> Callable[[BlockDescent, list[int]], _System] | None:
+    """How terms move together; None for large models whose terms are all penalized, or by estimated variances.
 
-    Among these no direction is nearly without curvature, and steps of one term after the other suffice.
+    Among these no direction is nearly without curvature, and steps of one term after the other suffice. `enough`: the
+    Newton decrement, halved, that may be left.
     """
     terms, ridges = solver.terms, _ridges(solver, indices)
     n_coefs = sum(terms[index].size for index in indices)
     if solver.n_outputs * n_coefs <= MAX_COEFS:
         return _Dense.of
-    is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in ridges)
+    hardly = 0.0 if estimated else HARDLY_PENALIZED
+    is_free = bool(solver.together) or any(
+        solver.precision[index] <= hardly * float(solver.curvature[index].mean()) for index in ridges
+    )
     if not is_free or solver.is_bound or solver.loss.code == MULTINOMIAL or not ridges:
         return None
     largest = max(terms[index].size for index in ridges)
@@ -97,7 +120,24 @@ def _system_for(solver: BlockDescent, indices: list[int]) -> Callable[[BlockDesc
     if beside <= MAX_COEFS and beside * largest <= MAX_SHARED:
         return _eliminated
     is_small = solver.makes_information is None and len(solver.y) * len(indices) <= MAX_ENTRIES
-    return _by_conjugate_gradients if solver.together and is_small else None
+    return partial(_by_conjugate_gradients, enough=enough) if is_small and (solver.together or not estimated) else None
+
+
+def _quieten(solver: BlockDescent, enough: float) -> tuple[int, bool]:
+    """Iterate while each lowers the objective by much less than the one before; iterations, and whether it came to rest.
+
+    What converges slowly is all that is left in the end: where the decrease falls to a thousandth of `enough`, there is
+    none to speak of. Joint steps take longer than many iterations.
+    """
+    before = np.inf
+    for n_sweeps in range(1, MAX_QUIET + 1):
+        decrease = solver.total * solver.sweep()
+        if decrease < QUIET * enough:
+            return n_sweeps, True
+        if decrease > FALLING * before:
+            break
+        before = decrease
+    return n_sweeps, False
 
 
 def _ridges(solver: BlockDescent, indices: list[int]) -> list[int]:
@@ -202,7 +242,7 @@ def _eliminated(solver: BlockDescent, indices: list[int]) -> _Eliminated:
     return _Eliminated(indices.index(largest), alone, shared, lambda known: np.asarray(cho_solve(factor, known)))
 
 
-def _by_conjugate_gradients(solver: BlockDescent, indices: list[int]) -> _Eliminated:
+def _by_conjugate_gradients(solver: BlockDescent, indices: list[int], enough: float) -> _Eliminated:
     """With sparse matrices, where other terms are large too; unknowns are scaled by the diagonal of what is left."""
     largest = _largest(solver, indices)
     others = [index for index in indices if index != largest]
@@ -223,15 +263,15 @@ def _by_conjugate_gradients(solver: BlockDescent, indices: list[int]) -> _Elimin
     whole = LinearOperator((len(size),) * 2, matvec=left, dtype=np.float64)
     scaled = LinearOperator((len(size),) * 2, matvec=lambda moves: moves / diagonal, dtype=np.float64)
 
+    most = int(np.clip(MAX_VISITED // (beside.nnz + 2 * shared.nnz), MIN_PRODUCTS, MAX_PRODUCTS))
     largest_known = 0.0
 
     def solve(known: Floats) -> Floats | None:
         nonlocal largest_known  # the gradients of later steps are what was left of the first
         largest_known = max(largest_known, float(np.linalg.norm(known)))
-        found, n_products = cg(
-            whole, known, rtol=SOLVED, atol=1e-3 * SOLVED * largest_known, maxiter=MAX_PRODUCTS, M=scaled
-        )
-        return None if n_products else np.asarray(found)  # 0 where it has converged
+        found, n_products = cg(whole, known, rtol=SOLVED, atol=1e-3 * SOLVED * largest_known, maxiter=most, M=scaled)
+        is_solved = not n_products or 0.5 * float(known @ found) <= enough  # where none are connected it stagnates
+        return np.asarray(found) if is_solved else None
 
     return _Eliminated(indices.index(largest), alone, shared, solve)
 
