@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
@@ -16,8 +16,14 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 
+from tabsym import TIWSEncoder
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, take_rows, train, weights_for
+from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
+from tabsym_xgboost import XGBLabelClassifier
 
 N = 200
 
@@ -431,3 +437,67 @@ def test_classes_named_by_fractions_are_handed_over_as_codes():
     data = Data(pd.DataFrame({"x": codes * 1.0}), codes, "binary", 2, names=np.array([0.5, 1.5]))
     probability = train(LogisticRegression(C=1e6), data).predict(data)
     np.testing.assert_array_equal(probability.argmax(axis=1), codes)
+
+
+# Weights, in every contender that comes with the package.
+
+WEIGHED = [
+    pytest.param(name, task, id=f"{name}-{task}")
+    for name, one in all_contenders().items()
+    for task in ("binary", "multiclass", "regression", "count")
+    if name != "constant" and task in one.tasks
+]
+
+
+@pytest.mark.parametrize(("name", "task"), WEIGHED)
+def test_every_contender_takes_weights_in_each_step_that_learns_from_the_target(name, task):
+    model = all_contenders()[name].estimator(task, 0, 1, "a", "log_loss")
+    names = list(weights_for(model, np.ones(3)))
+    assert names
+    while isinstance(model, Pipeline):
+        for step, one in model.steps[:-1]:
+            assert not get_tags(one).target_tags.required or f"{step}__sample_weight" in names
+        names = [rest.split("__", 1)[1] for rest in names if rest.startswith(f"{model.steps[-1][0]}__")]
+        model = model.steps[-1][1]
+    inner = getattr(model, "estimator", None)
+    assert inner is None or weights_for(inner, np.ones(3))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rows_of_hardly_any_weight_do_not_move_classes_by_xgboost(classes):
+    rng, X = numbers()
+    y = rng.integers(0, classes, N)
+    weight = np.where(np.arange(N) % 2, 1.0, 1e-9)
+    other = np.where(weight < 1, (y + 1) % classes, y)
+    model = XGBLabelClassifier(n_estimators=10)
+    full = X[weight == 1.0]
+    one, two = (clone(model).fit(X, target, sample_weight=weight).predict_proba(full) for target in (y, other))
+    np.testing.assert_allclose(one, two, atol=1e-5)
+    plain = clone(model).fit(X, y).predict_proba(full)
+    assert np.abs(one - plain).max() > 0.1
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_weights_of_the_target_encoding_are_repeated_rows(classes):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abcde"), N), "b": rng.choice(["x", None], N), "n": rng.normal(size=N)})
+    y = rng.normal(size=N) if classes is None else rng.integers(0, classes, N)
+    times = rng.integers(0, 4, N)
+    times[X["a"] == "e"], times[:20] = 0, 1  # classes in the same order of appearance
+    encoder = PlainTargetEncoder() if classes is None else PlainPolynomialWrapper(PlainTargetEncoder())
+    weighed = clone(encoder).fit(X, y, sample_weight=times.astype(float))
+    rows = np.repeat(np.arange(N), times)
+    repeated = clone(encoder).fit(X.iloc[rows].reset_index(drop=True), y[rows])
+    pd.testing.assert_frame_equal(weighed.transform(X), repeated.transform(X))
+    assert "_weight" not in vars(weighed)
+
+
+def test_neighbours_of_unknown_categories_count_by_their_weight():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abcde"), N), "n": rng.normal(size=N)})
+    y, weight = rng.normal(size=N), rng.integers(0, 3, N).astype(float)
+    fill = FilledEncoder(TIWSEncoder(cols=["a"], cv=None, numeric="passthrough"), "a")
+    found = fill.fit(X, y, sample_weight=weight).transform(X.assign(a="new"))["a"].to_numpy()
+    near = np.abs(X["n"].to_numpy()[:, None] - X["n"].to_numpy()).argsort(axis=1)[:, :40]
+    wanted = (weight[near] * y[near]).sum(axis=1) / weight[near].sum(axis=1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -348,7 +348,7 @@ def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
 
 def test_draws_are_of_the_curvature_where_the_fit_ends(monkeypatch):
     """After a first sweep: that of the first block's turn was another, before the others moved."""
-    monkeypatch.setattr("tabsym.solvers.newton.fit.finish", lambda *_: (0, False))
+    monkeypatch.setattr("tabsym.solvers.newton.fit.finish", lambda *_, **__: (0, False))
     rng = np.random.default_rng(9)
     X = pd.DataFrame({name: rng.choice(list("pqrst"), 900) for name in "uv"})
     score = sum(X[name].map(dict(zip("pqrst", rng.normal(0, 1.5, 5)))) for name in "uv").to_numpy()

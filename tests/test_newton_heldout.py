@@ -133,7 +133,7 @@ def test_models_of_classes_go_on_from_both_halves(monkeypatch):
         put(solver, theta)
 
     monkeypatch.setattr(BlockDescent, "put", spied)
-    monkeypatch.setattr("tabsym.solvers.newton.fit.finish", lambda *_: (0, True))
+    monkeypatch.setattr("tabsym.solvers.newton.fit.finish", lambda *_, **__: (0, True))
     X, y, _ = rare_and_common()
     WideClassifier(**ADDITIVE).fit(X, y)
     assert len(starts) == 2

@@ -39,13 +39,13 @@ class XGBLabelClassifier(XGBClassifier):
 
     _labels: NDArray[Any] | None = None
 
-    def fit(self, X: Any, y: Any, *, eval_set: Any = None, **options: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, eval_set: Any = None, **options: Any) -> Any:
         """As XGBoost's, with labels of any kind, in `eval_set` too."""
         labels, codes = np.unique(np.asarray(y), return_inverse=True)
         self._labels = None  # XGBoost asks for its own meanwhile
         if eval_set is not None:
             eval_set = [(one, codes_of(target, labels)) for one, target in eval_set]
-        super().fit(X, codes, eval_set=eval_set, **options)
+        super().fit(X, codes, sample_weight=sample_weight, eval_set=eval_set, **options)
         self._labels = labels
         return self
 

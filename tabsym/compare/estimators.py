@@ -67,7 +67,7 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         self.encoder_: TIWSEncoder = clone(self.encoder)
         out = self.encoder_.fit_transform(X, y, sample_weight)
         if self.by == "knn":
-            self._remember_rows(X, np.asarray(y))
+            self._remember_rows(X, np.asarray(y), sample_weight)
         return out
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -98,7 +98,7 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
             state["search_"] = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
         super().__setstate__(state)
 
-    def _remember_rows(self, X: pd.DataFrame, y: NDArray[Any]) -> None:
+    def _remember_rows(self, X: pd.DataFrame, y: NDArray[Any], weight: Any) -> None:
         few = np.random.default_rng(0).permutation(len(X))[:MAX_NEIGHBOURS]
         others = X.drop(columns=self.column).iloc[few]
         texts = [name for name in others if not pd.api.types.is_numeric_dtype(others[name])]
@@ -106,10 +106,12 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         self.search_ = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(few))).fit(self.points_.transform(others))
         classes = getattr(self.encoder_, "classes_", None)
         self.targets_ = y[few, None].astype(float) if classes is None else (y[few, None] == classes).astype(float)
+        self.weight_ = np.ones(len(few)) if weight is None else np.asarray(weight, dtype=np.float64)[few]
 
     def _by_rows(self, X: pd.DataFrame) -> Floats:
         near = self.search_.kneighbors(self.points_.transform(X.drop(columns=self.column)), return_distance=False)
-        return np.asarray(self.targets_[near].mean(axis=1))
+        weight = self.weight_[near][:, :, None] + 1e-300  # plain where all have weight 0
+        return np.asarray((self.targets_[near] * weight).sum(axis=1) / weight.sum(axis=1))
 
     def _by_names(self, categories: pd.Series) -> Floats:
         fitted = self.encoder_.columns_[self.column].fitted
@@ -193,6 +195,9 @@ class Jittered(BaseEstimator):
 
     def _predictor(self, X: Any, y: Any, weight: Any, rows: Any) -> JitterPredictor:
         model = clone(self.estimator)
-        model.fit(X.iloc[rows], y[rows], **weights_for(model, weight[rows]))
+        arguments = weights_for(model, weight[rows])
+        if not arguments and (weight != 1.0).any():
+            raise ValueError(f"the fit of {type(model).__name__} takes no sample_weight")
+        model.fit(X.iloc[rows], y[rows], **arguments)
         encoder = clone(self.encoder).fit(X.iloc[rows], y[rows], weight[rows])
         return JitterPredictor(model, encoder).fit(X, y)

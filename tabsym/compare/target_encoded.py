@@ -1,4 +1,4 @@
-"""category_encoders' target encoding, whose fitted state is written as arrays: its own is pandas series."""
+"""category_encoders' target encoding with weights of rows, and a fitted state of arrays: its own is pandas series."""
 
 from __future__ import annotations
 
@@ -7,13 +7,42 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from category_encoders import OrdinalEncoder, TargetEncoder
+from category_encoders.utils import finalize_encoding_mapping
 from category_encoders.wrapper import PolynomialWrapper
 
 from tabsym.frame.dtypes import read_type, written_type
 
 
 class PlainTargetEncoder(TargetEncoder):
-    """`TargetEncoder`; files without code can hold it."""
+    """`TargetEncoder`, without hierarchies; files without code can hold it.
+
+    With weights a category counts as many rows as it has weight, as if rows were repeated.
+    """
+
+    _weight: Any = None  # of the training rows, while it is fitted
+
+    def fit(self, X: pd.DataFrame, y: Any = None, sample_weight: Any = None, **options: Any) -> PlainTargetEncoder:
+        """As its own, with weights of rows (n_rows,)."""
+        self._weight = self._weight if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        super().fit(X, y, **options)
+        self.__dict__.pop("_weight", None)
+        return self
+
+    def fit_target_encoding(self, X: pd.DataFrame, y: pd.Series) -> dict[str, Any]:
+        """The encoding of each category, by column: its mean, shrunk to that of all rows."""
+        if self._weight is None:
+            return dict(super().fit_target_encoding(X, y))
+        weight, mapping = pd.Series(self._weight, index=y.index), {}
+        self._mean = float(np.average(y, weights=self._weight))
+        for switch in self.ordinal_encoder.category_mapping:
+            column = X[switch["col"]]
+            count, total = weight.groupby(column).sum(), (weight * y).groupby(column).sum()
+            share = self._weighting(count)
+            shrunk = self._mean * (1 - share) + (total / count).fillna(self._mean) * share
+            mapping[switch["col"]] = finalize_encoding_mapping(
+                shrunk, switch["mapping"], self.handle_unknown, self.handle_missing, self._mean
+            )
+        return mapping
 
     def transform(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:
         """The encoded columns (n_rows, n_columns); flags with missing ones as floats, which LightGBM takes."""
@@ -48,6 +77,14 @@ class PlainTargetEncoder(TargetEncoder):
 
 class PlainPolynomialWrapper(PolynomialWrapper):
     """`PolynomialWrapper`; its encoder of the labels, which new rows do not need, is not written."""
+
+    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None, **options: Any) -> PlainPolynomialWrapper:
+        """As its own, with weights of rows (n_rows,), which its `PlainTargetEncoder`s get as copies of this one."""
+        if sample_weight is not None:
+            self.feature_encoder._weight = np.asarray(sample_weight, dtype=np.float64)
+        super().fit(X, y, **options)
+        self.feature_encoder.__dict__.pop("_weight", None)
+        return self
 
     def transform(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:
         """The encoded columns (n_rows, n_columns); flags with missing ones as floats, which LightGBM takes."""

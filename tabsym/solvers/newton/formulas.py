@@ -43,9 +43,9 @@ PASSES_A_LOOK, STILL = 4, 0.01
 """Optimum and variances are updated once per this many of `max_passes`, at most. They have converged where no logarithm
 of a variance changes by more, nor the effective degrees of freedom by as much: a variance never reaches 0."""
 
-MAX_ROUNDS, MAX_PASSES, CLOSER = 10, 200, 0.3
-"""The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, which
-goes on until the gradient is smaller than it needs to be by this factor."""
+MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
+"""The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, that
+goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
 
 FIRST_VARIANCE = 1.0
 
@@ -230,13 +230,14 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) 
     that hardly varies within them. Returns the coefficients, whether that is so, None where they are too many to know,
     and the number of rounds.
     """
-    k, enough = objective.task.n_outputs, 0.5 * close**2 * dispersion
+    k = objective.task.n_outputs
     for n_rounds in range(MAX_ROUNDS):
         joint = _joint_posterior(objective, phi)
         if joint is None:
             return phi, None, n_rounds
         start, (first, gradient) = phi, objective.value(phi)
         gradient = gradient.reshape(-1, k).T.ravel()
+        enough = max(0.5 * close**2 * dispersion, ROUNDING * abs(first))
         if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
             return phi, True, n_rounds
         root = root_of(joint[0])

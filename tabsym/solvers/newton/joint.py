@@ -46,7 +46,7 @@ RIDGE_OF_DIAGONAL = 1e-10
 """Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
 
 MAX_ENTRIES, SOLVED = 100_000_000, 1e-6
-"""Numbers in the sparse design up to which conjugate gradients are used, and the relative residual at which they end."""
+"""Numbers in the sparse design up to which conjugate gradients are used, and the relative residual where they end."""
 
 MIN_PRODUCTS, MAX_PRODUCTS, MAX_VISITED = 300, 3_000, 1_000_000_000
 """Conjugate gradients take as many products as visit the last number of entries of the information, within the others,
@@ -61,7 +61,7 @@ class _System(Protocol):
         ...
 
 
-def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: bool) -> tuple[int, bool]:
+def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: bool = False) -> tuple[int, bool]:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors.
 
     Returns the number of steps, and whether that is so: not known of models that are left as they are, which are large
@@ -124,7 +124,7 @@ def _system_for(
 
 
 def _quieten(solver: BlockDescent, enough: float) -> tuple[int, bool]:
-    """Iterate while each lowers the objective by much less than the one before; iterations, and whether it came to rest.
+    """Iterate while each lowers the objective by much less than the one before; iterations, and whether it is at rest.
 
     What converges slowly is all that is left in the end: where the decrease falls to a thousandth of `enough`, there is
     none to speak of. Joint steps take longer than many iterations.
