@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -301,3 +302,35 @@ def test_what_is_read_is_told_and_attributes_are_not_globals(monkeypatch):
     monkeypatch.setitem(globals(), "mean", 0.2)
     assert digest_of(of_dict) != by_dict
     assert digest_of(of_attribute) == by_attribute
+
+
+def written_by_other_versions(folder, *, dropped):
+    """Results as if numpy 1.0 had been installed when they were made; without one fold where `dropped`."""
+    path = folder / "results.json"
+    results = json.loads(path.read_text())
+    for entry in results["contenders"].values():
+        entry["versions"] = re.sub("numpy [^,]*", "numpy 1.0", entry["versions"])
+        if dropped:
+            del entry["folds"]["1"]
+    path.write_text(json.dumps(results))
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_no_contender_has_folds_of_two_versions_of_a_library(dropped, tmp_path, capsys):
+    options = {"contenders": {"mine": make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())}, "folds": 2}
+    options |= {"out": tmp_path / "o"}
+    compare(SALES, "sales", quiet=True, **options)
+    assert "lightgbm" not in json.loads((tmp_path / "o" / "results.json").read_text())["contenders"]["mine"]["versions"]
+    written_by_other_versions(tmp_path / "o", dropped=dropped)
+    for _ in range(2):
+        compare(SALES, "sales", resume=True, **options)
+        said = capsys.readouterr().out
+        results = json.loads((tmp_path / "o" / "results.json").read_text())
+        if dropped:
+            assert f"mine is run again: numpy 1.0 then, numpy {np.__version__} now." in said
+            assert f"numpy {np.__version__}" in results["contenders"]["mine"]["versions"]
+            break
+        sentence = f"mine keeps its results of other versions: numpy 1.0 then, numpy {np.__version__} now."
+        assert sentence in said
+        assert sentence in results["settings"]["notes"]
+        assert sentence in (tmp_path / "o" / "report.html").read_text()

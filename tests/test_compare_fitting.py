@@ -10,20 +10,21 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
+from tabsym_xgboost import XGBLabelClassifier
 
 from tabsym import TIWSEncoder
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
-from tabsym.compare.fitting import Data, take_rows, train, weights_for
+from tabsym.compare.fitting import Budget, Data, take_rows, train, tune, weights_for
+from tabsym.compare.metrics import METRICS
 from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
-from tabsym_xgboost import XGBLabelClassifier
 
 N = 200
 
@@ -501,3 +502,38 @@ def test_neighbours_of_unknown_categories_count_by_their_weight():
     near = np.abs(X["n"].to_numpy()[:, None] - X["n"].to_numpy()).argsort(axis=1)[:, :40]
     wanted = (weight[near] * y[near]).sum(axis=1) / weight[near].sum(axis=1)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+class Backwards(ClassifierMixin, BaseEstimator):
+    """Logistic regression with its classes in reverse order."""
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.inner_.classes_[::-1]
+        return self
+
+    def predict_proba(self, X):
+        return self.inner_.predict_proba(X)[:, ::-1]
+
+
+@pytest.mark.parametrize("names", [[1.0, 2.0, 3.0], [0.5, 1.5, 2.5], ["a", "b", "c"], None])
+def test_classes_of_a_model_are_read_in_its_order(names):
+    rng, X = numbers()
+    y = rng.integers(1, 3, N)  # one class is absent
+    data = Data(X, y, "multiclass", n_classes=3, names=None if names is None else np.array(names))
+    found = train(Backwards(), data).predict(data)
+    np.testing.assert_allclose(found[:, 1:], LogisticRegression().fit(X, y).predict_proba(X))
+    assert not found[:, 0].any()
+
+
+def test_a_search_space_with_a_name_that_is_no_parameter_fails():
+    rng, X = numbers()
+    data = Data(X, rng.normal(size=N), "regression")
+    halves = np.arange(0, N, 2), np.arange(1, N, 2)
+    metric = METRICS["regression"]["rmse"]
+    pipe = make_pipeline(StandardScaler(), Ridge())
+    with pytest.raises(ValueError, match=r"names \['ridge__alhpa'\], which its get_params\(\) does not have"):
+        tune(pipe, {"ridge__alhpa": [1.0]}, data, halves, metric, Budget(settings=3), 0)
+    steps = {"ridge": [PoissonRegressor(), Ridge()], "ridge__warm_start": [True]}  # a parameter of one of them
+    found = tune(pipe, steps, data, halves, metric, Budget(settings=3), 0)
+    assert (found.tried, found.failed) == (3, 2)

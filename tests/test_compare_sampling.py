@@ -218,3 +218,40 @@ def test_which_rows_trained_the_winner_is_said(name, sales, tmp_path, capsys):
     assert f"{rows}: {tmp_path / 'best.skops'}".replace(" ", "") in printed.replace(" ", "")
     assert f"was {rows}." in (tmp_path / "o" / "report.html").read_text()
     assert load(tmp_path / "best.skops").trained_on == rows.removeprefix("trained on ")
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["frame", "parquet"])
+def test_rare_classes_have_their_part_of_the_sample(kind, seed, tmp_path):
+    """Three classes of 20 rows, and 60 positives, among 20,000: their parts of 1,000 are 1 and 3."""
+    rng = np.random.default_rng(seed)
+    classes = np.full(20_000, "common", dtype=object)
+    classes[rng.choice(20_000, 60, replace=False)] = np.repeat(["r1", "r2", "r3"], 20)
+    for target, parts in ((classes, {"r1": 1, "r2": 1, "r3": 1}), ((classes != "common").astype(int), {1: 3})):
+        own = pd.DataFrame({"x": rng.normal(size=20_000), "y": target})
+        table = own
+        if kind == "parquet":
+            own.to_parquet(table := tmp_path / "t.parquet")
+        found, note = read_some(table, ReadOptions(), "y", 1_000, seed)
+        counts = found.frame["y"].value_counts()
+        assert {one: counts[one] for one in parts} == parts
+        assert counts.sum() == 1_000
+        assert "sample of 1,000, stratified by 'y', is" in note
+
+
+@pytest.mark.parametrize("kind", ["frame", "lazy"])
+def test_samples_that_are_not_stratified_are_called_random(kind):
+    rng = np.random.default_rng(0)
+    for target in (rng.normal(size=3_000), rng.integers(0, 21, 3_000).astype(str)):
+        own = pl.DataFrame({"x": rng.normal(size=3_000), "y": target})
+        table = own.lazy() if kind == "lazy" else own.to_pandas()
+        found, note = read_some(table, ReadOptions(), "y", 500, 0)
+        assert len(found.frame) == 500
+        assert "of which a random sample of 500 is compared" in note
+
+
+def test_samples_of_many_rare_classes_are_no_larger_than_asked_for():
+    own = pd.DataFrame({"x": np.arange(2_000.0), "y": ["most"] * 1_985 + [f"r{one}" for one in range(15)]})
+    found, _ = read_some(own, ReadOptions(), "y", 100, 0)
+    assert len(found.frame) == 100
+    assert found.frame["y"].nunique() == 16

@@ -293,3 +293,17 @@ def test_where_rows_say_it_all_the_degrees_of_freedom_are_theirs_less_one():
     for n in (3, 5, 12):
         tests = against_best(np.array([[0.4, 0.4]]), [replace(pair, n=n)], 0.0, np.array([1.0]))
         assert tests.p[0] == pytest.approx(2 * stats.t.sf(0.4 / 0.2, n - 1))
+
+
+def test_a_contender_that_equals_the_best_is_equivalent_whatever_the_baseline_does():
+    """In one fold the baseline is better than both."""
+    own = {"constant": [9, 9.1, 0.9, 9.2, 9], "good": [1, 1.1, 1, 1.2, 1], "twin": [1, 1.1, 1, 1.2, 1]}
+    ranking, sentences, _ = made(own)
+    assert by_name(ranking)["twin"]["verdict"] == "practically equivalent"
+    assert not any("Unstable" in one for one in sentences)
+
+
+def test_contenders_whose_settings_all_failed_are_told_of():
+    ranking, _, told = made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]})
+    by_name(ranking)["other"]["untuned"] = 2
+    assert "Not tuned in some folds, as all settings but one failed there: Other." in summary(ranking, [], told)

@@ -140,8 +140,9 @@ def train(model: Any, data: Data) -> Trained:
     if weight is not None and not arguments and data.exposure is not None:
         raise ValueError("its fit takes no sample_weight, which exposures need")
     fresh.fit(data.X, y, **arguments)
-    if names is not None and data.task in CLASSES:
-        seen = _places_of(fresh, names, seen)
+    if data.task in CLASSES:
+        codes = np.arange(len(seen))
+        seen = seen[_places_of(fresh, codes, codes)] if names is None else _places_of(fresh, names, seen)
     return Trained(fresh, seen, unweighted=weight is not None and not arguments)
 
 
@@ -239,8 +240,17 @@ def read_budget(tune: int | float | str | None) -> Budget | None:
 def tune(
     model: Any, space: dict[str, Any], data: Data, inside: Split, metric: Metric, budget: Budget, seed: int
 ) -> Tuned:
-    """The settings with the best score on the rows split off."""
+    """The settings with the best score on the rows split off.
+
+    Raises
+    ------
+    ValueError
+        A name in the search space is no parameter of the model.
+    """
     begin = time.perf_counter()
+    unknown = _unknown_names(model, space)
+    if unknown:
+        raise ValueError(f"its search space names {unknown}, which its get_params() does not have; mend the names")
     fit_on, score_on = data.rows(inside[0]), data.rows(inside[1])
     best: dict[str, Any] = {}
     best_score, tried, failed = np.inf, 0, 0
@@ -258,6 +268,12 @@ def tune(
         if score < best_score:
             best, best_score = params, score
     return Tuned(best, tried, failed, time.perf_counter() - begin)
+
+
+def _unknown_names(model: Any, space: dict[str, Any]) -> list[str]:
+    """Those that are no parameters, unless of a part that the space replaces."""
+    known = model.get_params().keys() if space else {}
+    return [name for name in space if name not in known and not any(name.startswith(f"{one}__") for one in space)]
 
 
 def _candidates(space: dict[str, Any], budget: Budget, seed: int) -> Iterator[dict[str, Any]]:

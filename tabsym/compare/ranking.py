@@ -68,8 +68,8 @@ def judge(
 
     `BEST`; `EQUIVALENT`: the interval is within `MARGIN` of the best's gain over the baseline, significant or not;
     `WORSE`: significant after adjustment for all pairs; `UNADJUSTED`: significant before adjustment only; `UNSTABLE`:
-    not significant because scores vary so much over folds, and worse than the baseline in some folds, where the
-    baseline is worse than the best; `INCONCLUSIVE`: none of these.
+    not significant because scores vary so much over folds: worse than the baseline in some where the best is not, where
+    the baseline is worse than the best overall; `INCONCLUSIVE`: none of these.
 
     `gain`: the best's gain over the baseline, the unit of all differences; None where there is no baseline or no
     significant gain. `outlying_fold`: the fold whose difference alone makes the interval wide.
@@ -92,7 +92,7 @@ def judge(
             row["verdict"] = UNADJUSTED if row["p"] < ALPHA else INCONCLUSIVE
     if any(row["name"] == CONSTANT and row["verdict"] == WORSE for row in rows):
         for row in rows[1:]:
-            if row["verdict"] != WORSE and row.get("folds_worse_than_baseline"):
+            if row["verdict"] != WORSE and row.get("folds_unstable"):
                 row["verdict"] = UNSTABLE
     _add_units(rows, scores, margin / MARGIN)
 
@@ -234,9 +234,11 @@ def rank(
         row["folds_lost"] = int(worse.sum())
         row["folds_won"] = int((difference != 0).sum() - worse.sum())
         if CONSTANT in scores and row["name"] != CONSTANT:
-            beyond = scores[row["name"]] - scores[CONSTANT]
-            row["folds_worse_than_baseline"] = int((beyond < 0 if settings["larger_is_better"] else beyond > 0).sum())
-            row["worse_than_baseline"] = bool(beyond.mean() < 0 if settings["larger_is_better"] else beyond.mean() > 0)
+            sign = -1.0 if settings["larger_is_better"] else 1.0
+            beyond, of_best = (sign * (scores[name] - scores[CONSTANT]) for name in (row["name"], names[0]))
+            row["folds_worse_than_baseline"] = int((beyond > 0).sum())
+            row["folds_unstable"] = int(((beyond > 0) & (of_best <= 0)).sum())
+            row["worse_than_baseline"] = bool(beyond.mean() > 0)
     if pairs is not None:
         judge(rows, scores, pairs, settings)
     return rows
@@ -303,6 +305,7 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "model_bytes": int(np.median(sizes)) if sizes else None,
         "tune_seconds": median("tune_seconds") if "tune_seconds" in folds[0] else None,
         "tried": min(fold["tried"] for fold in folds) if "tried" in folds[0] else None,
+        "untuned": sum(1 < fold.get("tried", 0) <= fold["failed"] + 1 for fold in folds),
         "unweighted": any(fold["unweighted"] for fold in folds),
     }
 

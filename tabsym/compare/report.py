@@ -226,7 +226,8 @@ def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tu
         for fold, result in results.contenders[row["name"]]["folds"].items():
             if result.get("params") is not None and results.settings["tune"]:
                 chosen = ", ".join(f"{name}={_short(value)}" for name, value in result["params"].items()) or "defaults"
-                out.append((f"{row['label']}, fold {int(fold) + 1}", f"{chosen} (of {result['tried']} tried)"))
+                tried = f"of {result['tried']} tried" + (f", {result['failed']} failed" if result["failed"] else "")
+                out.append((f"{row['label']}, fold {int(fold) + 1}", f"{chosen} ({tried})"))
     return out
 
 

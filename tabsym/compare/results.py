@@ -256,7 +256,8 @@ def _pair(
     return Pair(rows, lost * float(np.mean(within)), n_tested)
 
 
-_KNOWN = ("label", "folds", "error", "address", "made_by")  # of a contender; anything else is passed over
+_MADE_BY = ("address", "made_by", "versions")
+_KNOWN = ("label", "folds", "error", *_MADE_BY)  # of a contender; anything else is passed over
 _DAMAGED = "its entry in results.json is damaged"
 _CLOSE = 1e-9
 
@@ -289,9 +290,9 @@ def _is_entry(name: str, entry: Any) -> bool:
     """Whether this is a contender's entry, and its name one that a folder can have."""
     if not isinstance(entry, dict) or not isinstance(entry.get("folds"), dict):
         return False
-    if not all(isinstance(entry.get(key), str | None) for key in ("address", "made_by")):
+    if not all(isinstance(entry.get(key), str | None) for key in _MADE_BY):
         return False
-    texts = [name, entry.get("label"), *(entry.get(key) or "" for key in ("address", "made_by"))]
+    texts = [name, entry.get("label"), *(entry.get(key) or "" for key in _MADE_BY)]
     if not all(isinstance(text, str) for text in texts) or any(_is_half(text) for text in texts):
         return False
     return len(prediction_path(Path(), name, 0).parent.name) < 255

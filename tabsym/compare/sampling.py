@@ -19,6 +19,7 @@ COPIES = 10
 """Times a table as pandas that a comparison takes: features, encodings, and the processes' own."""
 _MAX_CLASSES = 20  # distinct values of a target by which rows are stratified
 _SPARE = 1.2  # rows that are held per row of the sample, so that each class has enough
+_OF_RARE = 200  # rows of each class that are held in any case
 _MANY = 5.0  # standard deviations by which the rows held may be fewer than expected
 _MEASURED = 10_000  # rows by which the size of one is known
 
@@ -45,7 +46,7 @@ class Sampled(Source):
 
 
 def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Sampled, str]:
-    """As `read`, and what to say of it: of a table of more rows a sample, stratified by the classes of the target.
+    """As `read`, and what to say of it: of a table of more rows a sample, stratified by the target's few classes.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
         n_rows, first = batches.count(), next(iter(batches), None)
         most = max_rows or _rows_that_fit(first)
         if n_rows > most:
-            frame = _sample(batches, target, n_rows, most, seed)
+            frame, by = _sample(batches, target, n_rows, most, seed)
             why = "" if max_rows else ", as more may not fit into memory"
-            return _of(read(frame), whole), _note(n_rows, len(frame), target, why)
+            return _of(read(frame), whole), _note(n_rows, len(frame), by, why)
         if is_dataset(table) or _is_folder(table):  # which `read` does not know
             return _of(read(batches.whole())), ""
     source = read(table, options)
@@ -76,18 +77,20 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
     counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
     places = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
     some = source.frame.iloc[places].reset_index(drop=True)
-    return _of(replace(source, frame=some), whole), _note(n_rows, len(places), target, "")
+    by = target if _has_classes(counts) else None
+    return _of(replace(source, frame=some), whole), _note(n_rows, len(places), by, "")
 
 
 def _of(source: Source, whole: Whole | None = None) -> Sampled:
     return Sampled(source.frame, source.untyped, source.separator, source.notes, whole)
 
 
-def _note(n_rows: int, n_drawn: int, target: str, why: str) -> str:
+def _note(n_rows: int, n_drawn: int, by: str | None, why: str) -> str:
+    """`by`: the target by which rows are stratified, None for rows at random."""
+    sample = f"random sample of {n_drawn:,}" if by is None else f"sample of {n_drawn:,}, stratified by {by!r},"
     return (
-        f"The table has {n_rows:,} rows, of which a sample of {n_drawn:,}, stratified by {target!r}, is "
-        f"compared{why}; a winner that is the plain wide model is trained on all rows, others on the sample; "
-        "--max-rows sets another number."
+        f"The table has {n_rows:,} rows, of which a {sample} is compared{why}; a winner that is the plain wide model "
+        "is trained on all rows, others on the sample; --max-rows sets another number."
     )
 
 
@@ -119,30 +122,49 @@ def _rows_that_fit(first: Any) -> int:
     return max(int(psutil.virtual_memory().available / COPIES / size), 1)
 
 
-def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) -> pd.DataFrame:
-    """In one pass: each row gets a random key, and rows of small keys are held."""
+def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) -> tuple[pd.DataFrame, str | None]:
+    """In one pass: each row gets a random key, and rows of small keys are held, also of each class.
+
+    Returns the rows, and the target where they are stratified by it.
+    """
     import pyarrow as pa
+    import pyarrow.compute  # an attribute of `pa` from then on
 
     expected = _SPARE * most + _MANY * np.sqrt(_SPARE * most)
     rng, limit = _generator(seed), expected / n_rows
     tables, keys, counts = [], [], dict[Any, int]()
+    smallest: dict[Any, NDArray[np.float64]] = {}  # keys of each class, of the rows so far
     for batch in batches:
         drawn = rng.random(batch.num_rows)
+        held = drawn < limit
         if target in batch.column_names and len(counts) <= _MAX_CLASSES:
-            for found in batch[target].combine_chunks().value_counts().to_pylist():
-                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
-        held = np.flatnonzero(drawn < limit)
-        tables.append(batch.take(held))
+            coded = pa.compute.dictionary_encode(batch[target].combine_chunks(), null_encoding="encode")
+            codes, classes = coded.indices.to_numpy(), coded.dictionary.to_pylist()
+            for code, value in enumerate(classes):
+                own = np.flatnonzero(codes == code)
+                counts[value] = counts.get(value, 0) + len(own)
+                if len(counts) > _MAX_CLASSES:
+                    break
+                least = np.sort(np.concatenate([smallest.get(value, np.empty(0)), drawn[own]]))[:_OF_RARE]
+                smallest[value] = least
+                held[own] |= drawn[own] <= least[-1]
+        tables.append(batch.take(np.flatnonzero(held)))
         keys.append(drawn[held])
     frame = with_labels(pa.concat_tables(tables).to_pandas()).reset_index(drop=True)
     values = frame[target] if target in frame.columns else pd.Series(dtype=object)
-    return frame.iloc[_chosen(values, np.concatenate(keys), counts, most)].reset_index(drop=True)
+    places = _chosen(values, np.concatenate(keys), counts, most)
+    return frame.iloc[places].reset_index(drop=True), target if _has_classes(counts) else None
+
+
+def _has_classes(counts: dict[Any, int]) -> bool:
+    """Whether values of the target are few enough to stratify by them."""
+    return 0 < len(counts) <= _MAX_CLASSES
 
 
 def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int], most: int) -> NDArray[np.intp]:
     """Places of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
     order = np.argsort(keys, kind="stable")
-    if not 0 < len(counts) <= _MAX_CLASSES:
+    if not _has_classes(counts):
         return np.sort(order[:most])
     codes, classes = pd.factorize(values, use_na_sentinel=False)
     whole = {_key(value): times for value, times in counts.items()}
@@ -151,6 +173,8 @@ def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int]
     quotas = np.maximum(np.floor(exact), exact > 0)
     for place in np.argsort(quotas - exact, kind="stable")[: max(int(most - quotas.sum()), 0)]:
         quotas[place] += 1
+    while quotas.sum() > max(most, 1) and quotas.max() > 1:  # where many classes have one row
+        quotas[np.argmax(quotas)] -= 1
     ranks = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
     return np.sort(order[ranks < quotas[codes[order]]])
 

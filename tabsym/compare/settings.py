@@ -266,17 +266,42 @@ def _shown(value: Any) -> str:
 
 
 def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
-    """Drop the folds of contenders of the user's own that are made by something else now; a sentence for each."""
+    """Drop the folds of contenders that are made by something else now; a sentence for each.
+
+    That is other code of the user's own, or other versions of libraries where some folds are missing: no contender has
+    folds of two. One that has all keeps them, and the notes of the results say so.
+    """
     said = []
     for contender in chosen:
         entry = results.entry(contender.name, contender.label)
-        entry["label"] = contender.label
+        entry["label"], versions = contender.label, _versions_of(contender)
+        other = _other_versions(entry, versions) if entry["folds"] else None
         why = _changed(entry, contender) if entry["folds"] else None
+        if why is None and len(entry["folds"]) < results.settings["n_splits"]:
+            why = other
         if why is not None:
             entry["folds"] = {}
             said.append(f"{contender.name} is run again: {why}.")
+        elif other is not None:
+            said.append(f"{contender.name} keeps its results of other versions: {other}.")
+            results.settings["notes"] = [*results.settings["notes"], said[-1]]
         entry["address"], entry["made_by"] = contender.address, contender.made_by
+        entry["versions"] = entry["versions"] if entry["folds"] and other else versions
     return said
+
+
+def _versions_of(contender: Contender) -> str:
+    """The versions of the libraries that a contender is made with."""
+    needed = {name.replace("_", "-") for name in contender.requires}
+    return ", ".join(f"{name} {one}" for name, one in _versions().items() if name not in _PEERS or name in needed)
+
+
+def _other_versions(entry: dict[str, Any], now: str) -> str | None:
+    """Which libraries had other versions when the folds that are there were made; earlier versions wrote none."""
+    before, after = (set(text.split(", ")) for text in (entry.get("versions") or now, now))
+    if before == after:
+        return None
+    return f"{', '.join(sorted(before - after))} then, {', '.join(sorted(after - before))} now"
 
 
 def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
@@ -292,10 +317,8 @@ def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
     return f"{what} has changed" if entry["made_by"] != contender.made_by else None
 
 
-_LIBRARIES = (
-    "tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost",
-    "category-encoders",
-)  # fmt: skip
+_PEERS = "lightgbm", "xgboost", "catboost", "category-encoders"
+_LIBRARIES = "tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", *_PEERS
 
 
 def facts_of(prepared: Prepared) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def summary(
         out += _fastest(ranking)
     elif best["name"] != CONSTANT:
         out.append("No contender predicts the target significantly better than the baseline.")
-    out += _under(ranking, settings)
-    return out + _busy(ranking) + _incomplete(partial, settings) + _incomplete_weights(ranking) + failures
+    out += _under(ranking, settings) + _busy(ranking) + _incomplete(partial, settings)
+    return out + _incomplete_weights(ranking) + _untuned(ranking) + failures
 
 
 def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
@@ -151,9 +151,7 @@ def _others(
             f"Practically equivalent to the best (within 1 % of its gain over the baseline): {_names(by[EQUIVALENT])}."
         )
     if by[UNSTABLE]:
-        each = [
-            f"{row['label']} (in {row['folds_worse_than_baseline']} of {settings['n_splits']})" for row in by[UNSTABLE]
-        ]
+        each = [f"{row['label']} (in {row['folds_unstable']} of {settings['n_splits']})" for row in by[UNSTABLE]]
         out.append(f"Unstable across folds, worse than the baseline in some: {'; '.join(each)}.")
     if by[INCONCLUSIVE]:
         each = [
@@ -243,6 +241,11 @@ def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list
 def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
     rows = [row for row in ranking if row["unweighted"] and row["name"] != CONSTANT]
     return [f"Trained without the sample weights, as their fit takes none: {_names(rows)}."] if rows else []
+
+
+def _untuned(ranking: list[dict[str, Any]]) -> list[str]:
+    rows = [row for row in ranking if row.get("untuned")]
+    return [f"Not tuned in some folds, as all settings but one failed there: {_names(rows)}."] if rows else []
 
 
 def unit(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
