@@ -134,7 +134,12 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
                 "fit_cpu_seconds": 0.1, **score_fold(prepared, test, prediction, metric),
             }  # fmt: skip
             if tune:
-                told |= {"params": {f"a{EVIL}": 0.1} if evil else {"a": 0.1}, "tried": 3, "failed": 0, "tune_seconds": 1.0}
+                told |= {
+                    "params": {f"a{EVIL}": 0.1} if evil else {"a": 0.1},
+                    "tried": 3,
+                    "failed": 0,
+                    "tune_seconds": 1.0,
+                }
             results.add(name, name if place else "Baseline", fold, told, prediction, folder)
     if evil:
         results.fail("broken", f"Broken {EVIL}", f"ValueError: {EVIL}")

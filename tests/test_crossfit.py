@@ -5,6 +5,7 @@ import pickle
 import warnings
 
 import category_encoders
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,9 +22,10 @@ from sklearn.model_selection import (
     KFold,
     RepeatedKFold,
     StratifiedKFold,
+    TimeSeriesSplit,
     cross_val_score,
 )
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -477,3 +479,70 @@ def test_categories_that_training_parts_lack_are_counted_in_one_warning():
         CrossFit(TargetEncoder(), cv=GroupKFold(5)).fit_transform(X[["kind"]], y, groups=groups)
         CrossFit(TIWSEncoder(cols="kind"), cv=GroupKFold(5)).fit_transform(X, y, groups=groups)
         CrossFit(TargetEncoder()).fit_transform(X.assign(key=np.arange(100).astype(str)), y)  # folds as they come
+
+
+# What all rows decide, folds do not decide anew.
+
+
+def booleans_with_one_gap(n=200):
+    rng = np.random.default_rng(0)
+    text, flag = rng.choice(list("abcdef"), n), [bool(one) for one in rng.random(n) < 0.5]
+    y = np.array([ord(one) % 3 for one in text]) + 1.5 * np.array(flag) + 0.3 * rng.normal(size=n)
+    flag[3] = None
+    return pd.DataFrame({"s": text, "b": pd.Series(flag, dtype=object)}), y
+
+
+OWN = {
+    "wide": WideEncoder(cv=None, target_type="continuous"),
+    "tiws": TIWSEncoder(cv=None, target_type="continuous"),
+    "modl": MODLEncoder(cv=None, output="mean", numeric="passthrough", target_type="continuous"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_booleans_with_one_missing_value_are_encoded_in_every_fold(name, frame):
+    X, y = booleans_with_one_gap()
+    if frame == "polars":
+        X = pl.from_pandas(X)
+    found = CrossFit(clone(OWN[name]), cv=5, random_state=0).fit_transform(X, y)
+    own = clone(OWN[name]).set_params(cv=5, random_state=0).fit_transform(X, y)
+    np.testing.assert_array_equal(nw.from_native(found).to_numpy(), nw.from_native(own).to_numpy())
+    assert nw.from_native(found).schema["b"] == nw.Float64
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_compositions_encode_the_same_columns_in_every_fold(name):
+    X, y = booleans_with_one_gap()
+    cv = KFold(5, shuffle=True, random_state=0)
+    parts = {
+        "columns": make_column_transformer((clone(OWN[name]), ["s", "b"])),
+        "union": make_union(clone(OWN[name])),
+        "pipeline": make_pipeline("passthrough", clone(OWN[name])),
+    }
+    own = clone(OWN[name]).set_params(cv=cv).fit_transform(X, y)
+    for part in parts.values():
+        found = CrossFit(part, cv=cv).set_output(transform="pandas").fit_transform(X, y)
+        np.testing.assert_allclose(np.asarray(found, dtype=float), own.to_numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_numbers_that_begin_late_stay_as_they_are(name):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"s": rng.choice(list("abc"), 300), "x": rng.normal(size=300)})
+    X.loc[:120, "x"] = np.nan
+    with pytest.warns(UserWarning, match="held out in no fold|in no fold"):
+        found = CrossFit(clone(OWN[name]), cv=TimeSeriesSplit(4)).fit_transform(X, rng.normal(size=300))
+    pd.testing.assert_series_equal(found["x"], X["x"])
+
+
+def test_intervals_of_the_target_are_those_of_all_rows():
+    """Folds with as many intervals of the target had the probabilities of others under the same names."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"s": rng.choice(list("abcdef"), 300)})
+        y = 2.0 * np.array([ord(one) % 3 for one in X["s"]]) + rng.normal(size=300)
+        cv = KFold(4, shuffle=True, random_state=0)
+        encoder = MODLEncoder(output="probability", target_type="continuous", cv=None)
+        own = clone(encoder).set_params(cv=cv).fit_transform(X, y)
+        pd.testing.assert_frame_equal(CrossFit(encoder, cv=cv).fit_transform(X, y), own)

@@ -428,3 +428,20 @@ def test_a_target_that_is_a_table_of_one_dictionary():
     y = DICTIONARY.select(["other"])
     with pytest.raises(ValueError, match=f"missing in {N // 2} row"):
         WideClassifier().fit(DICTIONARY.select(["city"]), y)
+
+
+def test_text_that_no_utf8_can_hold_is_named():
+    table = pd.DataFrame({"t": pd.Series(["\ud800", "b", "c"] * 40, dtype=object)})
+    for encoder in (MODLEncoder(), OneHotEncoder(use_cat_names=True)):
+        with pytest.raises(ValueError, match=r"Encoding column 't' makes text that is no valid Unicode, '.*\\ud800"):
+            encoder.fit_transform(table, [0, 1, 1] * 40)
+
+
+def test_views_of_text_are_taken_by_folds():
+    table = pa.table({"m": pa.array(list("abcdef") * 30, pa.string_view()), "k": np.arange(180.0)})
+    y = np.tile(np.arange(6.0), 30) + np.random.default_rng(0).normal(size=180)
+    plain = table.set_column(0, "m", table["m"].cast(pa.string()))
+    found, wanted = (WideEncoder().fit_transform(one, y) for one in (table, plain))
+    assert found.equals(wanted)
+    model = AugmentedModel(HistGradientBoostingRegressor(max_iter=5))
+    pd.testing.assert_frame_equal(*(model.evaluate_unknown(one, y, "m", folds=2) for one in (table, plain)))

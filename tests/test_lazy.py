@@ -307,3 +307,19 @@ def test_dask_frames_are_counted_and_stay_lazy(encoder):
     assert not isinstance(lazy, pd.DataFrame)
     found = lazy.compute()[list(expected)]
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-12)
+
+
+def test_names_that_duckdb_does_not_tell_apart_are_refused():
+    """`project('sum("s_a")')` gave the sum of "s_A"."""
+    rows = pl.DataFrame({"s": ["a", "A", "a"] * 10})
+    encoder = OneHotEncoder(use_cat_names=True).fit(rows)
+    with pytest.raises(ValueError, match="columns 's_a' and 's_A', which DuckDB does not tell apart"):
+        encoder.transform(duckdb.sql("SELECT * FROM rows"))
+    assert encoder.transform(rows.lazy()).collect()["s_a"].sum() == 20
+
+
+def test_a_type_of_the_engine_alone_is_told_of():
+    with_ids = duckdb.sql("SELECT ('00000000-0000-0000-0000-00000000000' || i % 10)::UUID AS u FROM range(30) t(i)")
+    encoder = OneHotEncoder(cols=["u"]).fit(with_ids)
+    with pytest.raises(TypeError, match=r"Column 'u' has a type of the engine .* CAST\(... AS VARCHAR\)"):
+        encoder.transform(with_ids)

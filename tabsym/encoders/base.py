@@ -234,6 +234,8 @@ class ColumnEncoder(TableTransformer):
         features = [name for name in frame.columns if name not in self._named_in]
         empty = frame.select(features).head(0).collect().to_native()
         encoded = nw.from_native(self._encode_table(self._read_as_fitted(empty)), eager_only=True)
+        if frame.implementation.is_duckdb():
+            _refuse_names_alike(encoded.columns)
         out = encode_lazily(frame, self._lazy_lookups(frame), [*self._names_in, *kept], encoded.schema)
         return out.to_native()
 
@@ -394,3 +396,15 @@ def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:
     used[codes[codes >= 0]] = True
     renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
     return RawCodes(renumber[codes], raw.symbols[used])
+
+
+def _refuse_names_alike(names: list[str]) -> None:
+    """A `ValueError` for output columns whose names differ in case only, of which DuckDB takes the first for both."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise ValueError(
+                f"The encoding has columns {other!r} and {name!r}, which DuckDB does not tell apart; give the rows as "
+                "an eager frame, such as relation.pl()."
+            )

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.categories import encode_columns
-from tabsym.encoders.base import TableTransformer, asked_container
+from tabsym.encoders.base import ColumnEncoder, TableTransformer, asked_container
 from tabsym.encoders.dates import DateParts
 from tabsym.encoders.folds import (
     Split,
@@ -213,6 +213,10 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 warn_of_lost_categories(self._categories(table), splits)
             out = self._typed().set_params(cv=splits).fit_transform(data, target)
             return self._finish(out, table, data)
+        if isinstance(self.encoder, OutOfFoldEncoder):
+            if not isinstance(self.cv, Integral):
+                warn_of_lost_categories(self._categories(table), splits)
+            return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
@@ -341,8 +345,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return {column.name: raw.codes for column, raw in zip(columns, encode_columns(columns), strict=True)}
 
     def _clone(self) -> Any:
-        """The encoder, unfitted, for some rows: what is constant is decided on all rows, by encoder_."""
-        encoder = self._typed()
+        """The encoder, unfitted, for some rows: what is constant, and encoded, is decided on all rows, by encoder_."""
+        encoder = _with_columns_of(self.encoder_, self._typed())
         return encoder.set_params(drop_invariant=False) if getattr(encoder, "drop_invariant", False) else encoder
 
     def _typed(self) -> Any:
@@ -366,6 +370,27 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _finish(self, out: Any, table: Table, data: Any) -> Any:
         """The encoder's output in the container that the user gave, or asked for by set_output."""
         return in_users_container(out, self.encoder_, table, data, asked_container(self))
+
+
+def _with_columns_of(fitted: Any, encoder: Any) -> Any:
+    """An unfitted encoder that encodes the columns that a fitted one like it does, where that depends on the rows.
+
+    Of ours, in compositions too: a boolean column is encoded if it has a missing value, and one without any value.
+    """
+    if isinstance(encoder, ColumnTransformer):
+        parts = [(name, part, fitted.named_transformers_.get(name)) for name, part, _ in encoder.transformers]
+    elif isinstance(encoder, FeatureUnion):
+        parts = [
+            (*own, other) for own, (_, other) in zip(encoder.transformer_list, fitted.transformer_list, strict=True)
+        ]
+    elif isinstance(encoder, Pipeline):
+        parts = [(*own, other) for own, (_, other) in zip(encoder.steps, fitted.steps, strict=True)]
+    elif isinstance(encoder, ColumnEncoder) and encoder.cols is None:
+        return encoder.set_params(cols=list(fitted.columns_))
+    else:
+        return encoder
+    settled = {name: _with_columns_of(other, part) for name, part, other in parts if hasattr(part, "fit")}
+    return encoder.set_params(**settled)
 
 
 def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None:

@@ -138,6 +138,11 @@ def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[A
 def _check_type(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> None:
     """A `TypeError` where a column cannot be compared with what fit saw: text with numbers, dates with either."""
     dtype = frame.collect_schema()[lookup.column]
+    if isinstance(dtype, nw.Unknown):
+        raise TypeError(
+            f"Column {lookup.column!r} has a type of the engine that lazy frames are not encoded by; cast it to text, "
+            "as by CAST(... AS VARCHAR), in fit too, or give the rows as an eager frame."
+        )
     if lookup.kind == "category":
         known, _ = _keys(lookup)
         fits = not known or isinstance(known[0], str) is isinstance(dtype, _TEXT)

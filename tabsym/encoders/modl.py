@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.categories import encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows, with_finite_numbers
 from tabsym.encoders.base import named_columns
@@ -35,6 +36,7 @@ from tabsym.encoders.modl_counts import (
     LIGHT_FOR_MODL,
     Counted,
     Counting,
+    Fold,
     OutOfFold,
     add_counts,
     check_mergeable,
@@ -43,6 +45,7 @@ from tabsym.encoders.modl_counts import (
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     TARGET_TYPES,
     Table,
@@ -56,6 +59,7 @@ from tabsym.frame import (
     split_columns,
     type_of,
 )
+from tabsym.frame.frames import take_rows
 from tabsym.frame.weights import warn_of_light_weights
 from tabsym.modl import CRITERIA, Intervals, Settings
 from tabsym.validation import Number, check_declared_options
@@ -312,9 +316,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             table, weight = self._read(X, y, sample_weight, first=True)
             self._fit_counts(_counting_of(self).first_piece(table, y, weight), table)
             self.n_cells_ = {}
-        self._donors = (
-            fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
-        )
+        self._donors = None
+        if self.handle_unknown == "similar":
+            self._donors = fit_donors(self, X, y, sample_weight, self._symbolic)
         self._named_in = named
         self.__dict__.pop("tables_", None)
         return self
@@ -531,7 +535,21 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
         folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
+        if self.handle_unknown == "similar":
+            folds = [replace(fold, donors=self._donors_of(fold, table, values, weight)) for fold in folds]
         return _out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)
+
+    def _donors_of(self, fold: Fold, table: Table, values: NDArray[Any], weight: Floats | None) -> TIWSEncoder | None:
+        """Donors by the rows that a fold learns from, of columns with other categories in the rows that it encodes."""
+        codes = {name: encode_column(table[name]).codes for name in self._symbolic}
+        lacking = [name for name, own in codes.items() if not np.isin(own[fold.held_out], own[fold.known]).all()]
+        each = None if weight is None else weight[fold.known]
+        return fit_donors(self, take_rows(table.native, fold.known), values[fold.known], each, lacking)
+
+    @property
+    def _symbolic(self) -> list[str]:
+        """The columns of categories."""
+        return [name for name, state in self.columns_.items() if state.alphabet is not None]
 
 
 # -- options as counting, searches and encoding take them ------------------------------------------

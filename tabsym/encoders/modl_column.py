@@ -194,9 +194,8 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
 # -- unknown categories, by the known ones in rows like theirs -------------------------------------
 
 
-def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, columns: dict[str, MODLColumn]) -> TIWSEncoder | None:
-    """What knows donors of the categorical columns; None where there are none."""
-    symbolic = [name for name, state in columns.items() if state.alphabet is not None]
+def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, symbolic: list[str]) -> TIWSEncoder | None:
+    """What knows donors of these categorical columns; None where there are none."""
     if not symbolic:
         return None
     kind = "classes" if encoder._classes else "continuous"
@@ -212,7 +211,7 @@ def with_donors(
     Rows that are to be NaN, with a part below 0, stay so.
     """
     out = dict(parts)
-    for name in donors.columns_ if donors is not None else []:
+    for name in columns.keys() & donors.columns_.keys() if donors is not None else ():
         found = donors.unseen_rows(table, name)  # type: ignore[union-attr]
         if len(found.rows):
             group = _groups_of_donors(donors, name, columns[name], found.unseen)[found.which]  # type: ignore[arg-type]

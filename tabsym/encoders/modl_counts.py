@@ -7,7 +7,7 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -30,7 +30,9 @@ from tabsym.encoders.modl_column import (
     look_up,
     parts_of_rows,
     plain_column,
+    with_donors,
 )
+from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,
     Kind,
@@ -296,11 +298,15 @@ def _kind_of_symbols(symbols: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows that are learned from, those of weight above 0; rows that are encoded; the target with the values known."""
+    """Rows that are learned from, those of weight above 0; rows that are encoded; the target with the values known.
+
+    `donors`: with ``handle_unknown="similar"``, fitted on the former, where the latter have categories that these lack.
+    """
 
     known: NDArray[np.int64]
     held_out: NDArray[np.int64]
     target: CodedTarget
+    donors: TIWSEncoder | None = None
 
 
 def folds_of(splits: Sequence[Split], target: CodedTarget, weight: Floats | None) -> list[Fold]:
@@ -347,8 +353,6 @@ class OutOfFold:
     def _column(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
         """An encoded column (n, outputs): coded once, its counts and parts made anew for each fold."""
         settings, is_classes = self.settings[state.name], self.classes is not None
-        if is_classes:  # nobody sees the folds' certificates; a regression's parts would not be those of a fit
-            settings = replace(settings, prove=False)
         handling = self.handling.of_folds()
         coded = self.counting.coded(table[state.name])
         out = look_up(self._prior(state), self._no_parts(table[state.name], state))
@@ -356,8 +360,11 @@ class OutOfFold:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=is_classes)
             held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
-            parts = parts_of_rows(held_out, {state.name: plain_column(state.name, fitted)}, handling)[state.name]
-            out[fold.held_out] = look_up(self._values(state, fitted, counts), parts)
+            states = {state.name: plain_column(state.name, fitted)}
+            parts = parts_of_rows(held_out, states, handling)
+            if fold.donors is not None and state.alphabet is not None:
+                parts = with_donors(fold.donors, table.taken(fold.held_out), states, parts)
+            out[fold.held_out] = look_up(self._values(state, fitted, counts), parts[state.name])
         return out
 
     def _prior(self, state: MODLColumn) -> Floats:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -108,10 +109,9 @@ class OutOfFoldEncoder(ColumnEncoder):
         if self._shows_target():
             refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)
-        if not self._shows_target() or self.cv is None or not self.columns_:
+        if not self._shows_target() or self.cv is None:
             return self.transform(X)
-        table = self._read_as_fitted(X)
-        return self._put_together(table, self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
+        return self._by_folds(X, y, sample_weight, self.cv, groups)
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
@@ -137,6 +137,14 @@ class OutOfFoldEncoder(ColumnEncoder):
         return self._encode_table(self._read_as_fitted(X, y)) if lazy is None else self._encode_lazily(lazy)
 
     # -- pieces ---------------------------------------------------------------------
+
+    def _by_folds(self, X: Any, y: Any, sample_weight: Any, cv: Any, groups: Any = None) -> Any:
+        """The rows of fit, each encoded by the folds of `cv` that do not hold it."""
+        if not self.columns_:
+            return self.transform(X)
+        table, own = self._read_as_fitted(X), copy(self)
+        own.cv = cv
+        return self._put_together(table, own._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
 
     def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:
         """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers.

@@ -26,6 +26,7 @@ from tabsym.frame import (
     name_of_target,
     read_table,
 )
+from tabsym.frame.frames import take_rows
 from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.config import defaults_of
 from tabsym.models.loss_selection import with_loss_of
@@ -147,7 +148,6 @@ class WideEncoder(OutOfFoldEncoder):
         target = check_classes(y, len(table)) if classes else None
         values = check_regression_target(y, len(table)) if target is None else target.codes
         labels = values if target is None else target.classes[values]
-        frame = nw.from_native(table.native, eager_only=True)
 
         def encoded(train: NDArray[Any], held_out: NDArray[Any]) -> dict[str, NDArray[Any]]:
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
@@ -158,8 +158,8 @@ class WideEncoder(OutOfFoldEncoder):
             each = None if weight is None else weight[train]
             if classes:
                 refuse_one_class(labels[train] if each is None else labels[train][each > 0], "a fold")
-            fold.fit(frame[train].to_native(), labels[train], each)
-            found = fold._encoded_columns(read_table(frame[held_out].to_native()))
+            fold.fit(take_rows(table.native, train), labels[train], each)
+            found = fold._encoded_columns(read_table(take_rows(table.native, held_out)))
             seen = np.searchsorted(self.model_.classes_, fold.model_.classes_) if classes else None
             out: dict[str, NDArray[Any]] = {}
             for name, state in self.columns_.items():

@@ -7,7 +7,8 @@ either and comes back as one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -89,8 +90,22 @@ def _assemble_pandas(native: pd.DataFrame, names: list[str], replaced: Mapping[s
             columns[name] = native.iloc[:, position]
         else:
             for new, values in instead.items():
-                columns[new] = pd.Series(_pandas_values(values), index=native.index)
-    return pd.DataFrame(columns, index=native.index, copy=False)
+                with _naming(name):
+                    columns[new] = pd.Series(_pandas_values(values), index=native.index)
+    with _naming(next(iter(replaced), "")):  # what made the names
+        return pd.DataFrame(columns, index=native.index, copy=False)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """A `ValueError` that names the column whose text pandas, which stores it as UTF-8, has no place for."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Encoding column {name!r} makes text that is no valid Unicode, {error.object!a:.60}: it holds half of a "
+            "pair of UTF-16; replace it, as by str.encode('utf-8', 'replace').decode()."
+        ) from None
 
 
 def _pandas_values(values: NDArray[Any] | Labels) -> Any:

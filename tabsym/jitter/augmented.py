@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from tabsym.categories import encode_column
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import (
     Column,
@@ -262,15 +263,14 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         each = np.ones(len(table)) if weight is None else weight
-        frame = nw.from_native(table.native, eager_only=True)
-        symbols = pd.factorize(frame[column].to_pandas(), use_na_sentinel=False)[0]
+        symbols = pd.factorize(encode_column(table[column]).codes)[0]  # by appearance, with missing ones
         group = np.random.default_rng(random_state).permutation(symbols.max() + 1) % folds
         losses: dict[str, Floats] = {name: np.zeros(len(table)) for name in ("augmented", "encoded", "without column")}
         for fold in np.unique(group):
             out = group[symbols] == fold
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
-            seen = (frame[train].to_native(), target[train], None if weight is None else weight[train])
-            new = frame[test].to_native()
+            seen = (take_rows(table.native, train), target[train], None if weight is None else weight[train])
+            new = take_rows(table.native, test)
             for name, model in self._contestants(column, seen).items():
                 losses[name][test] = _losses(model, new, target[test])
         return _table_of(losses, symbols, each)
