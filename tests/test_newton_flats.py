@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
@@ -489,3 +489,44 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
         warnings.simplefilter("error")
         model.fit(table, y)
     np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-4])
+def test_several_classes_and_a_large_term_are_at_the_optimum(alpha):
+    """Beyond one matrix: 1,260 coefficients of cities, which nearly determine a number; beside Newton steps."""
+    rng = np.random.default_rng(0)
+    n, n_cities, n_kinds, k = 6_000, 420, 10, 3
+    city = rng.integers(0, n_cities, n)
+    kind = np.where(rng.random(n) < 0.1, rng.integers(0, n_kinds, n), city % n_kinds)
+    size = 0.3 * rng.normal(size=n_cities)[city] + 0.03 * rng.normal(size=n)
+    scores = 0.4 * rng.normal(size=(n_cities, k))[city] + np.outer(size, [0.0, 3.0, 6.0])
+    y = np.argmax(scores + rng.gumbel(size=(n, k)), axis=1)
+    z = (size - size.mean()) / size.std()
+    columns = ((city, n_cities), (kind, n_kinds), (np.zeros(n, dtype=int), 1))
+    parts = [sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]
+    design = sparse.hstack([*parts, sparse.csr_array(z[:, None])]).tocsr()
+    penalties = np.append(np.full(n_cities + n_kinds, alpha * n), [0.0, 0.0])[:, None]
+    beta = np.zeros((design.shape[1], k))
+    for _ in range(30):
+        p = softmax(design @ beta, axis=1)
+        slopes = (design.T @ (p - np.eye(k)[y]) + penalties * beta).ravel()
+        by_class = [
+            [(design.T @ (design * (p[:, [one]] * ((one == other) - p[:, [other]])))).toarray() for other in range(k)]
+            for one in range(k)
+        ]
+        hessian = np.array(by_class).transpose(2, 0, 3, 1).reshape(beta.size, beta.size)
+        inverse = np.linalg.inv(hessian + np.diag(np.repeat(penalties[:, 0], k) + 1e-9))
+        beta = beta - (inverse @ slopes).reshape(-1, k)
+        if slopes @ inverse @ slopes < 1e-10:
+            break
+    table = pd.DataFrame({"city": city.astype(str), "kind": kind.astype(str), "size": size})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # separation without penalties, and coefficients that are not unique
+        model = WideClassifier(alpha=alpha, numeric="linear", interactions=None, count_effect=False).fit(table, y)
+    found = model.coefs_["size"].filter(regex="^[012]$").to_numpy().ravel()
+    slope = (beta[-1] - beta[-1].mean()) / size.std()
+    contrast = np.zeros((beta.shape[0], k))
+    contrast[-1] = np.eye(k)[0] - 1 / k
+    sd = np.sqrt(contrast.ravel() @ inverse @ contrast.ravel()) / size.std()
+    assert np.abs(found - slope).max() < 5e-3 * sd
+    assert np.abs(slope).max() > 3 * sd

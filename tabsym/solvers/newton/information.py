@@ -202,6 +202,18 @@ class Information:
         owns, parts = zip(*by_parts(sum_part, len(values)), strict=True)
         return np.asarray(sum(owns)), np.asarray(sum(parts))
 
+    def beside_of_classes(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
+        """The information without penalty on a term (q, K, K), and between it and others (q, K, K p) by class."""
+        term, columns, k = self.solver.terms[index], Columns([self.solver.terms[other] for other in others]), self.k
+        own, shared = np.zeros((k, k, term.size)), np.zeros((k, k, term.size, columns.size))
+        for one in range(k):
+            for other in range(one + 1):
+                values = self._curvature(one, other)
+                sum_beside(term.codes, term.x, *columns.arrays, values, own[one, other], shared[one, other])
+                own[other, one], shared[other, one] = own[one, other], shared[one, other]
+        together = shared.transpose(2, 0, 1, 3).reshape(term.size, k, -1)
+        return np.ascontiguousarray(own.transpose(2, 0, 1)), np.ascontiguousarray(together)
+
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
         return self.held(self.sum_pairs(indices), indices)

@@ -113,10 +113,13 @@ def _system_for(
     is_free = bool(solver.together) or any(
         solver.precision[index] <= hardly * float(solver.curvature[index].mean()) for index in ridges
     )
-    if not is_free or solver.is_bound or solver.loss.code == MULTINOMIAL or not ridges:
+    if not is_free or solver.is_bound or not ridges:
         return None
     largest = max(terms[index].size for index in ridges)
-    beside = n_coefs - largest
+    beside, k = n_coefs - largest, solver.n_outputs
+    if solver.loss.code == MULTINOMIAL:
+        fits = k * beside <= MAX_COEFS and k * k * beside * largest <= MAX_SHARED
+        return _eliminated_of_classes if fits and solver.makes_information is None else None
     if beside <= MAX_COEFS and beside * largest <= MAX_SHARED:
         return _eliminated
     is_small = solver.makes_information is None and len(solver.y) * len(indices) <= MAX_ENTRIES
@@ -240,6 +243,54 @@ def _eliminated(solver: BlockDescent, indices: list[int]) -> _Eliminated:
     except (LinAlgError, ValueError):
         return _Eliminated(indices.index(largest), alone, shared, lambda known: None)
     return _Eliminated(indices.index(largest), alone, shared, lambda known: np.asarray(cho_solve(factor, known)))
+
+
+@dataclass(frozen=True)
+class _EliminatedOfClasses:
+    """The same of several classes, whose information on a coefficient of the largest term is a matrix of classes.
+
+    `alone` (q, K, K): their inverses; `shared` (q, K, K p): with the others, class by class.
+    """
+
+    index: int
+    alone: Floats
+    shared: Floats
+    factor: tuple[Floats, bool] | None
+
+    def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
+        """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
+        own, others = gradients[self.index], [*gradients[: self.index], *gradients[self.index + 1 :]]
+        gradient = np.concatenate(others).T.ravel()
+        if self.factor is None or not (np.isfinite(gradient).all() and np.isfinite(own).all()):
+            return [], 0.0
+        follows = np.einsum("qkl,ql->qk", self.alone, own)
+        moves = cho_solve(self.factor, np.einsum("qkm,qk->m", self.shared, follows) - gradient)
+        of_largest = -np.einsum("qkl,ql->qk", self.alone, own + self.shared @ moves)
+        decrease = -0.5 * float(gradient @ moves + (own * of_largest).sum())
+        ends = np.cumsum([len(one) for one in others])[:-1]
+        steps = np.split(moves.reshape(own.shape[1], -1).T, ends)
+        return [*steps[: self.index], of_largest, *steps[self.index :]], decrease
+
+
+def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _EliminatedOfClasses:
+    """With a dense matrix of the other terms."""
+    largest, k = _largest(solver, indices), solver.n_outputs
+    others = [index for index in indices if index != largest]
+    information = information_of(solver, _free_means(solver, others))
+    own, shared = information.beside_of_classes(largest, others)
+    held = own + (solver.precision[largest] + RIDGE_OF_DIAGONAL * np.einsum("qkk->q", own)[:, None, None]) * np.eye(k)
+    held += np.full((k, k), 1.0 / k) * np.einsum("qkk->q", own)[:, None, None]  # the direction common to all classes
+    alone = np.linalg.inv(np.where(np.einsum("qkk->q", held)[:, None, None] > 0.0, held, np.eye(k)))
+    left = information.of(others)
+    size = np.diag(left).copy()
+    flat = shared.reshape(-1, shared.shape[2])
+    left = left - flat.T @ (alone @ shared).reshape(flat.shape)
+    left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+    try:
+        factor = cho_factor(left, lower=True, overwrite_a=True)
+    except (LinAlgError, ValueError):
+        factor = None
+    return _EliminatedOfClasses(indices.index(largest), alone, shared, factor)
 
 
 def _by_conjugate_gradients(solver: BlockDescent, indices: list[int], enough: float) -> _Eliminated:

@@ -279,16 +279,25 @@ class MulticlassPosteriors(TermPosteriors):
 
     def of_flat(self) -> Floats:
         """For coefficients less their mean over classes, which is not identified."""
-        solver = self.solver
-        whole = self._flat_information()
-        found = [whole]
+        solver, f, k = self.solver, len(self.flat), self.solver.n_outputs
+        whole, beside = self._flat_information(), np.kron(np.eye(f), np.eye(k) - 1.0 / k)
+
+        def given(left: Floats) -> Floats:
+            inverse = beside @ inverse_of(left, np.diag(whole), least=COMMON) @ beside
+            return np.einsum("ikjk->ijk", inverse.reshape(f, k, f, k))
+
+        found: list[Floats] = [given(whole)]
+        free: list[Floats] = []
         for index, term in enumerate(solver.terms):
-            if term.prior is Prior.RIDGE and not solver.dropped[index] and solver.precision[index] > 0:
-                found.append(ridge_of_classes(self._coefs(term), solver.precision[index], whole).left)
-        beside = np.kron(np.eye(len(self.flat)), np.eye(solver.n_outputs) - 1.0 / solver.n_outputs)
-        inverses = [beside @ inverse_of(one, np.diag(whole), least=COMMON) @ beside for one in found]
-        widest = max(inverses, key=lambda one: float(np.trace(one)))
-        return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), solver.n_outputs)))
+            if term.prior is Prior.RIDGE and not solver.dropped[index]:
+                left = given(ridge_of_classes(self._coefs(term), solver.precision[index], whole).left)
+                (found if solver.precision[index] > 0 else free).append(left)
+        widest = max(found, key=lambda one: float(np.einsum("iik->", one)))
+        for at, index in enumerate(self.flat):  # the intercept is confounded with terms without a penalty
+            for one in free if len(solver.terms[index].x) else []:
+                if one[at, at].sum() > widest[at, at].sum():
+                    widest[at], widest[:, at] = one[at], one[:, at]
+        return widest
 
     def weigh(self, indices: Sequence[int]) -> Floats:
         """The same without the variances, of which only the trace that enters the penalty is needed."""
