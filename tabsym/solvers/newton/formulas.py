@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,9 @@ of a variance changes by more, nor the effective degrees of freedom by as much: 
 MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 """The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, that
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
+
+FLATTEST = 1e-6
+"""Coefficients are scaled by their Hessians, or this fraction of the largest where that is more."""
 
 FIRST_VARIANCE = 1.0
 
@@ -227,33 +231,48 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) 
 
     In these the Hessian is about 1, but for the second derivatives of products, which Gauss-Newton leaves out. L-BFGS
     in the coefficients themselves does not converge where terms nearly determine each other, as categories a number
-    that hardly varies within them. Returns the coefficients, whether that is so, None where they are too many to know,
-    and the number of rounds.
+    that hardly varies within them. Where they are too many for a joint posterior, but for vectors, it goes on in the
+    coefficients until a round gains no more than that. Returns the coefficients, whether they are as close, None where
+    that is not known, and the number of rounds.
     """
     k = objective.task.n_outputs
     for n_rounds in range(MAX_ROUNDS):
         joint = _joint_posterior(objective, phi)
-        if joint is None:
+        if joint is None and any(block.rank > 1 for block in objective.spec.blocks):
             return phi, None, n_rounds
         start, (first, gradient) = phi, objective.value(phi)
-        gradient = gradient.reshape(-1, k).T.ravel()
         enough = max(0.5 * close**2 * dispersion, ROUNDING * abs(first))
-        if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
-            return phi, True, n_rounds
-        root = root_of(joint[0])
+        if joint is None:
+            curvature = objective.curvature(phi)
+            root: Any = sparse.diags_array(
+                1.0 / np.sqrt(np.maximum(curvature, FLATTEST * max(float(curvature.max()), 1e-300)))
+            )
+        else:
+            gradient = gradient.reshape(-1, k).T.ravel()
+            if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
+                return phi, True, n_rounds
+            root = _by_output(root_of(joint[0]), k)
 
-        def value(z: Floats, start: Floats = start, root: Floats = root, first: float = first) -> tuple[float, Floats]:
-            lost, slopes = objective.value(start + (root @ z).reshape(k, -1).T.ravel())
-            return lost - first, root.T @ slopes.reshape(-1, k).T.ravel()
+        def value(z: Floats, start: Floats = start, root: Any = root, first: float = first) -> tuple[float, Floats]:
+            lost, slopes = objective.value(start + root @ z)
+            return lost - first, np.asarray(root.T @ slopes)
 
         options = {
             "maxiter": MAX_PASSES, "maxcor": 20, "ftol": 0.0, "gtol": CLOSER * np.sqrt(2.0 * enough / root.shape[1]),
         }  # fmt: skip
         found = minimize(value, np.zeros(root.shape[1]), jac=True, method="L-BFGS-B", options=options)
+        if found.fun < 0.0:
+            phi = objective.shared(start + root @ found.x)
+        if joint is None and not found.fun < -enough:
+            return phi, None, n_rounds + 1
         if not found.fun < 0.0:
             return phi, False, n_rounds
-        phi = objective.shared(start + (root @ found.x).reshape(k, -1).T.ravel())
     return phi, False, MAX_ROUNDS
+
+
+def _by_output(matrix: Floats, k: int) -> Floats:
+    """Rows (coefficients K,) that are sorted by output, sorted by coefficient."""
+    return np.ascontiguousarray(matrix.reshape(k, -1, matrix.shape[1]).transpose(1, 0, 2).reshape(matrix.shape))
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:
@@ -364,8 +383,7 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
     phi, unit, first = start, objective.total * objective.unit, objective.value(start)[0]
     for _ in range(3):  # restarts, scaled by the current Hessian's diagonal
         phi = objective.shared(phi)
-        curvature = objective.curvature(phi)
-        root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
+        root = _scales(objective.curvature(phi))
 
         def value(z: Floats, root: Floats = root) -> tuple[float, Floats]:
             lost, gradient = objective.value(z / root)
@@ -377,6 +395,11 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
         if before - found.fun < newton.tol:
             return phi, True
     return phi, bool(found.success)
+
+
+def _scales(curvature: Floats) -> Floats:
+    """Factors of coefficients (coefficients * K,) by which their Hessians are about 1."""
+    return np.sqrt(np.maximum(curvature, FLATTEST * max(float(curvature.max()), 1e-300)))
 
 
 @dataclass(frozen=True)
