@@ -27,7 +27,7 @@ MAX_ROWS = {"rossmann": 200_000}
 
 
 def steps() -> tuple[pd.DataFrame, np.ndarray]:
-    """A number with three steps beside a category that says nothing."""
+    """A number with three steps beside an uninformative category."""
     draw = np.random.default_rng(0)
     x = draw.gamma(2.0, 1.0, 50_000)
     y = 1000.0 * ((x > 1) + 2 * (x > 1.5) - 1.5 * (x > 2)) + draw.normal(0.0, 400.0, len(x))

@@ -15,7 +15,7 @@ effects, slopes). Root mean squared error over the target's deviation, or log-lo
 | adult native-country, occupation, education | .3254 .2982 .3116 | .3271 .2965 .3115 |
 | rossmann Store (20,000 rows) | .8626 | .8626 |
 
-So terms that a ridge holds back keep the mean over categories, which its penalty sets to 0.
+So terms with a ridge penalty keep the mean over categories, which its penalty sets to 0.
 """
 
 import os

@@ -186,15 +186,15 @@ def train(codes, x, y, terms, theta, *, loss, rule, gradient, batch, weight=None
     return mean if average else theta
 
 
-def gain_of_cross(left, right, fold, pulls, bends, penalty):
+def gain_of_cross(left, right, fold, gradients, hessians, penalty):
     """Held-out gain of a cross and its variance over the dispersion, by groups.
 
-    `pulls` and `bends` (n, F, K): gradients and curvatures under the models that have not seen each fold.
+    `gradients` and `hessians` (n, F, K): gradients and curvatures under the models that have not seen each fold.
     """
     gain, variance = 0.0, 0.0
-    for v in range(pulls.shape[1]):
-        for k in range(pulls.shape[2]):
-            rows = pd.DataFrame({"a": left, "b": right, "g": pulls[:, v, k], "h": bends[:, v, k]})
+    for v in range(gradients.shape[1]):
+        for k in range(gradients.shape[2]):
+            rows = pd.DataFrame({"a": left, "b": right, "g": gradients[:, v, k], "h": hessians[:, v, k]})
             seen = rows[fold != v].groupby(["a", "b"])[["g", "h"]].sum()
             steps = (-seen["g"] / (seen["h"] + penalty)).rename("d")
             held = rows[fold == v].join(steps, on=["a", "b"]).fillna({"d": 0.0})
@@ -203,12 +203,12 @@ def gain_of_cross(left, right, fold, pulls, bends, penalty):
     return gain, variance
 
 
-def steps_of_cross(left, right, fold, pulls, bends, penalty):
+def steps_of_cross(left, right, fold, gradients, hessians, penalty):
     """The Newton steps (n, F, K) of a cross for all rows: those of model v are made of the other folds."""
-    steps = np.zeros(pulls.shape)
-    for v in range(pulls.shape[1]):
-        for k in range(pulls.shape[2]):
-            rows = pd.DataFrame({"a": left, "b": right, "g": pulls[:, v, k], "h": bends[:, v, k]})
+    steps = np.zeros(gradients.shape)
+    for v in range(gradients.shape[1]):
+        for k in range(gradients.shape[2]):
+            rows = pd.DataFrame({"a": left, "b": right, "g": gradients[:, v, k], "h": hessians[:, v, k]})
             seen = rows[fold != v].groupby(["a", "b"])[["g", "h"]].sum()
             cells = (-seen["g"] / (seen["h"] + penalty)).rename("d")
             steps[:, v, k] = rows.join(cells, on=["a", "b"])["d"].fillna(0.0)

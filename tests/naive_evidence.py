@@ -121,8 +121,8 @@ def losses(loss, scores, y, parameter=0.0):
         top = scores.max(axis=1)
         value = top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - (scores * own).sum(axis=1)
         return value, p - own, p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
-    value, slope, bend = _losses_of_one(loss, scores[:, 0], y, parameter)
-    return value, slope[:, None], bend[:, None, None]
+    value, slope, hessian = _losses_of_one(loss, scores[:, 0], y, parameter)
+    return value, slope[:, None], hessian[:, None, None]
 
 
 def _losses_of_one(loss, s, y, k):
@@ -180,9 +180,9 @@ class Problem:
 
     def hessian(self, theta):
         """(p K, p K), the outputs of an entry beside each other."""
-        _, _, bend = losses(self.loss, self.scores(theta), self.y, self.parameter)
+        _, _, hessian = losses(self.loss, self.scores(theta), self.y, self.parameter)
         p, n_outputs = theta.shape
-        out = np.einsum("i,ia,ikl,ib->akbl", self.share, self.matrix, bend, self.matrix, optimize=True)
+        out = np.einsum("i,ia,ikl,ib->akbl", self.share, self.matrix, hessian, self.matrix, optimize=True)
         return out.reshape(p * n_outputs, -1) + np.kron(self.penalty, np.eye(n_outputs))
 
     def best(self):
@@ -245,9 +245,9 @@ def effective(problem, design, theta, name):
 
 def dispersion(problem, theta, weight, edf):
     """Sum of squared gradients over the sum of curvatures, over 1 - edf / n; weights of mean 1."""
-    _, slope, bend = losses(problem.loss, problem.scores(theta), problem.y, problem.parameter)
+    _, slope, hessian = losses(problem.loss, problem.scores(theta), problem.y, problem.parameter)
     weight = weight / weight.mean()
-    return (weight @ slope[:, 0] ** 2) / (weight @ bend[:, 0, 0]) / (1 - edf / len(weight))
+    return (weight @ slope[:, 0] ** 2) / (weight @ hessian[:, 0, 0]) / (1 - edf / len(weight))
 
 
 # -- variances ----------------------------------------------------------------------------

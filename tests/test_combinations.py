@@ -134,7 +134,7 @@ def test_only_relative_weights_matter_at_the_defaults(loss, options):
 
 @pytest.mark.parametrize(("optimizer", "gradient", "batch_size"), WAYS)
 def test_equal_weights_are_no_weights(optimizer, gradient, batch_size):
-    """Weights that are all 7 say nothing."""
+    """Weights that are all 7 change nothing."""
     table, y = make()
     options = options_for(optimizer, gradient, batch_size)
     plain = WideSGDRegressor(**options).fit(table, y)
@@ -512,7 +512,7 @@ def test_offsets_of_streams_of_calls():
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
 def test_growth_with_weights_equals_growth_without_where_they_are_equal(optimizer, average):
-    """Weights of 3 in every call say nothing, for old symbols and new ones."""
+    """Weights of 3 in every call change nothing, for old symbols and new ones."""
     table, y = make()
     old = table["a"] != "p"
     models = []

@@ -50,7 +50,7 @@ def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, s
     return HeldOutGains(scores, rng.randint(0, n_folds, n).astype(np.int8), y, weight, LOSSES[loss])
 
 
-def split_pulls(evidence):
+def split_gradients(evidence):
     """Gradients and curvatures (n, F, K), as the oracles take them."""
     grads = evidence.models.grads.astype(float).transpose(1, 2, 0)
     return grads[:, ::2], grads[:, 1::2]
@@ -75,7 +75,7 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     evidence = evidence_of(loss, n_folds=n_folds, n_outputs=n_outputs, weights=True)
     rng = np.random.RandomState(1)
     left, right = (CodeColumn(str(i), rng.randint(0, s, 400).astype(np.int32), s) for i, s in enumerate(sizes))
-    grads, hessians = split_pulls(evidence)
+    grads, hessians = split_gradients(evidence)
     data = (left.codes, right.codes, evidence.fold, grads, hessians, 2.0)
     gain, variance = naive.gain_of_cross(*data)
     cross = Sorted(left)
@@ -89,7 +89,7 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     evidence.add(one)
     steps = (evidence.models.current_scores() - before).transpose(1, 2, 0)
     wanted = naive.steps_of_cross(*data)
-    if n_outputs > 1:  # what is common to all classes says nothing
+    if n_outputs > 1:  # what is common to all classes has no effect
         steps, wanted = (one - one.mean(axis=2, keepdims=True) for one in (steps, wanted))
     exact = 1e-5 if loss == "logistic" else 1e-9  # exp(-score) is kept in single precision
     np.testing.assert_allclose(steps, wanted, atol=exact)
@@ -102,7 +102,7 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
     rng = np.random.RandomState(0)
     y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
     evidence = HeldOutGains(rng.normal(size=(k, 50, 2)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss)
-    grads, hessians = split_pulls(evidence)
+    grads, hessians = split_gradients(evidence)
     step = 1e-4
     for v in range(2):
         own = evidence.models.current_scores()[:, :, v].T
@@ -122,7 +122,7 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("n_folds", [2, 3])
 @pytest.mark.parametrize("name", [*LOSSES, "tweedie of another power"])
-def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
+def test_moved_models_have_the_gradients_of_models_that_start_there(name, n_folds, weights):
     """However rows are kept: steps by symbol, of rows without one, and of numbers."""
     loss = replace(LOSSES["tweedie"], parameter=1.3) if " " in name else LOSSES[name]
     k, rng = 3 if name == "multinomial" else 1, np.random.RandomState(0)
@@ -136,10 +136,10 @@ def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
     moved.models.add(codes, NONE, by_symbol)
     moved.models.add(np.zeros(50, dtype=np.int32), x, of_number)
     there = scores + np.where(codes[:, None] >= 0, by_symbol[:, codes], 0.0) + x[:, None] * of_number
-    grads, hessians = split_pulls(moved)
-    wanted_pulls, wanted_bends = split_pulls(HeldOutGains(there, fold, y, weight, loss))
-    np.testing.assert_allclose(grads, wanted_pulls, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(hessians, wanted_bends, rtol=1e-4, atol=1e-5)
+    grads, hessians = split_gradients(moved)
+    wanted_gradients, wanted_hessians = split_gradients(HeldOutGains(there, fold, y, weight, loss))
+    np.testing.assert_allclose(grads, wanted_gradients, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(hessians, wanted_hessians, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared_error", "poisson", "gamma", "tweedie", "huber", "multinomial"])
@@ -166,7 +166,7 @@ def test_a_first_look_takes_a_sample():
     evidence = evidence_of(n=4000)
     rng = np.random.RandomState(1)
     right = CodeColumn("right", rng.randint(0, 5, 4000).astype(np.int32), 5)
-    grads, hessians = split_pulls(evidence)
+    grads, hessians = split_gradients(evidence)
     for size in (8, 400):  # of rows, of symbols
         left = CodeColumn("left", np.sort(rng.randint(0, size, 4000)).astype(np.int32), size)
         first = np.searchsorted(left.codes, left.codes)
@@ -191,7 +191,7 @@ def test_threads_change_nothing(monkeypatch):
     assert found[0][0].columns == ("c3", "c4")
 
 
-def test_outliers_in_numbers_leave_finite_pulls():
+def test_outliers_in_numbers_leave_finite_gradients():
     rng = np.random.RandomState(0)
     y, fold = rng.randint(0, 2, 400).astype(float), (np.arange(400) % 2).astype(np.int8)
     evidence = HeldOutGains(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"])
@@ -202,7 +202,7 @@ def test_outliers_in_numbers_leave_finite_pulls():
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["poisson", "gamma", "tweedie", "multinomial"])
-def test_scores_beyond_an_exp_leave_finite_pulls(name):
+def test_scores_beyond_an_exp_leave_finite_gradients(name):
     y, fold = 1.0 + np.arange(40) % 2, (np.arange(40) % 2).astype(np.int8)
     scores = np.where(np.arange(40)[:, None] < 2, 1000.0, -1000.0) * np.ones((1, 40, 2))
     if name == "multinomial":

@@ -573,8 +573,8 @@ def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
         for row in range(25):
             code = fitted.symbols.index(rows["car"].iloc[row])
             between = fitted.between(fitted.as_unseen(np.array([code])))
-            pull = -rate * between.distances[0] / fitted.rule.unit
-            weights = fitted.rule.known * np.exp(pull)
+            logits = -rate * between.distances[0] / fitted.rule.unit
+            weights = fitted.rule.known * np.exp(logits)
             weights[fitted.donors == code] = 0.0
             tried = rows.iloc[[row] * len(weights)].assign(car=[fitted.symbols[k] for k in fitted.donors])
             answers = model.predict(tried)

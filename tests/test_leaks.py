@@ -148,7 +148,7 @@ def test_a_key_of_rows_does_not_predict(name):
 
 
 def test_the_rule_for_unseen_categories_and_the_cuts_of_numbers_are_the_folds():
-    """Categories of few rows, and columns that say nothing: leaks made the rows' own targets show (review, F2)."""
+    """Categories of few rows, and uninformative columns: leaks made the rows' own targets show (review, F2)."""
     gains = []
     for seed in range(6):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Fitted columns in their own values: bounds, labels, dates, and columns that say nothing."""
+"""Fitted columns in their own values: bounds, labels, dates, and uninformative columns."""
 
 import numpy as np
 import pandas as pd

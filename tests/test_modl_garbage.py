@@ -11,7 +11,7 @@ from tests import naive_modl
 
 
 def test_garbage_group():
-    """Most modalities say nothing: a model with a garbage group, which costs what the definition says."""
+    """Most categories are uninformative: a model with a garbage group, which costs as much as by the definition."""
     rng = np.random.RandomState(0)
     for n_modalities in (11, 40):  # every partition is looked at, and the local search
         counts = np.full((n_modalities, 2), 250) + rng.randint(-3, 4, (n_modalities, 2))

@@ -101,8 +101,8 @@ class Oracle:
         x = np.zeros(D.shape[1])
         for _ in range(100):
             eta = self.offset + D @ x
-            value, slope, bend = self.values(eta)
-            half = np.sqrt(self.weight * bend)
+            value, slope, hessian_of = self.values(eta)
+            half = np.sqrt(self.weight * hessian_of)
             left = np.vstack([half[:, None] * D, root])
             right = np.concatenate([half * (D @ x) - self.weight * slope / half, np.zeros(len(root))])
             step = split @ nnls(left @ split, right, maxiter=100_000)[0] - x
@@ -185,9 +185,9 @@ def test_a_step_is_the_optimum_of_its_quadratic_program(seed, size, precision, i
     q = size + apart
     chain = np.arange(apart, q)[:: rng.choice([1, -1])]
     term = SolverTerm(0, np.zeros(1, np.int32), np.empty(0), q, prior, apart if is_walk else 0, chain=chain)
-    bends, gradient = rng.gamma(1.0, 10.0, q), rng.normal(0.0, 30.0, (q, 1))
-    theta = term.feasible(rng.normal(size=(q, 1)) * rng.integers(0, 2), bends[:, None])
-    hessian, penalty = np.diag(bends), precision * np.eye(q)
+    hessians_of, gradient = rng.gamma(1.0, 10.0, q), rng.normal(0.0, 30.0, (q, 1))
+    theta = term.feasible(rng.normal(size=(q, 1)) * rng.integers(0, 2), hessians_of[:, None])
+    hessian, penalty = np.diag(hessians_of), precision * np.eye(q)
     if is_walk:
         jumps, beside = np.diff(np.eye(q)[apart:], axis=0), np.eye(q)[:apart]
         beside[:, apart:] = -1.0 / size
@@ -206,7 +206,7 @@ def test_a_step_is_the_optimum_of_its_quadratic_program(seed, size, precision, i
         return 0.5 * step @ hessian @ step + slope @ step
 
     moved = theta.copy()
-    made, decrease = term.monotone_step(gradient, bends[:, None].copy(), moved, precision)
+    made, decrease = term.monotone_step(gradient, hessians_of[:, None].copy(), moved, precision)
     assert term.is_feasible(moved)
     assert np.allclose(moved - theta, made)
     assert np.isclose(decrease, -value(moved[:, 0]), rtol=1e-7, atol=1e-9)

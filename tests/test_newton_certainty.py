@@ -186,9 +186,9 @@ def a_sum(seed):
 
 
 def dense_parts(model, names, X, y, loss, weight, offset, alpha):
-    """Over the dispersion: curvature (n,) of rows, columns that nothing holds back, and (columns, precision) of blocks.
+    """Over the dispersion: curvature (n,) of rows, unpenalized columns, and (columns, precision) of blocks.
 
-    Blocks that say nothing are left out.
+    Blocks without information are left out.
     """
     if loss == "logistic":
         p = model.predict_proba(X, offset=offset)[:, 1]
@@ -219,7 +219,7 @@ def dense_parts(model, names, X, y, loss, weight, offset, alpha):
 
 
 def inverse_beside(hessians, Z, held, F):
-    """Covariance of a block's numbers and of those that nothing holds back."""
+    """Covariance of a block's numbers and of the unpenalized ones."""
     both = np.column_stack([Z, F])
     held = np.broadcast_to(held, Z.shape[1])
     return np.linalg.inv(both.T @ (hessians[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))

@@ -1,4 +1,4 @@
-"""Newton's method by turns for several classes: where rows stand, what entries are pulled by, how certain they are."""
+"""Newton's method for several classes: linear predictors, gradients and deviations of coefficients."""
 
 import numpy as np
 import pandas as pd

@@ -713,7 +713,7 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     edf = (len(codes) - 1) * best.shape[1] - np.sum(
         problem.covariance_of_block(design, best, "x") * np.kron(shape / variance, np.eye(best.shape[1]))
     )  # the level of the walk has no penalty, and is no entry's
-    rounding = 2e-2 if loss == "multinomial" else 1e-3  # levels that nothing holds are inverted with the others there
+    rounding = 2e-2 if loss == "multinomial" else 1e-3  # unpenalized means are inverted with the others there
     if missing:  # is shown about the mean over rows; its penalty is about a level that the intercept makes least
         shares = np.diag(shape)[[0]] / np.diag(shape)[0]
         steps = steps - shares[:, None] * steps[:1]

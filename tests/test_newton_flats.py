@@ -1,4 +1,4 @@
-"""Numbers that nothing holds back: collinear, long-tailed, far from where an exp is a number."""
+"""Unpenalized slopes: numbers that are collinear, long-tailed, far from where an exp is a number."""
 
 import warnings
 
@@ -216,7 +216,7 @@ def test_an_intercept_is_as_uncertain_as_slopes_together_make_it(standardize, di
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("start", [300.0, 800.0])
 def test_starts_far_beyond_an_exp(start, n_classes):
-    """The optimum, or a warning that it is not: no rows that stand at no number."""
+    """The optimum, or a warning that it is not: no rows whose linear predictor is no number."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.choice(list("abc"), 90)})
     y = np.arange(90) % n_classes

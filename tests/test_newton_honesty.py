@@ -1,4 +1,4 @@
-"""What evidence models say of what hardly any row tells: missing values, ids, columns that say nothing, levels."""
+"""Estimated variances where there is hardly any information: missing values, ids, uninformative columns, means."""
 
 import warnings
 from decimal import Decimal
@@ -157,7 +157,7 @@ def test_a_column_with_some_pairs_may_say_something():
     assert model.variances_.loc["id", "variance"] > 1.0
 
 
-# -- columns that say nothing, or the same ------------------------------------------------
+# -- uninformative columns, and equal ones ------------------------------------------------
 
 
 def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():

@@ -302,6 +302,6 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     solver.recentering.recenter(1.0)
     wanted = wanted + [2] * (loss == "squared_error")  # 1 is silent; of classes 2 waits
     assert recentered == wanted
-    solver.precision[3] = 0.0  # what nothing holds back has nothing to hand up
+    solver.precision[3] = 0.0  # means of an unpenalized term are not moved
     solver.recentering.recenter(1.0)
     assert recentered == wanted

@@ -397,7 +397,7 @@ HEAVY = {
 @pytest.mark.parametrize("kind", HEAVY)
 @pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "batch_size": 1000}, {"optimizer": "sgd"}], ids=str)
 def test_targets_with_heavy_tails_do_not_look_as_if_training_ran_away(kind, options):
-    """What a sample of the rows shows of such a target says little of its mean loss."""
+    """What a sample of the rows shows of such a target is no guide to its mean loss."""
     loss, draw = HEAVY[kind]
     rng, n = np.random.default_rng(0), 30_000
     table, y = pd.DataFrame({c: rng.integers(0, 50, n).astype(str) for c in "abc"}), draw(rng, n)

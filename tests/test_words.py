@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 WIDE = ("solvers", "models", "design", "interactions", "losses")
 IDENTIFIERS = {
     WIDE: """
-        piece pieces place places turns silent silence loud bend bends pull pulls fall draws effective entry entries
-        n_entries symbol symbols n_symbols by_symbol cross crosses penalised Piece Turns Spreads SpreadsOfOne
+        piece pieces place places turns silent silence loud bend bends pull pulls pulled fall draws effective entry
+        entries n_entries symbol symbols n_symbols by_symbol cross crosses penalised Piece Turns Spreads SpreadsOfOne
         SpreadsOfClasses OneScore ManyClasses Sharing SmallPieces Draws hand_up pull_back sum_pulls pulls_at pull_of
         logistic_pulls kept_pulls softmax_pulls settle Tally Layout layout Rarity rarity Evidence Descent descent Course
         Known raws
@@ -41,6 +41,8 @@ PHRASES = [
     r"so manieth",
     r"of amounts and of classes",
     r"hand(s|ed)? up\b",
+    r"holds? (it |them )?back\b",
+    r"\bsays? (nothing|little)\b",
 ]
 """Retired in docstrings, comments and messages of the package."""
 

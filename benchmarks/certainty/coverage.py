@@ -39,7 +39,7 @@ class Table:
             spread * self.rng.normal(size=(size, k)) for size, spread in zip((many, few), SPREADS, strict=True)
         ]
         self.slopes = SLOPE * self.rng.normal(size=k) if k > 1 else np.array([SLOPE])
-        if k > 1:  # what is common to all classes says nothing
+        if k > 1:  # what is common to all classes has no effect
             self.effects = [one - one.mean(axis=1, keepdims=True) for one in self.effects]
             self.slopes = self.slopes - self.slopes.mean()
         self.codes = [self.rng.integers(0, size, n) for size in (many, few)]

@@ -31,7 +31,7 @@ THREAD_VARIABLES = (
     "POLARS_MAX_THREADS",
 )
 _MIN_SECONDS = 0.2
-"""Of a fit: in less the counters of processors, which tick a hundred times a second, say nothing."""
+"""Of a fit: in less the counters of processors, which tick a hundred times a second, are too coarse."""
 
 
 _NO_MEMORY = re.compile(

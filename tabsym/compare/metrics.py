@@ -212,7 +212,7 @@ def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats 
 
 
 def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None) -> None:
-    """Call a metric of the user's own with guesses that say nothing, before anything is trained.
+    """Call a metric of the user's own with uninformative guesses, before anything is trained.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def refuse_unscorable(prepared: Prepared, plan: Plan, splits: Sequence[Split], m
 
 
 def _score_of_guess(prepared: Prepared, test: Places, metric: Metric) -> float:
-    """The score of predictions that say nothing: NaN where no prediction of these rows has one."""
+    """The score of uninformative predictions: NaN where no prediction of these rows has one."""
     y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
@@ -278,5 +278,5 @@ def _score_of_guess(prepared: Prepared, test: Places, metric: Metric) -> float:
 
 
 def _guess(y: Floats, n_classes: int) -> Floats:
-    """Predictions that say nothing: equal probabilities, or the mean."""
+    """Uninformative predictions: equal probabilities, or the mean."""
     return np.full((len(y), n_classes), 1 / n_classes) if n_classes else np.full(len(y), float(np.mean(y)))

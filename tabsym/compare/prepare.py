@@ -169,7 +169,7 @@ def _stranger(values: pd.Series) -> str:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of the table that are no features, by what they say of the rows; None where there is none."""
+    """Columns of the table that are no features, by their role for the rows; None where there is none."""
 
     weight: str | None = None
     exposure: str | None = None

@@ -42,7 +42,7 @@ _TO_END = 5.0
 
 @dataclass
 class Runner:
-    """Runs contenders over the folds, `jobs` at a time, and keeps what they say in `results`; `only`: some of them."""
+    """Runs contenders over the folds, `jobs` at a time, and keeps their results in `results`; `only`: some of them."""
 
     config: RunConfig
     results: Results

@@ -118,7 +118,7 @@ def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
 
 
 def _constant_alone(*, asked_for_more: bool) -> str:
-    """That nothing was tried, or nothing got so far, says nothing of the target."""
+    """Where nothing was tried, or nothing got so far, nothing is known of the target."""
     why = "finished all folds" if asked_for_more else "was chosen"
     return f"Only the baseline {why}, so that the comparison does not show whether the columns predict the target."
 
@@ -204,7 +204,7 @@ def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
 
 
 def _busy(ranking: list[dict[str, Any]]) -> list[str]:
-    """That the machine had other work to do, so that times by the clock say little."""
+    """That the machine had other work to do, so that times by the clock are no guide."""
     rows = [row for row in ranking if row.get("busy")]
     if not rows:
         return []

@@ -46,7 +46,7 @@ from tabsym.compare.text import in_one_line, remedy_for_text
 CAN_FORK = sys.platform == "linux"  # macOS's own libraries do not survive a fork, and Windows knows none
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
-_STEP = 0.5  # seconds between two looks at a process that says nothing
+_STEP = 0.5  # seconds between two looks at a process without output
 
 # It ends with its parent from its first moment on, as the libraries take seconds to import.
 _PROGRAM = f"""

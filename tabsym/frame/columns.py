@@ -408,7 +408,7 @@ def symbolic_columns(
     """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
 
     Without `cols` a boolean column with missing values is one, in every library: pandas makes objects of it. So is a
-    column without any value, whose type says nothing of what comes later.
+    column without any value, whose type is no guide to what comes later.
 
     Parameters
     ----------

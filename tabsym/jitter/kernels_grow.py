@@ -165,7 +165,7 @@ def _noise(runs, m, rules, sums, node):
 def draw_runs(runs, m, rules, sums, node):
     """Shrink the categories' sums towards the mean of categories, by their rows; the total stays that of the node.
 
-    A category of few rows says little of itself: without this, columns of many categories win by chance. Whether there
+    A category of few rows has an uncertain mean: without this, columns of many categories win by chance. Whether there
     is anything to draw: not where categories differ no more than by chance.
     """
     smooth = rules[8] / rules[9] if rules[8] >= 0 else _noise(runs, m, rules, sums, node)

@@ -69,7 +69,7 @@ monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each co
     that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
     order (booleans, ordered Categoricals of pandas, Enums of polars); missing values and unknown categories are free.
     The fit is the optimum within the constraint, at the variances that are estimated without it. Degrees of freedom and
-    deviations do not count on it either: they are those of bins that nothing holds equal, and so on the large side. A
+    deviations do not count on it either: they are those of bins without the constraint, and so on the large side. A
     constrained column is in no interaction, and has no count effect. Refused in formulas that multiply, for more than
     two classes, and for categories without an order.
 fixed : mapping of term -> {category: number}, Series, frame or number, default None

@@ -49,7 +49,7 @@ def directions_of(given: Mapping[Any, int] | Sequence[int] | None, training: Tra
 def with_directions(spec: ModelSpec, directions: Directions, training: Training) -> ModelSpec:
     """The spec with the constrained terms marked; a `ValueError` where a column can have no direction.
 
-    Categories of a constrained column get no count effect, which would bend their order.
+    Categories of a constrained column get no count effect, which would break their order.
     """
     if not directions:
         return spec

@@ -164,7 +164,7 @@ def _ended(
 
 
 def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) -> None:
-    """Say which terms without penalties share what they say, so that their coefficients are not unique.
+    """Warn of terms without penalties that determine each other, so that their coefficients are not unique.
 
     Of the terms at the start, of which the fitted model may lack some.
     """

@@ -48,7 +48,7 @@ _WORTH_SETTLING = 1.01  # times the best cost: models that may become better
 _MAX_SETTLED, _MAX_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
 _MAX_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
 _MAX_POLISHED = 12  # starts of more than two classes
-_MAX_INFORMATIVE_GROUPS = 64  # beside the modalities that say little
+_MAX_INFORMATIVE_GROUPS = 64  # beside the categories that are hardly informative
 _MAX_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
 
 

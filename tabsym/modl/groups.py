@@ -264,7 +264,7 @@ def _lined_up(search: GroupSearch, units: Units) -> _Line:
 def _with_garbage(search: GroupSearch, families: list[Units], known: _Result, bounds: Bounds) -> _Result:
     """The best grouping and a bound, garbage groups included; `bounds`: on any groups of the finest modalities.
 
-    Of two classes what any grouping costs is known, and where the column says little that is often enough.
+    Of two classes what any grouping costs is known, and where the column is hardly informative that is often enough.
     """
     best, lower, n = known.best, known.lower, len(search.counts)
     tasks = [search.task(units) for units in families if units.n_modalities >= GARBAGE_FROM]

@@ -180,7 +180,7 @@ MAX_FINISHED_SYMBOLS = 2000
 
 
 def cut_jointly(rows: Rows, sources: Sources) -> Grid:
-    """The grid of least cost that the search finds; one cell where the column says nothing of the target."""
+    """The grid of least cost that the search finds; one cell where the column is uninformative."""
     null = one_cell(rows, sources)
     if min(rows.n_sources, rows.n_targets) < 2 or sources.settings.max_parts == 1:
         return replace(null, source=replace(null.source, lower_bound=null.cost))

@@ -26,7 +26,7 @@ from tabsym.models import WideClassifier, WideRegressor
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
 
-_MIN_VALUE = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
+_MIN_VALUE = 1e-7  # a probability, or a share of the mean, below which logarithms are meaningless
 
 
 @dataclass(frozen=True)

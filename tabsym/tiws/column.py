@@ -311,7 +311,7 @@ class FittedColumn:
 
     @cached_property
     def conformal(self) -> Conformal:
-        """What intervals are made of: how far categories' means were from what the others say."""
+        """What intervals are made of: how far categories' means were from their estimates by the others."""
         return Conformal.of(self.solution)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -64,17 +64,17 @@ class DonorRule:
 
     def weights(self, geometry: Geometry, own: NDArray[np.integer] | None = None) -> Floats:
         """Of donors (l,) for each category (m, l); `own` (m,): a donor that is left out, below 0 for none."""
-        pull = -self.rate * geometry.distances / self.unit
+        logits = -self.rate * geometry.distances / self.unit
         if self.name_rate:
             assert geometry.names is not None
-            pull = pull - self.name_rate * (1 - geometry.names)
+            logits = logits - self.name_rate * (1 - geometry.names)
         with np.errstate(divide="ignore"):
-            pull = pull + np.log(self.known)
+            logits = logits + np.log(self.known)
         if own is not None:
             held = np.flatnonzero(own >= 0)
-            pull[held, own[held]] = -np.inf
-        top = pull.max(axis=1, keepdims=True)
-        weights = np.exp(pull - np.where(np.isfinite(top), top, 0.0))
+            logits[held, own[held]] = -np.inf
+        top = logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
         total = weights.sum(axis=1, keepdims=True)
         return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[1])
 

@@ -25,7 +25,7 @@ from tabsym.tiws.similarity import Geometry, SimilarityKernel
 Floats = NDArray[np.float64]
 
 MIN_VARIANCE = 1e-8
-"""Of categories' means, in units of the target's variance: a column that says nothing has no estimate below."""
+"""Of categories' means, in units of the target's variance: an uninformative column has no estimate below."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class DocumentRegression:
         """Of each category from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
         precision = cho_solve(self._factor, np.eye(len(self.matrix)))
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
-        pulled, means = precision @ self._means, self._means
+        weighted, means = precision @ self._means, self._means
         values, variances = np.empty_like(means), np.empty(len(means))
         scatter = self.components.within / self.sums.rows
         for group in np.unique(groups):
@@ -216,7 +216,7 @@ class DocumentRegression:
                 variances[inside] = self.matrix[inside, inside] - scatter[inside]
                 continue
             spread = np.linalg.inv(precision[np.ix_(inside, inside)])
-            values[inside] = np.clip(means[inside] - spread @ pulled[inside], rest.min(axis=0), rest.max(axis=0))
+            values[inside] = np.clip(means[inside] - spread @ weighted[inside], rest.min(axis=0), rest.max(axis=0))
             variances[inside] = np.diag(spread) - scatter[inside]
         return Estimates(values, np.maximum(variances, 0.0))
 
@@ -296,10 +296,10 @@ def _cost(sums: Sums, components: Components, matrix: Floats) -> float:
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     means = sums.means
     solved = cho_solve(factor, np.column_stack([np.ones(len(means)), means]), check_finite=False)
-    ones, pulled = solved[:, 0], solved[:, 1:]
+    ones, weighted = solved[:, 0], solved[:, 1:]
     centre = ones @ means / ones.sum()
     away = means - centre
-    fit = float((away * (pulled - ones[:, None] * centre)).sum())
+    fit = float((away * (weighted - ones[:, None] * centre)).sum())
     logs = 2 * float(np.log(np.diag(factor[0])).sum()) + float(np.log(ones.sum()))
     return fit / 2 + means.shape[1] * logs / 2
 

@@ -38,7 +38,7 @@ HARDLY_PENALIZED = 0.1
 """Given penalties below this, over the mean information on a coefficient, leave directions with hardly any curvature
 where two large terms are weakly connected, as workers and firms by those who move."""
 
-QUIET, FALLING, MAX_QUIET = 1e-3, 0.8, 50
+NEGLIGIBLE, FALLING, MAX_MORE = 1e-3, 0.8, 50
 """Large models without slopes: joint steps follow unless iterations lower the objective by less than the first, over
 what is enough, each by less than the second times the one before, and within so many."""
 
@@ -77,8 +77,8 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
     if system_of is None:
         return 0, False
     if isinstance(system_of, partial) and not solver.together:
-        n_sweeps, is_quiet = _quieten(solver, enough)
-        if is_quiet:
+        n_sweeps, is_done = _iterate_on(solver, enough)
+        if is_done:
             return n_sweeps, True
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
@@ -126,16 +126,16 @@ def _system_for(
     return partial(_by_conjugate_gradients, enough=enough) if is_small and (solver.together or not estimated) else None
 
 
-def _quieten(solver: BlockDescent, enough: float) -> tuple[int, bool]:
+def _iterate_on(solver: BlockDescent, enough: float) -> tuple[int, bool]:
     """Iterate while each lowers the objective by much less than the one before; iterations, and whether it is at rest.
 
     What converges slowly is all that is left in the end: where the decrease falls to a thousandth of `enough`, there is
     none to speak of. Joint steps take longer than many iterations.
     """
     before = np.inf
-    for n_sweeps in range(1, MAX_QUIET + 1):
+    for n_sweeps in range(1, MAX_MORE + 1):
         decrease = solver.total * solver.sweep()
-        if decrease < QUIET * enough:
+        if decrease < NEGLIGIBLE * enough:
             return n_sweeps, True
         if decrease > FALLING * before:
             break

@@ -87,14 +87,14 @@ def step_classes(gradient, curvature, theta, precision, most, right, steps):
     (q, K) is set to the negative gradient, penalty included.
     """
     for e in range(theta.shape[0]):
-        pulled, left = 0.0, 0.0
+        total, left = 0.0, 0.0
         for k in range(theta.shape[1]):
             right[e, k] = -gradient[e, k] - precision * theta[e, k]
             both = curvature[e, k] + precision
             share = curvature[e, k] / both if both > 0.0 else 0.0
-            pulled += share * right[e, k]
+            total += share * right[e, k]
             left += share * precision
-        common = pulled / left if left > 0.0 else 0.0
+        common = total / left if left > 0.0 else 0.0
         for k in range(theta.shape[1]):
             both = curvature[e, k] + precision
             step = (right[e, k] + common * curvature[e, k]) / both if both > 0.0 else 0.0

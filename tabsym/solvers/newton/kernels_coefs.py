@@ -34,7 +34,7 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 
 @kernel
-def step_pulled(grads, precision, most, rate, theta, curvature, right, steps):
+def step_of_pairs(grads, precision, most, rate, theta, curvature, right, steps):
     """As `step_ridge`, from gradients and Hessians side by side (2 q W,); Hessians are stored, steps times `rate`.
 
     With the two in columns of a matrix the loop would not be vectorized, and take four times as long.

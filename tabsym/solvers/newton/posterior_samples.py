@@ -50,8 +50,8 @@ class _Levels:
         columns = np.zeros((size, len(blocks)))
         for number, own in enumerate(blocks):
             columns[own, number] = 1.0
-        self._pulled = grad(columns)
-        matrix = self._sums(self._pulled)
+        self._weighted = grad(columns)
+        matrix = self._sums(self._weighted)
         self._inverse = inverse_of(matrix, np.diag(matrix), SAME)
 
     def solve(self, right: Floats) -> Floats:
@@ -60,7 +60,7 @@ class _Levels:
 
     def beside(self, numbers: Floats) -> Floats:
         """Vectors (coefficients, M) made H-orthogonal to the means."""
-        return self._add(numbers.copy(), -self._inverse @ (self._pulled.T @ numbers))
+        return self._add(numbers.copy(), -self._inverse @ (self._weighted.T @ numbers))
 
     def _sums(self, numbers: Floats) -> Floats:
         return np.array([numbers[own].sum(axis=0) for own in self._blocks]).reshape(-1, numbers.shape[1])
@@ -93,14 +93,14 @@ class PosteriorSamples:
         self._hessians = solver.grads()[1][:, None]
         self._curvature = [self._curvature_of(term) for term in solver.terms]
         self._inverse = self._inverse_together()
-        self._loud = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        self._active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         starts = np.cumsum([0, *(term.size for term in solver.terms)])
         self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
-        level = [self._own[index] for index in self._loud if solver.terms[index].prior is not Prior.WALK]
-        self._levels = _Levels(level, starts[-1], self._pull)
+        level = [self._own[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]
+        self._levels = _Levels(level, starts[-1], self._hessian_times)
         found, self.converged = self._solve(self._right_sides(n_samples, rng))
         self.found = [found[own] for own in self._own]
-        self._hand_levels_up()
+        self._move_means()
         self._reach = self._scores(found)
 
     def variances(self, index: int) -> Floats:
@@ -149,27 +149,27 @@ class PosteriorSamples:
         """
         whole = (right * self._by_blocks(right)).sum(axis=0)
         found = self._levels.solve(right)
-        left = right - self._pull(found)
+        left = right - self._hessian_times(found)
         toward = self._by_blocks(left)
         way, size = self._levels.beside(toward), (left * toward).sum(axis=0)
         gain, total = np.where(size > NOTHING * whole, np.inf, 0.0), np.zeros(len(size))
         for _ in range(MAX_STEPS):
             if ((size <= STILL**2 * whole) & (gain <= GAINED * total)).all():
                 return found, True
-            pulled = self._pull(way)
-            step = _share(np.where(size > NOTHING * whole, size, 0.0), (way * pulled).sum(axis=0))
+            moved = self._hessian_times(way)
+            step = _share(np.where(size > NOTHING * whole, size, 0.0), (way * moved).sum(axis=0))
             gain = step * size
             total += gain
             found += step * way
-            left -= step * pulled
+            left -= step * moved
             toward = self._by_blocks(left)
             before, size = size, (left * toward).sum(axis=0)
             way = self._levels.beside(toward) + _share(size, before) * way
         return found, False
 
-    def _hand_levels_up(self) -> None:
+    def _move_means(self) -> None:
         """Move the mean of each walk to the intercept: the two are confounded."""
-        for index in self._loud:
+        for index in self._active:
             term, level = self.solver.terms[index], self.solver.recentering.level_of(index)
             if term.prior is Prior.WALK and level is not None:
                 mean = np.average(self.found[index], axis=0, weights=self._curvature[index][:, 0])
@@ -179,7 +179,7 @@ class PosteriorSamples:
     def _by_blocks(self, right: Floats) -> Floats:
         """The block-diagonal preconditioner: one block per term, and one for the unpenalized coefficients."""
         solver, out = self.solver, np.zeros_like(right)
-        for index in self._loud:
+        for index in self._active:
             own, term = self._own[index], solver.terms[index]
             curvature = np.repeat(self._curvature[index], right.shape[1], axis=1)
             out[own] = term.solve(curvature, solver.precision[index], right[own])
@@ -188,10 +188,10 @@ class PosteriorSamples:
             out[flat] = self._inverse @ right[flat]
         return out
 
-    def _pull(self, numbers: Floats) -> Floats:
+    def _hessian_times(self, numbers: Floats) -> Floats:
         """The Hessian times vectors (coefficients, M)."""
         scores, out = self._scores(numbers), np.zeros_like(numbers)
-        for index in self._loud:
+        for index in self._active:
             own, term = self._own[index], self.solver.terms[index]
             out[own] = self._sum(term, scores) + term.penalty_gradient(numbers[own], self.solver.precision[index])
         return out
@@ -199,7 +199,7 @@ class PosteriorSamples:
     def _scores(self, numbers: Floats) -> Floats:
         """Linear predictors (n, M) of coefficients (coefficients, M)."""
         scores = np.zeros((len(self._hessians), numbers.shape[1]))
-        for index in self._loud:
+        for index in self._active:
             term = self.solver.terms[index]
             add_to_rows(term.codes, term.x, numbers[self._own[index]], scores)
         return scores

@@ -145,12 +145,12 @@ class SingleOutputPosteriors(TermPosteriors):
         else:
             variances = _alone(curvature, precision)
             penalized = float(variances[np.isfinite(variances)].sum())
-        shared, pulled, left = self._with_flat(index, curvature, precision)
+        shared, followed, left = self._with_flat(index, curvature, precision)
         if shared.shape[1]:
             least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
             covariance = inverse_of(left, self._flat_sizes(index, shared), least)
-            variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
-            penalized += float((term.penalty_gradient(pulled, 1.0) * (pulled @ covariance)).sum())
+            variances = variances + np.einsum("qf,fg,qg->q", followed, covariance, followed)[:, None]
+            penalized += float((term.penalty_gradient(followed, 1.0) * (followed @ covariance)).sum())
         return variances, penalized
 
     @cached_property
@@ -184,10 +184,10 @@ class SingleOutputPosteriors(TermPosteriors):
         variances = np.einsum("qmm->qm", inverse).copy()
         if self.flat:
             shared = np.stack([self._shared(index) for index in family], axis=1)[told]
-            pulled, whole = inverse[told] @ shared, self._flat_information()
-            left = whole - np.einsum("qmf,qmg->fg", shared, pulled)
+            followed, whole = inverse[told] @ shared, self._flat_information()
+            left = whole - np.einsum("qmf,qmg->fg", shared, followed)
             covariance = inverse_of(left, np.diag(whole), ROUNDING)
-            variances[told] += np.einsum("qmf,fg,qmg->qm", pulled, covariance, pulled)
+            variances[told] += np.einsum("qmf,fg,qmg->qm", followed, covariance, followed)
         return variances
 
     def _between(self, one: int, other: int) -> Floats:
@@ -208,12 +208,12 @@ class SingleOutputPosteriors(TermPosteriors):
         if not self.flat:
             return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
         shared = curvature if self._shares_all(index) else self._shared(index)
-        pulled = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
+        followed = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
         if not self._shares_all(index):
-            return shared, pulled, self._flat_information() - shared.T @ pulled
+            return shared, followed, self._flat_information() - shared.T @ followed
         # all from the term's own Hessian, as others were computed at other coefficients
-        left = float((curvature * (1.0 - pulled)).sum()) + self._beside(index, curvature)
-        return shared, pulled, np.array([[left]])
+        left = float((curvature * (1.0 - followed)).sum()) + self._beside(index, curvature)
+        return shared, followed, np.array([[left]])
 
     def _beside(self, index: int, curvature: Floats) -> float:
         """Information on the intercept from rows without a coefficient of the term."""

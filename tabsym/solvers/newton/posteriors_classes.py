@@ -226,10 +226,10 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     away, step = beside * alone - eye, np.diff(level, axis=0)
     apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
     flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # above rounding
-    pulled = term.penalty_gradient(followed.reshape(q, -1), 1.0).reshape(followed.shape)
+    gradient = term.penalty_gradient(followed.reshape(q, -1), 1.0).reshape(followed.shape)
     penalized = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
     penalized += term.share_apart * float(np.einsum("qkk->", apart))
-    return OfWalk(inverse, followed, flat, penalized + float((_inner(pulled, followed) * flat).sum()))
+    return OfWalk(inverse, followed, flat, penalized + float((_inner(gradient, followed) * flat).sum()))
 
 
 def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Floats) -> TermCovariance:

@@ -12,7 +12,7 @@ from tabsym.categories.threads import by_parts, parts_of
 from tabsym.losses.kernels import SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
 from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_classes, take_classes_turn
-from tabsym.solvers.newton.kernels_coefs import step_pulled, step_ridge, sum_products_of
+from tabsym.solvers.newton.kernels_coefs import step_of_pairs, step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_rows import (
     MIN_HESSIAN,
     add_entries,
@@ -144,7 +144,7 @@ class SingleOutputRows:
             grads = self._collect(term)[self.width :]
             steps = self._free_moves(term)
             own = steps[self.width :]
-            step_pulled(grads.ravel(), precision, most, rate, theta.ravel(), curvature.ravel(), right, own)
+            step_of_pairs(grads.ravel(), precision, most, rate, theta.ravel(), curvature.ravel(), right, own)
         decrease = 0.5 * float(sum_products_of(right, own)) / rate
         if self.code in RATES and not len(term.x):
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop

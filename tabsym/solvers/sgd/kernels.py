@@ -377,7 +377,7 @@ def sum_by_entry(codes, weight, last_row, total):
 
 
 @inlined
-def _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians):
+def _gradients_and_hessians(i, rows, program, neutral, rule, state, work, hessians):
     """First and second derivatives of row i's loss by its scores, into ``work.slope`` and `hessians` (K,); the loss."""
     slope = work.slope
     n_outputs = len(slope)
@@ -403,7 +403,7 @@ def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gr
     n_outputs = len(work.slope)
     lost = 0.0
     for i in members:
-        value = _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians)
+        value = _gradients_and_hessians(i, rows, program, neutral, rule, state, work, hessians)
         share = rows.weight[i] if len(rows.weight) else 1.0
         lost += share * value
         for k in range(n_outputs):
