@@ -1233,3 +1233,21 @@ def test_the_score_of_a_constant_beside_an_offset_is_0(loss):
     kept = rng.random(1000) < 0.5
     weighted = model.score(X, y, kept.astype(float), offset=offset)
     assert weighted == pytest.approx(model.score(X[kept], y[kept], offset=offset[kept]))
+
+
+@pytest.mark.parametrize("kind", ["text", "boolean"])
+def test_the_largest_category_may_be_the_missing_one(kind):
+    """Its coefficient was the base for the intercept alone, so that all rows were off."""
+    rng = np.random.default_rng(0)
+    values = rng.choice([0, 1, 2], 600, p=[0.2, 0.2, 0.6])
+    own = np.array(["a", "b", None], dtype=object)[values] if kind == "text" else np.array([True, False, None])[values]
+    X = pd.DataFrame({"g": pd.array(own, dtype="boolean") if kind == "boolean" else own})
+    y = np.array([1.0, 2.0, 3.0])[values] + 0.1 * rng.normal(size=600)
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X, y)
+    table = model.coef_table(base="largest")
+    base = table.loc[table["term"] == "(intercept)", "value"].iloc[0]
+    rows = table[table["term"] == "g"]
+    values = dict(zip(rows["category"].map(str), rows["value"], strict=True))
+    assert values["None"] == 0.0
+    wanted = [base + values[str(one)] for one in own]
+    np.testing.assert_allclose(model.predict(X), wanted)

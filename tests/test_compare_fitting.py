@@ -22,7 +22,7 @@ from tabsym_xgboost import XGBLabelClassifier
 from tabsym import TIWSEncoder
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
-from tabsym.compare.fitting import Budget, Data, take_rows, train, tune, weights_for
+from tabsym.compare.fitting import Budget, Data, _unknown_names, take_rows, train, tune, weights_for
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
 
@@ -532,8 +532,26 @@ def test_a_search_space_with_a_name_that_is_no_parameter_fails():
     halves = np.arange(0, N, 2), np.arange(1, N, 2)
     metric = METRICS["regression"]["rmse"]
     pipe = make_pipeline(StandardScaler(), Ridge())
-    with pytest.raises(ValueError, match=r"names \['ridge__alhpa'\], which its get_params\(\) does not have"):
+    with pytest.raises(ValueError, match=r"names \['ridge__alhpa'\], which its set_params\(\) does not take"):
         tune(pipe, {"ridge__alhpa": [1.0]}, data, halves, metric, Budget(settings=3), 0)
     steps = {"ridge": [PoissonRegressor(), Ridge()], "ridge__warm_start": [True]}  # a parameter of one of them
     found = tune(pipe, steps, data, halves, metric, Budget(settings=3), 0)
     assert (found.tried, found.failed) == (3, 2)
+
+
+@pytest.mark.parametrize(("name", "task"), WEIGHED)
+def test_every_contender_takes_its_own_search_space(name, task):
+    """CatBoost lists the parameters that were given only, and takes others."""
+    contender = all_contenders()[name]
+    assert _unknown_names(contender.estimator(task, 0, 1, "a", "log_loss"), contender.space(task), 0) == []
+
+
+def test_weights_of_a_fit_that_failed_are_forgotten():
+    X = pd.DataFrame({"a": list("abcd") * 10})
+    y = np.arange(40.0)
+    for encoder in (PlainTargetEncoder(handle_missing="error"), PlainPolynomialWrapper(PlainTargetEncoder())):
+        labels = y if isinstance(encoder, PlainTargetEncoder) else np.arange(40) % 3
+        with pytest.raises((ValueError, AttributeError)):
+            encoder.fit(X.assign(a=None) if labels is y else X, labels if labels is y else None, sample_weight=y)
+        found = encoder.fit(X, labels).transform(X)
+        pd.testing.assert_frame_equal(found, clone(encoder).fit(X, labels).transform(X))

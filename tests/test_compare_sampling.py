@@ -255,3 +255,18 @@ def test_samples_of_many_rare_classes_are_no_larger_than_asked_for():
     found, _ = read_some(own, ReadOptions(), "y", 100, 0)
     assert len(found.frame) == 100
     assert found.frame["y"].nunique() == 16
+
+
+@pytest.mark.parametrize("kind", ["parquet", "lazy"])
+def test_targets_of_categories_that_no_row_has_and_missing_ones(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    values = pd.Categorical(rng.choice(["a", "b"], 3_000), categories=["a", "b", *map(str, range(30))])
+    own = pd.DataFrame({"x": rng.normal(size=3_000), "y": values})
+    own.loc[::7, "y"] = None
+    table = pl.from_pandas(own).lazy()
+    if kind == "parquet":
+        own.to_parquet(table := tmp_path / "t.parquet")
+    found, note = read_some(table, ReadOptions(), "y", 500, 0)
+    assert len(found.frame) == 500
+    assert "stratified by 'y'" in note
+    assert found.frame["y"].isna().sum() == pytest.approx(500 / 7, abs=1)

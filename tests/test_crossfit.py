@@ -13,7 +13,7 @@ import pytest
 from category_encoders.utils import SupervisedTransformerMixin
 from category_encoders.wrapper import PolynomialWrapper
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
@@ -546,3 +546,22 @@ def test_intervals_of_the_target_are_those_of_all_rows():
         encoder = MODLEncoder(output="probability", target_type="continuous", cv=None)
         own = clone(encoder).set_params(cv=cv).fit_transform(X, y)
         pd.testing.assert_frame_equal(CrossFit(encoder, cv=cv).fit_transform(X, y), own)
+
+
+def test_the_remainder_of_a_column_transformer_is_encoded_out_of_fold():
+    """It was taken for none, and the composition for one that shows no target."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": rng.integers(0, 1000, 2000).astype(str), "x": rng.normal(size=2000)})
+    y = rng.normal(size=2000)
+    encoder = TIWSEncoder(cv=None, target_type="continuous")
+    part = make_column_transformer(("passthrough", ["x"]), remainder=encoder).set_output(transform="pandas")
+    found = CrossFit(part, cv=5).fit_transform(X, y).filter(like="id").to_numpy().ravel()
+    assert abs(np.corrcoef(found, y)[0, 1]) < 0.1
+
+
+def test_parts_that_select_no_column_are_left_as_they_are():
+    X, y = booleans_with_one_gap()
+    text = make_column_selector("s")
+    parts = [(clone(OWN["wide"]), []), (clone(OWN["tiws"]), text)]
+    found = CrossFit(make_column_transformer(*parts), cv=KFold(5)).fit_transform(X[["s"]], y)
+    assert np.asarray(found).shape == (200, 1)

@@ -31,7 +31,8 @@ def test_a_view_predicts_as_the_model_does(name, engine):
             to_sql(model, dialect="sqlite")
         return
     view = engine(to_sql(model), new)
-    assert list(view.columns[: len(new.columns)]) == list(new.columns)
+    first = view.columns.get_loc(new.columns[0])
+    assert list(view.columns[first : first + len(new.columns)]) == list(new.columns)
     expected = scores(model, new)
     if not hasattr(model, "classes_"):
         assert close(view["prediction"], expected, model, new)
@@ -285,3 +286,46 @@ def test_dates_that_are_text_match_in_each_of_their_forms(kept, written, bins):
 
 def test_sqlite_of_python_is_new_enough_for_ansi():
     assert sqlite3.sqlite_version_info >= (3, 39)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("is_feature", [True, False])
+def test_columns_of_the_names_that_are_computed_do_not_replace_them(dialect, is_feature):
+    """A `score` of an earlier model, which this one knows but does not use, or does not know."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"g": rng.choice(list("abc"), 400), "score": rng.integers(0, 5, 400) * 1.0})
+    table["probability_yes"], table["prediction"] = 7.0, "never"
+    y = np.where((table["g"] == "a") + rng.normal(size=400) > 0.5, "yes", "no")
+    used = ["g", "score", "probability_yes"] if is_feature else ["g"]
+    model = WideClassifier(interactions=None, numeric={"score": [1, 3]} if is_feature else "smooth").fit(table[used], y)
+    amounts = WideRegressor(loss="squared_error", interactions=None).fit(table[["g"]], (y == "yes") * 1.0)
+    for one, ask in ((model, "predict"), (amounts, "predict")):
+        text = to_sql(one, table="sales", dialect=dialect)
+        if dialect == "duckdb":
+            engine = duckdb.connect()
+            engine.register("given", table)
+            engine.execute("CREATE TABLE sales AS SELECT * FROM given")
+            engine.execute(text)
+            found = engine.execute("SELECT prediction FROM sales_prediction").fetchall()
+        else:
+            engine = sqlite3.connect(":memory:")
+            table.to_sql("sales", engine, index=False)
+            engine.executescript(text)
+            found = engine.execute("SELECT prediction FROM sales_prediction").fetchall()
+        found, wanted = np.array([row[0] for row in found]), getattr(one, ask)(table[used if one is model else ["g"]])
+        np.testing.assert_array_equal(found, wanted) if one is model else np.testing.assert_allclose(found, wanted)
+
+
+def test_moments_of_six_digits_with_a_t_are_binned_as_with_a_blank():
+    rng = np.random.default_rng(0)
+    day = pd.Timestamp("2024-03-01") + pd.Series(pd.to_timedelta(rng.integers(0, 6 * 86_400 * 10**6, 500), "us"))
+    y = 5 * np.sin(4 * np.asarray((day - day.min()) / pd.Timedelta(days=1))) + 0.1 * rng.normal(size=500)
+    table = pd.DataFrame({"d": day})
+    model = WideRegressor(loss="squared_error", numeric="quantile", interactions=None).fit(table, y)
+    for written in (str, lambda one: one.isoformat()):
+        engine = sqlite3.connect(":memory:")
+        engine.execute("CREATE TABLE sales (k, d)")
+        engine.executemany("INSERT INTO sales VALUES (?, ?)", [(k, written(one)) for k, one in enumerate(day)])
+        engine.executescript(to_sql(model, table="sales", dialect="sqlite"))
+        found = engine.execute("SELECT prediction FROM sales_prediction ORDER BY k").fetchall()
+        np.testing.assert_allclose([row[0] for row in found], model.predict(table), rtol=1e-12)

@@ -132,14 +132,14 @@ def test_categories_that_a_fold_lacks_have_the_group_of_their_donors(output):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_parts_of_folds_are_those_of_refits(seed):
-    """Folds were searched without a proof: now and then for dearer parts than those of a fit on the same rows."""
+    """Also with proofs: folds were searched without, now and then for dearer parts than a fit on the same rows."""
     rng = np.random.default_rng(seed)
     for _ in range(15):
         n = int(rng.integers(100, 400))
         x, cuts = rng.normal(size=n), np.sort(rng.normal(size=4))
         y = (rng.random(n) < rng.uniform(0.1, 0.9, 5)[np.searchsorted(cuts, x)]).astype(int)
         X, cv = pd.DataFrame({"x": x}), KFold(3, shuffle=True, random_state=0)
-        encoder = MODLEncoder(output="probability", criterion="khiops", cv=cv)
+        encoder = MODLEncoder(output="probability", criterion="khiops", prove=True, cv=cv)
         found = encoder.fit_transform(X, y).to_numpy()
         for train, test in cv.split(X):
             refit = clone(encoder).set_params(cv=None).fit(X.iloc[train], y[train])

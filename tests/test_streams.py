@@ -242,3 +242,15 @@ def test_many_calls_of_partial_fit_with_a_ridge_end_where_fit_does(gradient, wei
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
     if gradient == "mean":
         assert np.average(parts.predict(X), weights=weight) == pytest.approx(np.average(y, weights=weight), abs=1e-6)
+
+
+def test_rows_without_weights_after_weighted_ones_have_the_weight_1():
+    """Also in the means and spreads of numbers and targets."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abc"), 200), "x": rng.normal(10, 4, 200)})
+    y, weight = 3 * X["x"] + rng.normal(size=200), rng.uniform(5, 20, 100)
+    found = []
+    for later in (None, np.ones(100)):
+        model = WideSGDRegressor(learning_rate=0.1, random_state=0).partial_fit(X[:100], y[:100], sample_weight=weight)
+        found.append(model.partial_fit(X[100:], y[100:], sample_weight=later).predict(X))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

@@ -176,9 +176,9 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
 def _places_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
     """Where the model's own classes are among the names; without a word from it they are sorted."""
     own = getattr(model, "classes_", None)
-    if own is None or len(own) != len(seen):
-        return np.asarray(seen[np.argsort(names[seen], kind="stable")])
     place = {name: place for place, name in enumerate(names.tolist())}
+    if own is None or len(own) != len(seen) or not {*np.asarray(own).tolist()} <= place.keys():
+        return np.asarray(seen[np.argsort(names[seen], kind="stable")])
     return np.array([place[name] for name in np.asarray(own).tolist()], dtype=np.int64)
 
 
@@ -248,9 +248,9 @@ def tune(
         A name in the search space is no parameter of the model.
     """
     begin = time.perf_counter()
-    unknown = _unknown_names(model, space)
+    unknown = _unknown_names(model, space, seed)
     if unknown:
-        raise ValueError(f"its search space names {unknown}, which its get_params() does not have; mend the names")
+        raise ValueError(f"its search space names {unknown}, which its set_params() does not take; mend the names")
     fit_on, score_on = data.rows(inside[0]), data.rows(inside[1])
     best: dict[str, Any] = {}
     best_score, tried, failed = np.inf, 0, 0
@@ -270,10 +270,17 @@ def tune(
     return Tuned(best, tried, failed, time.perf_counter() - begin)
 
 
-def _unknown_names(model: Any, space: dict[str, Any]) -> list[str]:
-    """Those that are no parameters, unless of a part that the space replaces."""
-    known = model.get_params().keys() if space else {}
-    return [name for name in space if name not in known and not any(name.startswith(f"{one}__") for one in space)]
+def _unknown_names(model: Any, space: dict[str, Any], seed: int) -> list[str]:
+    """Those that the model does not take, unless of a part that the space replaces; boosters take unlisted ones."""
+    unknown = []
+    for name, value in next(iter(ParameterSampler(space, 1, random_state=seed)), {}).items() if space else ():
+        if any(name.startswith(f"{one}__") for one in space):
+            continue
+        try:
+            clone(model).set_params(**{name: value})
+        except (ValueError, AttributeError):
+            unknown.append(name)
+    return unknown
 
 
 def _candidates(space: dict[str, Any], budget: Budget, seed: int) -> Iterator[dict[str, Any]]:

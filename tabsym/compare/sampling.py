@@ -138,8 +138,11 @@ def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) ->
         drawn = rng.random(batch.num_rows)
         held = drawn < limit
         if target in batch.column_names and len(counts) <= _MAX_CLASSES:
-            coded = pa.compute.dictionary_encode(batch[target].combine_chunks(), null_encoding="encode")
-            codes, classes = coded.indices.to_numpy(), coded.dictionary.to_pylist()
+            values = batch[target].combine_chunks()
+            if pa.types.is_dictionary(values.type):  # which may have values that no row has
+                values = values.cast(values.type.value_type)
+            coded = pa.compute.dictionary_encode(values, null_encoding="encode")
+            codes, classes = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
             for code, value in enumerate(classes):
                 own = np.flatnonzero(codes == code)
                 counts[value] = counts.get(value, 0) + len(own)

@@ -292,7 +292,7 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
 
 def _versions_of(contender: Contender) -> str:
     """The versions of the libraries that a contender is made with."""
-    needed = {name.replace("_", "-") for name in contender.requires}
+    needed = set(_PEERS) if contender.raw else {name.replace("_", "-") for name in contender.requires}
     return ", ".join(f"{name} {one}" for name, one in _versions().items() if name not in _PEERS or name in needed)
 
 

@@ -24,8 +24,10 @@ class PlainTargetEncoder(TargetEncoder):
     def fit(self, X: pd.DataFrame, y: Any = None, sample_weight: Any = None, **options: Any) -> PlainTargetEncoder:
         """As its own, with weights of rows (n_rows,)."""
         self._weight = self._weight if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        super().fit(X, y, **options)
-        self.__dict__.pop("_weight", None)
+        try:
+            super().fit(X, y, **options)
+        finally:
+            self.__dict__.pop("_weight", None)
         return self
 
     def fit_target_encoding(self, X: pd.DataFrame, y: pd.Series) -> dict[str, Any]:
@@ -82,8 +84,10 @@ class PlainPolynomialWrapper(PolynomialWrapper):
         """As its own, with weights of rows (n_rows,), which its `PlainTargetEncoder`s get as copies of this one."""
         if sample_weight is not None:
             self.feature_encoder._weight = np.asarray(sample_weight, dtype=np.float64)
-        super().fit(X, y, **options)
-        self.feature_encoder.__dict__.pop("_weight", None)
+        try:
+            super().fit(X, y, **options)
+        finally:
+            self.feature_encoder.__dict__.pop("_weight", None)
         return self
 
     def transform(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:

@@ -378,14 +378,15 @@ def _with_columns_of(fitted: Any, encoder: Any) -> Any:
     Of ours, in compositions too: a boolean column is encoded if it has a missing value, and one without any value.
     """
     if isinstance(encoder, ColumnTransformer):
-        parts = [(name, part, fitted.named_transformers_.get(name)) for name, part, _ in encoder.transformers]
+        own = [(name, part) for name, part, _ in encoder.transformers] + [("remainder", encoder.remainder)]
+        parts = [(name, part, fitted.named_transformers_.get(name)) for name, part in own]
     elif isinstance(encoder, FeatureUnion):
         parts = [
             (*own, other) for own, (_, other) in zip(encoder.transformer_list, fitted.transformer_list, strict=True)
         ]
     elif isinstance(encoder, Pipeline):
         parts = [(*own, other) for own, (_, other) in zip(encoder.steps, fitted.steps, strict=True)]
-    elif isinstance(encoder, ColumnEncoder) and encoder.cols is None:
+    elif isinstance(encoder, ColumnEncoder) and encoder.cols is None and hasattr(fitted, "columns_"):
         return encoder.set_params(cols=list(fitted.columns_))
     else:
         return encoder
@@ -421,7 +422,7 @@ def _shows_no_target(encoder: Any) -> bool:
 def _parts_of(encoder: Any) -> list[Any]:
     """The transformers that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
     if isinstance(encoder, ColumnTransformer):
-        return [part for _, part, _ in encoder.transformers]
+        return [*(part for _, part, _ in encoder.transformers), encoder.remainder]
     if isinstance(encoder, FeatureUnion):
         return [part for _, part in encoder.transformer_list]
     return [part for _, part in encoder.steps] if isinstance(encoder, Pipeline) else []

@@ -118,8 +118,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     prove : {"auto", True, False}, default "auto"
         Whether to search for proofs that a partition is optimal (`certificates_`). "auto": in classification, where
         they cost little; not in regression, where a fit takes three to ten times as long, mostly for the same parts
-        and sometimes for a cost that is lower by some 1e-5. Intervals under `max_parts` are searched as for a proof in
-        any case.
+        and sometimes for a cost that is lower by some 1e-5. In classification the folds of `fit_transform` are searched
+        without, unless True: now and then they have other parts than a fit on the same rows. Intervals under
+        `max_parts` are searched as for a proof in any case.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": text and booleans are classes; numbers with a fraction, more than 20 whole numbers, and
         fewer that look like counts or ratings are continuous, as in `compare`; a warning says what fewer are taken for.
@@ -585,6 +586,7 @@ def _out_of_fold_of(encoder: Any) -> OutOfFold:
         encoder.output,
         _handling_of(encoder),
         encoder.classes_ if encoder._classes else None,
+        encoder.prove is True,
     )
 
 

@@ -7,7 +7,7 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -330,6 +330,8 @@ class OutOfFold:
         As each column was partitioned.
     classes : (J,) or None
         Those of all rows; None where the target holds numbers.
+    proves : bool
+        Whether proofs were asked for; by default a classification's folds are searched without, in half the time.
     """
 
     counting: Counting
@@ -337,6 +339,7 @@ class OutOfFold:
     output: str
     handling: Handling
     classes: NDArray[Any] | None
+    proves: bool
 
     def columns(
         self, table: Table, states: list[MODLColumn], weight: Floats | None, folds: list[Fold]
@@ -353,6 +356,8 @@ class OutOfFold:
     def _column(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
         """An encoded column (n, outputs): coded once, its counts and parts made anew for each fold."""
         settings, is_classes = self.settings[state.name], self.classes is not None
+        if is_classes and not self.proves:  # a regression's parts would not be those of a fit
+            settings = replace(settings, prove=False)
         handling = self.handling.of_folds()
         coded = self.counting.coded(table[state.name])
         out = look_up(self._prior(state), self._no_parts(table[state.name], state))

@@ -121,19 +121,24 @@ class _ModelView(SQLTables):
     # -- the view ---------------------------------------------------------------------------------
 
     def _view(self, scores: list[str]) -> str:
+        """What is computed comes first: of columns of one name engines take the first, or refuse the view.
+
+        The table may have columns that the model does not know, such as the predictions of an earlier one.
+        """
         head = f"CREATE VIEW {self.quoted(f'{self.rows}_{PREDICTION}')} AS\n"
         source = self.source()
         if self.terms.classes is None:
             value = f"EXP({scores[0]})" if self.terms.link == "log" else scores[0]
-            return f'{head}SELECT "r".*, {value} AS {ansi_name(PREDICTION)}{source}'
+            return f'{head}SELECT {value} AS {ansi_name(PREDICTION)}, "r".*{source}'
         labels = [str(one) for one in self.terms.classes.tolist()]
         names = ["score"] if len(scores) == 1 else [f"score_{label}" for label in labels]
-        names = unique([*names, *(f"probability_{label}" for label in labels)], {*self.terms.columns, PREDICTION})
+        taken = {*self.terms.features, *self.terms.columns, PREDICTION}
+        names = unique([*names, *(f"probability_{label}" for label in labels)], taken)
         own, names = names[: len(scores)], names[len(scores) :]
         inner = ", ".join(f"{score} AS {ansi_name(name)}" for score, name in zip(scores, own, strict=True))
         said = [f"{value} AS {ansi_name(name)}" for value, name in zip(self._probabilities(own), names, strict=False)]
-        columns = ", ".join(['"s".*', *said, f"{self._class(own)} AS {ansi_name(PREDICTION)}"])
-        return f'{head}SELECT {columns}\nFROM (SELECT "r".*, {inner}{source}) AS "s"'
+        columns = ", ".join([f"{self._class(own)} AS {ansi_name(PREDICTION)}", *said, '"s".*'])
+        return f'{head}SELECT {columns}\nFROM (SELECT {inner}, "r".*{source}) AS "s"'
 
     def _probabilities(self, scores: list[str]) -> list[str]:
         if self.terms.link not in ("logit", "softmax"):

@@ -340,6 +340,8 @@ class ColumnText:
 
     def compared_as_key(self, coding: Coding, column: str) -> str:
         """A column as the keys of categories are compared with."""
+        if column in self.terms.derived and self.terms.derived[column].part == "day":
+            return self.number_of(column)
         return self._as_written(self.raw(column), self.key_kind(coding, column))
 
     def _as_written(self, x: str, kind: str) -> str:
@@ -350,7 +352,8 @@ class ColumnText:
             return f"CASE WHEN STRFTIME('%H:%M:%f', {x}) = '00:00:00.000' THEN DATE({x}) ELSE {x} END"
         zone = " || '+00:00'" if kind == "datetime in UTC" else ""
         has_fraction = f"REPLACE({x}, '.000000', '') LIKE '%.%'"  # which DATETIME would cut off
-        return f"CASE WHEN {has_fraction} THEN {x} ELSE COALESCE(DATETIME({x}){zone}, {x}) END"
+        with_blank = f"SUBSTR({x}, 1, 10) || ' ' || REPLACE(SUBSTR({x}, 12), 'Z', '{zone[5:-1]}')"  # for a T
+        return f"CASE WHEN {has_fraction} THEN {with_blank} ELSE COALESCE(DATETIME({x}){zone}, {x}) END"
 
     def key_kind(self, coding: Coding, column: str) -> str:
         """The kind of the keys of categories; parts of dates are whole numbers."""

@@ -178,7 +178,8 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
         for name, frame in frames.items():
             rows = split_frame(frame, n_outputs).rows
             if rows is not None and len(frame) > 1 and not _is_within(model, name):
-                found[name] = frame.index[int(np.argmax(rows.to_numpy()))]
+                key = frame.index[int(np.argmax(rows.to_numpy()))]
+                found[name] = key_of(model, name, np.nan) if key is None else key  # None is no base
         return found
     if not isinstance(base, Mapping):
         raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")

@@ -258,6 +258,8 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     spec, codes = model.spec.grow(coder)
     numbers = coder.numbers
     training = training.with_fixed(spec, numbers, model.n_outputs)
+    if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
+        training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     more = numeric_moments(spec, numbers, len(training.y), training.weight)
     numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
     found = None if model.target is None else target_moments(config, model.loss, training)
@@ -265,8 +267,6 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     units = choose_units(config, spec, model.loss, target, numerics)
     model = replace(model, target=target, numerics=numerics)
     model = grow_model(model, spec, units, codes, rng, model.n_steps if options.is_dense else 0)
-    if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
-        training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     return model, Coded(codes, numbers, training)
 
 

@@ -106,7 +106,7 @@ class KeptRows:
     def _write(self, name: str, table: Any) -> list[Any]:
         import pyarrow as pa
 
-        path = self.rows / name
+        path, table = self.rows / name, table.unify_dictionaries()  # of which a file has one a column
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table)
         return [name, _sum_of(path)]

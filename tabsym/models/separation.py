@@ -24,6 +24,9 @@ FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 of the standard deviation to it above which the coefficient is poorly determined. Where no row's prediction is that
 certain, large coefficients cancel, as those of categories beside a number that these nearly determine."""
 
+CERTAIN_SCORE = 30.0
+"""The contribution, of classes, that is infinite whatever its deviation: of probabilities that round to 0 none is
+left."""
 
 CERTAIN_IN_PRODUCTS = 1e-12
 """The least probability of a class below which a formula that multiplies counts as separated."""
@@ -85,6 +88,7 @@ def _separated(model: WideModel, loss: float) -> dict[int, NDArray[np.bool_]]:
         theta, sd = (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block)
         score, sd = size * np.abs(theta), size * sd
         is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
+        is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
         if is_infinite.any():
             found[block] = is_infinite
     return found

@@ -182,11 +182,12 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
         and np.isinf(model.certainty.variances[left[block.name]])
     ]
     if names:
-        remedy = f"alpha={{{names[0]!r}: ...}} or 'auto'" if goes_by_turns(model.spec) else "alpha='auto' or a number"
+        first = next((name for name in names if model.spec.blocks[left[name]].columns), None)  # slopes have no penalty
+        remedy = f"alpha={{{first!r}: ...}} or 'auto'" if goes_by_turns(model.spec) else "alpha='auto' or a number"
         warn_user(
             f"{caller}: without penalties the coefficients of {', '.join(map(repr, names[:5]))} are not unique, as "
             "terms determine each other, and their standard deviations are infinite; predictions, aic_ and tests are "
-            f"not affected. Leave out what another term contains, or give {remedy}."
+            f"not affected. Leave out what another term contains{'' if first is None else f', or give {remedy}'}."
         )
 
 

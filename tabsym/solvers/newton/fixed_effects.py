@@ -81,6 +81,8 @@ def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floa
     """
     if left.shape == (1, 1):
         return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
+    if not np.isfinite(left).all():  # where coefficients diverge, no further
+        return np.zeros_like(left)
     told = sizes > 0.0  # 0: a missing-value flag that is constant in one half
     root = np.sqrt(np.where(told, sizes, 1.0))
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))

@@ -29,6 +29,7 @@ from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
+from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE, SGD, Newton
 from tabsym.solvers.sgd.options import Options
@@ -47,6 +48,9 @@ of a variance changes by more, nor the effective degrees of freedom by as much: 
 MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 """The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, that
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
+
+FAR_OFF = 1e100
+"""What the objective is where an exp overflows."""
 
 FLATTEST = 1e-6
 """Coefficients are scaled by their Hessians, or this fraction of the largest where that is more."""
@@ -220,14 +224,46 @@ def _optimum(
         phi, converged = _descend(objective, phi, newton)
         weighed = _weigh(objective, phi)
     if newton.close < ROUGHLY_CLOSE:
-        phi, is_reached, n_steps = _finish(objective, phi, weighed.dispersion, newton.close)
-        converged = converged if is_reached is None else is_reached
+        if any(objective.centred):
+            phi, is_reached, n_steps = _finish_estimated(objective, phi, weighed.dispersion, newton.close)
+            converged = converged or is_reached
+        else:
+            phi, is_known, n_steps = _finish(objective, phi, weighed.dispersion, newton)
+            converged = converged if is_known is None else is_known
         weighed = _weigh(objective, phi) if n_steps else weighed
     return phi, converged and change < STILL, weighed
 
 
-def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool | None, int]:
-    """L-BFGS in the coordinates of the joint posterior, until no coefficient is `close` of its standard errors away.
+def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
+    """A few joint steps by Gauss-Newton beside estimated variances, until no coefficient moves by more than `close`.
+
+    In standard errors. The priors of factors are about their means then, which have none: given the variances the
+    objective is least where a mean is infinite, and all shrinkage lost, so that nothing may go on for long. Returns
+    the coefficients, whether they are as close, and the number of steps; as they are where they are too many.
+    """
+    k = objective.task.n_outputs
+    for n_steps in range(MAX_STEPS):
+        joint = _joint_posterior(objective, phi)
+        if joint is None:
+            return phi, False, n_steps
+        before, gradient = objective.value(phi)
+        gradient = gradient.reshape(-1, k).T.ravel()
+        steps = -joint[0] @ gradient
+        if not -0.5 * float(gradient @ steps) > 0.5 * close**2 * dispersion:
+            return phi, True, n_steps
+        steps = steps.reshape(k, -1).T.ravel()
+        shares = (0.5**halvings for halvings in range(MAX_HALVINGS))
+        moved = next(
+            (phi + share * steps for share in shares if objective.value(phi + share * steps)[0] < before), None
+        )
+        if moved is None:
+            return phi, False, n_steps
+        phi = objective.shared(moved)
+    return phi, False, MAX_STEPS
+
+
+def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton) -> tuple[Floats, bool | None, int]:
+    """L-BFGS in the coordinates of the joint posterior, until no coefficient is `newton.close` standard errors away.
 
     In these the Hessian is about 1, but for the second derivatives of products, which Gauss-Newton leaves out. L-BFGS
     in the coefficients themselves does not converge where terms nearly determine each other, as categories a number
@@ -241,7 +277,7 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) 
         if joint is None and any(block.rank > 1 for block in objective.spec.blocks):
             return phi, None, n_rounds
         start, (first, gradient) = phi, objective.value(phi)
-        enough = max(0.5 * close**2 * dispersion, ROUNDING * abs(first))
+        enough = max(0.5 * newton.close**2 * dispersion, ROUNDING * abs(first))
         if joint is None:
             curvature = objective.curvature(phi)
             root: Any = sparse.diags_array(
@@ -254,12 +290,15 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, close: float) 
             root = _by_output(root_of(joint[0]), k)
 
         def value(z: Floats, start: Floats = start, root: Any = root, first: float = first) -> tuple[float, Floats]:
-            lost, slopes = objective.value(start + root @ z)
-            return lost - first, np.asarray(root.T @ slopes)
+            with np.errstate(invalid="ignore", over="ignore"):
+                lost, slopes = objective.value(start + root @ z)
+                found = np.asarray(root.T @ slopes)
+            if not (np.isfinite(lost) and np.isfinite(found).all()):  # too far, for a log link
+                return FAR_OFF, np.zeros_like(z)
+            return lost - first, found
 
-        options = {
-            "maxiter": MAX_PASSES, "maxcor": 20, "ftol": 0.0, "gtol": CLOSER * np.sqrt(2.0 * enough / root.shape[1]),
-        }  # fmt: skip
+        gtol = CLOSER * np.sqrt(2.0 * enough / root.shape[1])
+        options = {"maxiter": max(MAX_PASSES, newton.max_passes), "maxcor": 20, "ftol": 0.0, "gtol": gtol}
         found = minimize(value, np.zeros(root.shape[1]), jac=True, method="L-BFGS-B", options=options)
         if found.fun < 0.0:
             phi = objective.shared(start + root @ found.x)

@@ -110,9 +110,9 @@ def _system_for(
     if solver.n_outputs * n_coefs <= MAX_COEFS:
         return _Dense.of
     hardly = 0.0 if estimated else HARDLY_PENALIZED
-    is_free = bool(solver.together) or any(
-        solver.precision[index] <= hardly * float(solver.curvature[index].mean()) for index in ridges
-    )
+    two = sorted(ridges, key=lambda index: -terms[index].size)[:2]
+    is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in ridges)
+    is_free |= all(solver.precision[index] <= hardly * float(solver.curvature[index].mean()) for index in two)
     if not is_free or solver.is_bound or not ridges:
         return None
     largest = max(terms[index].size for index in ridges)
