@@ -222,11 +222,7 @@ class Problem:
 
 def shown_deviations(problem, design, theta):
     """Deviations (p, K) of all terms together, by Fisher's information; categories about their mean, classes too."""
-    k, y = problem.n_outputs, problem.y
-    if problem.loss in ("gamma", "tweedie"):  # whose curvature is the expected one at the mean
-        problem.y = np.exp(problem.scores(theta)[:, 0])
-    covariance = problem.covariance(theta)
-    problem.y = y
+    k, covariance = problem.n_outputs, expected_covariance(problem, theta)
     beside = np.eye(len(theta))
     for name in design.blocks:
         places = design.places[name]
@@ -235,10 +231,25 @@ def shown_deviations(problem, design, theta):
     return np.sqrt(np.maximum(np.diag(beside @ covariance @ beside.T), 0.0)).reshape(len(theta), k)
 
 
+def expected_covariance(problem, theta):
+    """The inverse of the Fisher information with penalties: of gamma and tweedie that of targets at their mean."""
+    y = problem.y
+    if problem.loss in ("gamma", "tweedie"):
+        problem.y = np.exp(problem.scores(theta)[:, 0])
+    covariance = problem.covariance(theta)
+    problem.y = y
+    return covariance
+
+
 def effective(problem, design, theta, name):
-    """Effective degrees of freedom of a block: entries less the trace of covariance times precision."""
+    """Effective degrees of freedom of a block: entries less the trace of covariance times precision.
+
+    Jointly with all others; of several classes given them.
+    """
     own = np.ix_(design.places[name], design.places[name])
     precision = np.kron(problem.penalty[own], np.eye(problem.n_outputs))
+    if problem.n_outputs == 1:
+        return len(precision) - np.sum(expected_covariance(problem, theta)[own] * precision)
     trace = np.sum(problem.covariance_of_block(design, theta, name) * precision)
     return len(precision) - trace
 

@@ -141,7 +141,8 @@ def test_infrequent_categories_by_rows_held_out(target, most, monkeypatch):
     loss = {"amount": "squared_error", "price": "gamma"}.get(target, target)
     model = inner(model_of(loss, interactions=None), rare_rows=100)
     assert_as_rows(model, target, ESTIMATED, rows=RARE, features=["shop", "kind"], weight="weight")
-    assert {solver.n_rows for solver in seen} == {most or len(RARE)}
+    tuned = target != "amount"  # of squared error the estimate is exact
+    assert {solver.n_rows for solver in seen} == ({most or len(RARE)} if tuned else set())
 
 
 @pytest.mark.parametrize("estimator", [WideClassifier(), WideRegressor(), WideRegressor(count_effect=False)])

@@ -243,7 +243,7 @@ def shown_deviations(hessians, flat, blocks):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
-    """All terms together, about their means; effective numbers of blocks of one column given the others."""
+    """All terms together, about their means; effective degrees of freedom of each term among all."""
     formula, names, *data, alpha = a_sum(seed)
     X, y, loss, weight, offset = data
     model = inner(estimator(loss, formula, alpha=alpha, **EXACT), standardize=False)
@@ -252,14 +252,13 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     for block, want in shown_deviations(hessians, flat, blocks).items():
         np.testing.assert_allclose(model.coefs_[block]["sd"], want, rtol=2e-3, err_msg=formula)
     if alpha == "auto":
-        observed = hessians * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
         F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
-        selected_by = {TERMS[name][0]: TERMS[name][1] for name in names}
         for block, (Z, held) in blocks.items():
-            alike = [other for other in blocks if other != block and selected_by[other] == selected_by[block]]
-            together = np.column_stack([Z, *(blocks[other][0] for other in alike)])
-            precisions = np.repeat([held, *(blocks[other][1] for other in alike)], Z.shape[1])
-            own = inverse_beside(observed, together, precisions, F)[: Z.shape[1], : Z.shape[1]]
+            others = [other for other in blocks if other != block]
+            together = np.column_stack([Z, *(blocks[other][0] for other in others)])
+            sizes = [Z.shape[1], *(blocks[other][0].shape[1] for other in others)]
+            precisions = np.repeat([held, *(blocks[other][1] for other in others)], sizes)
+            own = inverse_beside(hessians, together, precisions, F)[: Z.shape[1], : Z.shape[1]]
             edf = Z.shape[1] - held * np.trace(own)
             assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=2e-3, abs=2e-3), formula
 

@@ -5,7 +5,11 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.dataset
 import pytest
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -1189,3 +1193,53 @@ def deviance(y, mean, power):
             + mean ** (2.0 - power) / (2.0 - power)
         )
     )
+
+
+# Several terms: REML by dense algebra.
+
+
+def dense_reml(y, groupings):
+    """Variances of groupings (n, J) and of the noise by restricted maximum likelihood, minimized over their ratios."""
+    ones = np.ones((len(y), 1))
+    design = np.column_stack([ones, *(np.eye(own.max() + 1)[own] for own in groupings)])
+    gram, right, sizes = design.T @ design, design.T @ y, [own.max() + 1 for own in groupings]
+
+    def deviance(logs):
+        ratios = np.exp(logs)
+        penalty = np.concatenate(
+            [[0.0], *(np.full(size, 1 / ratio) for size, ratio in zip(sizes, ratios, strict=True))]
+        )
+        lower = np.linalg.cholesky(gram + np.diag(penalty))
+        left = y @ y - np.square(solve_triangular(lower, right, lower=True)).sum()
+        noise = left / (len(y) - 1)
+        logs_of = 2 * np.log(np.diag(lower)).sum() + np.dot(sizes, logs)
+        return (len(y) - 1) * np.log(noise) + logs_of, noise
+
+    found = minimize(lambda logs: deviance(logs)[0], np.full(len(groupings), -0.5), method="Nelder-Mead", tol=1e-8)
+    noise = deviance(found.x)[1]
+    return np.exp(found.x) * noise, noise
+
+
+@pytest.mark.parametrize("rows", [3, 10])
+@pytest.mark.parametrize("formula", ["w[a] + u[a, b] + c[1]", "c[1] + (1 | a/b)", "w[a] + v[h] + u[a, b] + c[1]"])
+@pytest.mark.parametrize("parts", [False, True])
+def test_variances_of_nested_terms_are_those_of_reml(formula, rows, parts, monkeypatch):
+    """Degrees of freedom given the others left nothing for the larger term (review)."""
+    rng = np.random.default_rng(rows)
+    a, b = np.repeat(np.arange(40), 3 * rows), np.tile(np.repeat(np.arange(3), rows), 40)
+    h = np.where(rng.random(len(a)) < 0.8, a % 12, rng.integers(0, 12, len(a)))  # mostly nested, too
+    effects = 0.7 * rng.normal(size=40)[a] + rng.normal(size=(40, 3))[a, b] + 0.5 * rng.normal(size=12)[h]
+    y = effects + rng.normal(size=len(a))
+    groupings = [a, a * 3 + b, h][: 3 if "v[h]" in formula else 2]
+    wanted, noise = dense_reml(y, groupings)
+    table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "h": h.astype(str), "y": y})
+    model = WideRegressor(f"y ~ {formula}", loss="squared_error", count_effect=False, tol=1e-6, max_iter=2000)
+    if parts:
+        monkeypatch.setattr("tabsym.models.wide.SAMPLE_ROWS", 0)
+        model.fit(pyarrow.dataset.dataset(pyarrow.Table.from_pandas(table)))
+    else:
+        model.fit(table)
+    names = ["1 | a", "1 | a:b"] if "|" in formula else ["w", "u", "v"]
+    found = model.variances_.loc[names[: len(groupings)], "variance"]
+    np.testing.assert_allclose(found, wanted, rtol=5e-3, atol=2e-3)
+    assert model.dispersion_ == pytest.approx(noise, rel=2e-3)

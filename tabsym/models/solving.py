@@ -13,6 +13,7 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
+from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
@@ -42,6 +43,7 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors, is_joint
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
@@ -61,7 +63,7 @@ def solve(
         model, rows, units, ridge = _begun(config, model, coded)
         model = counted(model, coded.count_rows(model.spec))
         if by_turns:
-            terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng, sampler)
+            terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, sampler, newton=newton)
             if not newton.posterior:
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
@@ -207,7 +209,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     if not goes_by_turns(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+    terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, newton=newton)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -247,14 +249,16 @@ def goes_by_turns(spec: ModelSpec) -> bool:
 
 
 def _by_turns(
+    config: Config,
     ridge: float | None,
-    newton: Newton,
     model: WideModel,
     coded: Coded,
     rows: LaidRows,
     units: TargetUnits,
     rng: Rng,
     sampler: Sampler | None = None,
+    *,
+    newton: Newton,
 ) -> tuple[list[SolverTerm], Optimum]:
     """The optimum by block coordinate descent; rows in `units`."""
     spec, k = model.spec, model.n_outputs
@@ -266,6 +270,8 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
+    if not isinstance(config.interactions, AutoInteractions) and is_joint(solver):  # few terms, that the user chose
+        solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
 

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.content import Keys
-from tabsym.losses.kernels import MULTINOMIAL
+from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
 from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
@@ -192,7 +193,9 @@ def _find_variances(
         for index, term in enumerate(solver.terms)
         if term.prior is not Prior.FLAT and not solver.dropped[index] and index not in fixed
     ]
-    rare = [index for index in held if solver.n_outputs == 1 and _is_rare(solver, index, newton.rare_rows)]
+    is_exact = solver.makes_posteriors is JointPosteriors and solver.loss.code == SQUARED  # REML, with any rows
+    tunes = solver.n_outputs == 1 and not is_exact
+    rare = [index for index in held if tunes and _is_rare(solver, index, newton.rare_rows)]
     common = [index for index in held if index not in rare]
     if components.has_dispersion or not rare:
         n_sweeps, stood = components.find(held, newton.tol, newton.max_passes, passing=rare)

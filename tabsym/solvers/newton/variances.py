@@ -4,9 +4,9 @@ The coefficients of a term (of a walk: the differences of neighbours) are normal
 `VarianceComponents.move` updates it to (sum of squares) / (effective degrees of freedom), as in Wood and Fasiolo
 (2017), "A generalized Fellner-Schall method for smoothing parameter estimation", equation 4. The effective
 degrees of freedom are q - tr(V) / variance, where V is the term's posterior covariance, joint with the
-unpenalized coefficients (intercept, slopes), given the other terms. In the Gaussian case with one term the
-fixed point is the REML estimate; behind a link it is that of penalized quasi-likelihood, which keeps the Hessian fixed
-while the variance changes.
+unpenalized coefficients (intercept, slopes), given the other terms; in models of few terms jointly with these
+(`posteriors_joint`). In the Gaussian case with one term, or jointly, the fixed point is the REML estimate; behind a
+link it is that of penalized quasi-likelihood, which keeps the Hessian fixed while the variance changes.
 
 The estimate is unreliable where most categories have few rows, above all for the logistic loss: a category seen once
 fits its own row, and the likelihood is then nearly flat in the variance. Such terms are left to `heldout`.
