@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
-from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import AutoInteractions
 from tabsym.interactions import search as crosses
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted
@@ -473,3 +473,17 @@ def test_wrong_uses_are_named():
         WideSGDClassifier(interactions="auto").fit(iter([X.assign(y=y)]), "y")
     model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
     assert chosen_by(model.partial_fit(X, y)) == ["c0:c1"]  # what the message says: the others in pieces
+
+
+@pytest.mark.parametrize("kind", ["amounts", "classes"])
+def test_no_interactions_are_searched_where_main_effects_overfit(kind):
+    """Additive truths of 50 columns and 1,000 rows: 18 to 36 interactions were found."""
+    rng = np.random.default_rng(0)
+    n, sizes = 1000, rng.integers(3, 30, 50)
+    X = pd.DataFrame({f"c{j}": rng.integers(0, size, n).astype(str) for j, size in enumerate(sizes)})
+    eta = sum(0.4 * rng.normal(size=size)[X[f"c{j}"].astype(int)] for j, size in enumerate(sizes[:8]))
+    if kind == "amounts":
+        model = WideRegressor(loss="squared_error").fit(X, eta + rng.normal(size=n))
+    else:
+        model = WideClassifier().fit(X, rng.random(n) < 1 / (1 + np.exp(-eta)))
+    assert len(model.interactions_) == 0

@@ -37,9 +37,10 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, triples of chosen pairs,
-    and pairs within one category, of its rows only, that lower the loss of held-out rows (`interactions_`);
-    "pairwise": all pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within
-    the category "x" of a (None for missing), the term ``"a=x:b:c"`` (``"a is missing:b:c"``). None: no interactions.
+    and pairs within one category, of its rows only, that lower the loss of held-out rows (`interactions_`), in tables
+    with 3 rows and more for each coefficient of main effects; "pairwise": all pairs; a list names them: ``[("a", "b"),
+    ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within the category "x" of a (None for missing), the term
+    ``"a=x:b:c"`` (``"a is missing:b:c"``). None: no interactions.
     Refused beside a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
