@@ -33,6 +33,17 @@ PARABOLAS = SQUARED, HUBER
 them."""
 
 
+def steps_over_slopes(hessians: Floats, weight: Floats) -> float:
+    """The sum of Huber's Hessians (n,) for steps, times weights, over that of the second derivative, 0 beyond delta.
+
+    Their ratio squared is by how much the variances of coefficients exceed the sum of squared gradients over the former
+    (Huber 1964).
+    """
+    weight = weight if len(weight) else np.ones(len(hessians))
+    inside = float(weight[hessians >= (1.0 - 1e-9) * weight].sum())
+    return float(hessians.sum()) / inside if inside > 0.0 else 1.0
+
+
 SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
 """Terms, target (n,), weights (n,), empty for none, offset (n, K), and copies (n,)."""
 
@@ -230,8 +241,11 @@ class BlockDescent:
     def pearson(self) -> float:
         """Pearson's statistic per row: squared residuals over the variance function, weighted.
 
-        Without a log link it equals `dispersion`, which is used for Huber's loss too, as that has no variance function.
+        Without a log link it equals `dispersion`, which is used for Huber's loss too, as that has no variance function:
+        there times what makes variances those of M-estimators, as `steps_over_slopes`.
         """
+        if self.loss.code == HUBER:
+            return self.dispersion() * steps_over_slopes(self.grads()[1], self.weight) ** 2
         if not self.loss.log_link:
             return self.dispersion()
         gradients, expected = self.grads()[0], self.expected_curvature()

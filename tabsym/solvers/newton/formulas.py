@@ -25,7 +25,7 @@ from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
-from tabsym.solvers.newton.block_descent import target_scale_of
+from tabsym.solvers.newton.block_descent import steps_over_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
@@ -479,7 +479,8 @@ def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats
     """Pearson's statistic from gradients and Hessians (n,) times weights; Huber's loss has no variance function."""
     if objective.task.loss.code == HUBER:
         weight = objective.rows.weight if len(objective.rows.weight) else 1.0
-        return float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
+        spread = float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
+        return spread * steps_over_slopes(hessians, objective.rows.weight) ** 2
     expected = _expected_curvature(objective, phi)[:, 0]
     told = expected > 0.0
     return float((np.square(slopes[told]) / expected[told]).sum())
