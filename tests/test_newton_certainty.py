@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -521,3 +522,36 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     monkeypatch.setattr(information, constant, 0)
     second = clone(model).fit(X, y).coef_table()
     np.testing.assert_allclose(second["sd"], first["sd"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("base", [-1.0, -2.5])
+def test_weights_of_classes_do_not_make_coefficients_certain(base):
+    """Beside the sandwich of dense algebra; they were those of rows that are repeated, half as large."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    g, x = rng.integers(0, 8, n), rng.normal(size=n)
+    y = rng.random(n) < 1 / (1 + np.exp(-(base + 0.1 * g + 0.4 * x)))
+    table = pd.DataFrame({"g": g.astype(str), "x": x})
+    options = GLM | {"numeric": "linear"}
+    model = WideClassifier(**options, class_weight="balanced").fit(table, y)
+    weight = np.where(y, n / 2 / y.sum(), n / 2 / (~y).sum())
+    design, p = np.column_stack([np.eye(8)[g], x]), model.predict_proba(table)[:, 1]
+    inverse = np.linalg.inv((design * (weight * p * (1 - p))[:, None]).T @ design)
+    covariance = inverse @ (design * np.square(weight * (y - p))[:, None]).T @ design @ inverse
+    assert model.coefs_["x"]["sd"].iloc[0] == pytest.approx(np.sqrt(covariance[8, 8]), rel=0.12)
+    by = np.eye(9)[3] - np.eye(9)[5]
+    assert model.contrast("g", "3", "5")["sd"] == pytest.approx(np.sqrt(by @ covariance @ by), rel=0.12)
+    plain = WideClassifier(**options).fit(table, y, sample_weight=weight)
+    assert plain.coefs_["x"]["sd"].iloc[0] < 0.96 * model.coefs_["x"]["sd"].iloc[0]
+    pd.testing.assert_series_equal(plain.coefs_["x"]["value"], model.coefs_["x"]["value"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise", ["normal", "t2"])
+def test_deviations_by_hubers_loss_are_those_of_statsmodels(noise):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1000)
+    e = rng.normal(size=1000) if noise == "normal" else rng.standard_t(2, 1000)
+    table = pd.DataFrame({"x": x, "y": 0.4 * x + e})
+    model = WideRegressor("y ~ s[1]*x + c[1]", loss="huber", alpha=0.0).fit(table)
+    peer = sm.RLM(table["y"], sm.add_constant(x), M=sm.robust.norms.HuberT(1.35)).fit()
+    assert model.coefs_["s"]["sd"].iloc[0] == pytest.approx(peer.bse.iloc[1], rel=0.03)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ class WideBase(Readable, TableEstimator):
 
     random_state: Any
     handle_unknown: str
+    _class_effect = 1.0
+    """By how much the weights of classes raise the variance of a mean (Kish's design effect)."""
     _only_predicts = False
     """Of a clone that is fitted once, for what it predicts: without a posterior, and without warnings of columns."""
 
@@ -187,6 +190,10 @@ class WideBase(Readable, TableEstimator):
     ) -> KeyboardInterrupt | None:
         """Set the fitted attributes; `training`: the rows, or a sample of them."""
         outcome = fitted.outcome
+        certainty = fitted.model.certainty
+        if certainty is not None and self._class_effect != 1.0:  # weights of classes are no repeated rows
+            certainty = certainty.times(self._class_effect)
+            fitted = replace(fitted, model=replace(fitted.model, certainty=certainty))
         similar = None
         if self.handle_unknown == "similar":
             similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)

@@ -81,7 +81,8 @@ fixed : mapping of term -> {category: number}, Series, frame or number, default 
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to the total weight of a class's rows, as
     scikit-learn's linear models have it (refused in `partial_fit` and streams). A class of weight 0 is absent, from
-    `classes_` too (refused of tables larger than memory).
+    `classes_` too (refused of tables larger than memory). Variances of coefficients are times Kish's design effect of
+    these weights: rows of a rare class are not as many as they weigh.
 offset_column : str (or position, for arrays), default None
     A column of X that is no feature: added to the linear predictor as it is. Every tool that passes tables on passes it
     on, and a table to predict must have it. Refused beside an `offset` array, and beside ``loss="auto"``.

@@ -96,10 +96,13 @@ class WideClassifierBase(LabelClassifier, WideBase):
 
     def _with_class_weight(self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any]) -> GivenRows:
         """The rows with weights multiplied by `class_weight`."""
+        self._class_effect = 1.0
         if self.class_weight is None:
             return rows
         totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
-        weight = weights_of_classes(self.class_weight, classes, totals)[codes]
+        of_class = weights_of_classes(self.class_weight, classes, totals)
+        self._class_effect = float(totals.sum() * (totals @ of_class**2) / (totals @ of_class) ** 2)  # Kish's
+        weight = of_class[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 
     def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:

@@ -10,7 +10,7 @@ the largest term. They are computed in the scale of training, where the dispersi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,19 @@ class Certainty:
     log_likelihood: float = np.nan
     separated: tuple[str, ...] = ()
     joint_edf: float = np.nan
+
+    def times(self, by: float) -> Certainty:
+        """The uncertainty with variances of coefficients times a number."""
+        root = float(np.sqrt(by))
+        return replace(
+            self,
+            sd=root * self.sd,
+            samples=None if self.samples is None else root * self.samples,
+            covariances=tuple(None if one is None else one.shown(root, None) for one in self.covariances),
+            joint=by * self.joint,
+            total_sd=root * self.total_sd,
+            working=(self.dispersion if np.isnan(self.working) else self.working) / by,  # with which priors are as much
+        )
 
     @property
     def total_edf(self) -> float:
