@@ -26,6 +26,7 @@ from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors
 from tabsym.solvers.newton.terms import Prior
 
 Floats = NDArray[np.float64]
@@ -49,6 +50,9 @@ MAX_CHANGE = math.log(30.0)
 MAX_RATIO = 0.95
 """The largest ratio of successive updates in extrapolation: on its way to 0 a logarithm moves by the same each time."""
 
+UPDATES_BETWEEN = 3
+"""Updates between two extrapolations where degrees of freedom are joint, and one moves those of the other terms."""
+
 ALIKE = 1.1
 """Updates whose ratio is above this do not converge linearly yet, and are not extrapolated."""
 
@@ -69,21 +73,23 @@ closer they come the worse they predict (`benchmarks/evidence/README.md`, "Sever
 
 
 class Aitken:
-    """Aitken extrapolation of updates that shrink by a constant ratio to their limit, at most every other update.
+    """Aitken extrapolation of updates that shrink by a constant ratio to their limit, `wait` updates after the last.
 
     Fellner and Schall's updates converge linearly, and arbitrarily slowly near a variance of 0, so that the size of an
     update does not measure the distance to the limit (`benchmarks/evidence/constants.md`, "Aitken").
     """
 
-    def __init__(self, size: int) -> None:
-        self._last = np.zeros(size)
+    def __init__(self, size: int, wait: int = 1) -> None:
+        self._last, self._since, self._wait = np.zeros(size), np.zeros(size, dtype=np.int64), wait
 
     def times(self, at: NDArray[np.intp], moved: Floats) -> Floats:
         """Factors for the changes of logarithms `moved` (a,) at indices `at`, 1 where they are not extrapolated."""
         last = self._last[at]
         ratio = np.divide(moved, last, out=np.zeros(len(at)), where=last != 0.0)
-        ratio = np.where((ratio > 0.0) & (ratio < ALIKE), np.minimum(ratio, MAX_RATIO), 0.0)
+        is_due = self._since[at] >= self._wait
+        ratio = np.where((ratio > 0.0) & (ratio < ALIKE) & is_due, np.minimum(ratio, MAX_RATIO), 0.0)
         self._last[at] = np.where(ratio > 0.0, 0.0, moved)
+        self._since[at] = np.where(ratio > 0.0, 0, self._since[at] + 1)
         return np.asarray(1.0 / (1.0 - ratio))
 
 
@@ -130,7 +136,8 @@ class VarianceComponents:
         number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
-        self.aitken = Aitken(len(self.solver.terms))
+        is_joint = self.solver.makes_posteriors is JointPosteriors
+        self.aitken = Aitken(len(self.solver.terms), UPDATES_BETWEEN if is_joint else 1)
         while n_sweeps < most:
             n_sweeps += self.posteriors.n_sweeps
             for _ in range(self.posteriors.n_sweeps):
