@@ -209,7 +209,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     if not goes_by_turns(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, newton=newton)
+    terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, newton=newton, is_trial=True)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -259,8 +259,9 @@ def _by_turns(
     sampler: Sampler | None = None,
     *,
     newton: Newton,
+    is_trial: bool = False,
 ) -> tuple[list[SolverTerm], Optimum]:
-    """The optimum by block coordinate descent; rows in `units`."""
+    """The optimum by block coordinate descent; rows in `units`. `is_trial`: of a loss, whose variances nobody reads."""
     spec, k = model.spec, model.n_outputs
     terms = with_keys(spec, solver_terms(model, coded, rows))
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
@@ -270,7 +271,8 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    if not isinstance(config.interactions, AutoInteractions) and is_joint(solver):  # few terms, that the user chose
+    is_chosen = not isinstance(config.interactions, AutoInteractions) and not is_trial
+    if is_chosen and is_joint(solver):  # few terms, that the user chose
         solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
