@@ -234,8 +234,11 @@ class ColumnEncoder(TableTransformer):
         features = [name for name in frame.columns if name not in self._named_in]
         empty = frame.select(features).head(0).collect().to_native()
         encoded = nw.from_native(self._encode_table(self._read_as_fitted(empty)), eager_only=True)
-        if frame.implementation.is_duckdb():
-            _refuse_names_alike(encoded.columns)
+        if frame.implementation.is_duckdb() and (alike := names_alike(encoded.columns)):
+            raise ValueError(
+                f"The encoding has columns {alike[0]!r} and {alike[1]!r}, which DuckDB does not tell apart; give the "
+                "rows as an eager frame, such as relation.pl()."
+            )
         out = encode_lazily(frame, self._lazy_lookups(frame), [*self._names_in, *kept], encoded.schema)
         return out.to_native()
 
@@ -398,13 +401,11 @@ def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:
     return RawCodes(renumber[codes], raw.symbols[used])
 
 
-def _refuse_names_alike(names: list[str]) -> None:
-    """A `ValueError` for output columns whose names differ in case only, of which DuckDB takes the first for both."""
+def names_alike(names: Sequence[str]) -> tuple[str, str] | None:
+    """Two names that differ in case only, if there are; DuckDB takes the first of such columns for both."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
         if other != name:
-            raise ValueError(
-                f"The encoding has columns {other!r} and {name!r}, which DuckDB does not tell apart; give the rows as "
-                "an eager frame, such as relation.pl()."
-            )
+            return other, name
+    return None

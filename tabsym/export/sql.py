@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.base import TableTransformer, names_alike
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
 from tabsym.export.sql_parts import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
@@ -95,16 +95,11 @@ def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
 
     DuckDB gives one of them another name when it reads such a table, and takes either name for the first.
     """
-    if dialect in CASE_SENSITIVE:
-        return
-    known: dict[str, str] = {}
-    for name in names:
-        other = known.setdefault(name.lower(), name)
-        if other != name:
-            raise ValueError(
-                f"Columns {other!r} and {name!r} differ in case only, which {dialect} does not tell apart; rename one "
-                "of the two before fit."
-            )
+    if dialect not in CASE_SENSITIVE and (alike := names_alike(names)):
+        raise ValueError(
+            f"Columns {alike[0]!r} and {alike[1]!r} differ in case only, which {dialect} does not tell apart; rename "
+            "one of the two before fit."
+        )
 
 
 class _ModelView(SQLTables):
