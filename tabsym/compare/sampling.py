@@ -143,7 +143,7 @@ def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) ->
                 values = values.cast(values.type.value_type)
             coded = pa.compute.dictionary_encode(values, null_encoding="encode")
             codes, classes = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
-            for code, value in enumerate(classes):
+            for code, value in enumerate(map(_key, classes)):  # NaN is another object in each batch
                 own = np.flatnonzero(codes == code)
                 counts[value] = counts.get(value, 0) + len(own)
                 if len(counts) > _MAX_CLASSES:

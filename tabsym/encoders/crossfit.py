@@ -390,8 +390,9 @@ def _with_columns_of(fitted: Any, encoder: Any) -> Any:
         return encoder.set_params(cols=list(fitted.columns_))
     else:
         return encoder
-    settled = {name: _with_columns_of(other, part) for name, part, other in parts if hasattr(part, "fit")}
-    return encoder.set_params(**settled)
+    return encoder.set_params(
+        **{name: _with_columns_of(other, part) for name, part, other in parts if hasattr(part, "fit")}
+    )
 
 
 def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None:

@@ -101,7 +101,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
             return rows
         totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
         of_class = weights_of_classes(self.class_weight, classes, totals)
-        self._class_effect = float(totals.sum() * (totals @ of_class**2) / (totals @ of_class) ** 2)  # Kish's
+        if (of_class * totals).any():
+            self._class_effect = float(totals.sum() * (totals @ of_class**2) / (totals @ of_class) ** 2)  # Kish's
         weight = of_class[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 

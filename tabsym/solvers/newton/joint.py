@@ -40,7 +40,7 @@ where two large terms are weakly connected, as workers and firms by those who mo
 
 NEGLIGIBLE, FALLING, MAX_MORE = 1e-3, 0.8, 50
 """Large models without slopes: joint steps follow unless iterations lower the objective by less than the first, over
-what is enough, each by less than the second times the one before, and within so many."""
+what is enough, each by less than the second times the one before, and within the third number of them."""
 
 RIDGE_OF_DIAGONAL = 1e-10
 """Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
