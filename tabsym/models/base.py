@@ -62,7 +62,7 @@ class WideBase(Readable, TableEstimator):
     random_state: Any
     handle_unknown: str
     _class_effect = 1.0
-    """By how much the weights of classes raise the variance of a mean (Kish's design effect)."""
+    """By how much `class_weight` raises the variance of a mean (Kish's design effect)."""
     _only_predicts = False
     """Of a clone that is fitted once, for what it predicts: without a posterior, and without warnings of columns."""
 
@@ -191,7 +191,7 @@ class WideBase(Readable, TableEstimator):
         """Set the fitted attributes; `training`: the rows, or a sample of them."""
         outcome = fitted.outcome
         certainty = fitted.model.certainty
-        if certainty is not None and self._class_effect != 1.0:  # weights of classes are no repeated rows
+        if certainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
             certainty = certainty.times(self._class_effect)
             fitted = replace(fitted, model=replace(fitted.model, certainty=certainty))
         similar = None

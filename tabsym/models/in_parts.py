@@ -15,7 +15,6 @@ from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import CountEffect, Crossing, Symbols
 from tabsym.design.units import Moments, TargetUnits
-from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.config import Config
@@ -29,7 +28,7 @@ from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_par
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
 from tabsym.solvers.newton.in_parts import DescentInParts, Engine
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, is_joint
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.warn import show_progress
 
@@ -100,7 +99,7 @@ def fit_parts(
     units = _units_of_target(model, parts)
     terms = with_keys(spec, _joined(parts.engine.every("load", model, units)))
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
-    if not isinstance(config.interactions, AutoInteractions) and is_joint(solver):  # as in memory
+    if config.names_terms and are_possible(solver):  # as in memory
         solver.makes_posteriors = JointPosteriors
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss

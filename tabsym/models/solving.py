@@ -13,7 +13,6 @@ from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
-from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
@@ -43,7 +42,7 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, is_joint
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
@@ -63,7 +62,7 @@ def solve(
         model, rows, units, ridge = _begun(config, model, coded)
         model = counted(model, coded.count_rows(model.spec))
         if by_turns:
-            terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, sampler, newton=newton)
+            terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng, sampler)
             if not newton.posterior:
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
@@ -209,7 +208,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     if not goes_by_turns(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_turns(config, ridge, model, coded, rows, units, rng, newton=newton, is_trial=True)
+    terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng, is_trial=True)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -250,6 +249,7 @@ def goes_by_turns(spec: ModelSpec) -> bool:
 
 def _by_turns(
     config: Config,
+    newton: Newton,
     ridge: float | None,
     model: WideModel,
     coded: Coded,
@@ -258,7 +258,6 @@ def _by_turns(
     rng: Rng,
     sampler: Sampler | None = None,
     *,
-    newton: Newton,
     is_trial: bool = False,
 ) -> tuple[list[SolverTerm], Optimum]:
     """The optimum by block coordinate descent; rows in `units`. `is_trial`: of a loss, whose variances nobody reads."""
@@ -271,8 +270,7 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    is_chosen = not isinstance(config.interactions, AutoInteractions) and not is_trial
-    if is_chosen and is_joint(solver):  # few terms, that the user chose
+    if config.names_terms and not is_trial and are_possible(solver):
         solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 

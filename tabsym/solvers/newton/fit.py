@@ -24,7 +24,6 @@ from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalve
 from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
@@ -193,7 +192,7 @@ def _find_variances(
         for index, term in enumerate(solver.terms)
         if term.prior is not Prior.FLAT and not solver.dropped[index] and index not in fixed
     ]
-    is_exact = solver.makes_posteriors is JointPosteriors and solver.loss.code == SQUARED  # REML, with any rows
+    is_exact = components.posteriors.is_joint and solver.loss.code == SQUARED  # REML, with any number of rows
     tunes = solver.n_outputs == 1 and not is_exact
     rare = [index for index in held if tunes and _is_rare(solver, index, newton.rare_rows)]
     common = [index for index in held if index not in rare]

@@ -43,6 +43,9 @@ class TermPosteriors(ABC):
         Its current coefficients, Hessians and precisions are used.
     """
 
+    is_joint = False
+    """Whether degrees of freedom are jointly with the other penalized terms."""
+
     def __init__(self, solver: BlockDescent) -> None:
         self.solver = solver
         self.flat = [index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT]

@@ -25,8 +25,8 @@ MAX_BESIDE, MAX_SHARED = 600, 4_000_000
 the former."""
 
 
-def is_joint(solver: BlockDescent) -> bool:
-    """Whether all terms of a model are few enough, beside the largest, for joint posteriors."""
+def are_possible(solver: BlockDescent) -> bool:
+    """Whether the terms of a model beside the largest are few enough for joint posteriors."""
     sizes = sorted(term.size for term in solver.terms)
     beside = sum(sizes[:-1])
     has_ridge = any(term.prior is Prior.RIDGE and term.size == sizes[-1] for term in solver.terms)
@@ -35,6 +35,8 @@ def is_joint(solver: BlockDescent) -> bool:
 
 class JointPosteriors(SingleOutputPosteriors):
     """Of the terms of one model together; the largest term is eliminated, whose information is diagonal."""
+
+    is_joint = True
 
     def __init__(self, solver: BlockDescent) -> None:
         super().__init__(solver)

@@ -26,7 +26,6 @@ from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors
 from tabsym.solvers.newton.terms import Prior
 
 Floats = NDArray[np.float64]
@@ -136,8 +135,7 @@ class VarianceComponents:
         number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
-        is_joint = self.solver.makes_posteriors is JointPosteriors
-        self.aitken = Aitken(len(self.solver.terms), UPDATES_BETWEEN if is_joint else 1)
+        self.aitken = Aitken(len(self.solver.terms), UPDATES_BETWEEN if self.posteriors.is_joint else 1)
         while n_sweeps < most:
             n_sweeps += self.posteriors.n_sweeps
             for _ in range(self.posteriors.n_sweeps):
