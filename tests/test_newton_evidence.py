@@ -714,9 +714,7 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     codes = [-1] * missing + list(range(len(cuts) + 1))
     assert_same_walk(theta[design.places["x"]], best[design.places["x"]], codes, atol=1e-4)
     steps = theta[design.places["x"]]
-    edf = (len(codes) - 1) * best.shape[1] - np.sum(
-        problem.covariance_of_block(design, best, "x") * np.kron(shape / variance, np.eye(best.shape[1]))
-    )  # the level of the walk has no penalty, and is no entry's
+    edf = naive_evidence.effective(problem, design, best, "x") - best.shape[1]  # the level of a walk has no penalty
     rounding = 2e-2 if loss == "multinomial" else 1e-3  # unpenalized means are inverted with the others there
     if missing:  # is shown about the mean over rows; its penalty is about a level that the intercept makes least
         shares = np.diag(shape)[[0]] / np.diag(shape)[0]
@@ -1198,11 +1196,11 @@ def deviance(y, mean, power):
 # Several terms: REML by dense algebra.
 
 
-def dense_reml(y, groupings):
-    """Variances of groupings (n, J) and of the noise by restricted maximum likelihood, minimized over their ratios."""
+def dense_reml(y, effects):
+    """Variances of effects, designs (n, q), and of the noise by restricted maximum likelihood, over their ratios."""
     ones = np.ones((len(y), 1))
-    design = np.column_stack([ones, *(np.eye(own.max() + 1)[own] for own in groupings)])
-    gram, right, sizes = design.T @ design, design.T @ y, [own.max() + 1 for own in groupings]
+    design = np.column_stack([ones, *effects])
+    gram, right, sizes = design.T @ design, design.T @ y, [own.shape[1] for own in effects]
 
     def deviance(logs):
         ratios = np.exp(logs)
@@ -1215,7 +1213,7 @@ def dense_reml(y, groupings):
         logs_of = 2 * np.log(np.diag(lower)).sum() + np.dot(sizes, logs)
         return (len(y) - 1) * np.log(noise) + logs_of, noise
 
-    found = minimize(lambda logs: deviance(logs)[0], np.full(len(groupings), -0.5), method="Nelder-Mead", tol=1e-8)
+    found = minimize(lambda logs: deviance(logs)[0], np.full(len(effects), -0.5), method="Nelder-Mead", tol=1e-8)
     noise = deviance(found.x)[1]
     return np.exp(found.x) * noise, noise
 
@@ -1231,7 +1229,7 @@ def test_variances_of_nested_terms_are_those_of_reml(formula, rows, parts, monke
     effects = 0.7 * rng.normal(size=40)[a] + rng.normal(size=(40, 3))[a, b] + 0.5 * rng.normal(size=12)[h]
     y = effects + rng.normal(size=len(a))
     groupings = [a, a * 3 + b, h][: 3 if "v[h]" in formula else 2]
-    wanted, noise = dense_reml(y, groupings)
+    wanted, noise = dense_reml(y, [np.eye(own.max() + 1)[own] for own in groupings])
     table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "h": h.astype(str), "y": y})
     model = WideRegressor(f"y ~ {formula}", loss="squared_error", count_effect=False, tol=1e-6, max_iter=2000)
     if parts:
@@ -1243,3 +1241,45 @@ def test_variances_of_nested_terms_are_those_of_reml(formula, rows, parts, monke
     found = model.variances_.loc[names[: len(groupings)], "variance"]
     np.testing.assert_allclose(found, wanted, rtol=5e-3, atol=2e-3)
     assert model.dispersion_ == pytest.approx(noise, rel=2e-3)
+
+
+def test_the_variance_of_a_curve_beside_categories_is_that_of_reml():
+    """A random walk is a sum of independent differences; numbers that categories tell something of."""
+    rng = np.random.default_rng(0)
+    g = rng.integers(0, 25, 500)
+    x = rng.normal(size=500) + 0.1 * g
+    y = np.sin(2 * x) + 0.5 * rng.normal(size=25)[g] + 0.5 * rng.normal(size=500)
+    table = pd.DataFrame({"x": x, "g": g.astype(str), "y": y})
+    options = {"loss": "squared_error", "count_effect": False, "tol": 1e-6, "max_iter": 2000}
+    model = WideRegressor("y ~ s(x) + w[g] + c[1]", **options).fit(table)
+    curve = next(name for name in model.coefs_ if "x" in name)
+    bins = np.searchsorted(model.coefs_[curve]["high"].to_numpy()[:-1], x)
+    increments = (bins[:, None] > np.arange(bins.max())).astype(float)
+    wanted, noise = dense_reml(y, [increments, np.eye(25)[g]])
+    found = model.variances_.loc[[curve, "w"], "variance"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-2)
+    assert model.dispersion_ == pytest.approx(noise, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_joint"),
+    [
+        ({"MAX_BESIDE": 41}, True),
+        ({"MAX_BESIDE": 40}, False),
+        ({"MAX_SHARED": 4920}, True),
+        ({"MAX_SHARED": 4919}, False),
+    ],
+)
+def test_posteriors_are_joint_up_to_the_limits_of_their_matrices(limit, is_joint, monkeypatch):
+    """Of 40 coefficients and the intercept beside 120, each limit at that number and one below."""
+    for name, value in limit.items():
+        monkeypatch.setattr(f"tabsym.solvers.newton.posteriors_joint.{name}", value)
+    rng = np.random.default_rng(0)
+    a, b = np.repeat(np.arange(40), 6), np.tile(np.repeat(np.arange(3), 2), 40)
+    y = 0.7 * rng.normal(size=40)[a] + rng.normal(size=(40, 3))[a, b] + rng.normal(size=240)
+    wanted, _ = dense_reml(y, [np.eye(40)[a], np.eye(120)[a * 3 + b]])
+    table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "y": y})
+    options = {"loss": "squared_error", "count_effect": False, "tol": 1e-6, "max_iter": 2000}
+    model = WideRegressor("y ~ w[a] + u[a, b] + c[1]", **options).fit(table)
+    found = model.variances_.loc[["w", "u"], "variance"]
+    assert np.allclose(found, wanted, rtol=5e-3) == is_joint, (found, wanted)

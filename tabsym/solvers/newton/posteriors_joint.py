@@ -26,11 +26,10 @@ the former."""
 
 
 def are_possible(solver: BlockDescent) -> bool:
-    """Whether the terms of a model beside the largest are few enough for joint posteriors."""
-    sizes = sorted(term.size for term in solver.terms)
-    beside = sum(sizes[:-1])
-    has_ridge = any(term.prior is Prior.RIDGE and term.size == sizes[-1] for term in solver.terms)
-    return solver.loss.code != MULTINOMIAL and has_ridge and beside <= MAX_BESIDE and beside * sizes[-1] <= MAX_SHARED
+    """Whether the terms beside the largest that has a ridge penalty are few enough for joint posteriors."""
+    largest = max((term.size for term in solver.terms if term.prior is Prior.RIDGE), default=0)
+    beside = sum(term.size for term in solver.terms) - largest
+    return solver.loss.code != MULTINOMIAL and beside <= MAX_BESIDE and beside * largest <= MAX_SHARED
 
 
 class JointPosteriors(SingleOutputPosteriors):
