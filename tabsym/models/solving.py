@@ -208,7 +208,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     if not goes_by_turns(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng, is_trial=True)
+    terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -257,10 +257,8 @@ def _by_turns(
     units: TargetUnits,
     rng: Rng,
     sampler: Sampler | None = None,
-    *,
-    is_trial: bool = False,
 ) -> tuple[list[SolverTerm], Optimum]:
-    """The optimum by block coordinate descent; rows in `units`. `is_trial`: of a loss, whose variances nobody reads."""
+    """The optimum by block coordinate descent; rows in `units`."""
     spec, k = model.spec, model.n_outputs
     terms = with_keys(spec, solver_terms(model, coded, rows))
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
@@ -270,7 +268,7 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    if config.names_terms and not is_trial and are_possible(solver):
+    if config.names_terms and are_possible(solver):
         solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
