@@ -187,7 +187,7 @@ def train(codes, x, y, terms, theta, *, loss, rule, gradient, batch, weight=None
 
 
 def gain_of_cross(left, right, fold, gradients, hessians, penalty):
-    """Held-out gain of a cross and its variance over the dispersion, by groups.
+    """Held-out gain of a cross and its variance by squares of gradients, by groups; of one output, or of classes.
 
     `gradients` and `hessians` (n, F, K): gradients and curvatures under the models that have not seen each fold.
     """
@@ -199,8 +199,9 @@ def gain_of_cross(left, right, fold, gradients, hessians, penalty):
             steps = (-seen["g"] / (seen["h"] + penalty)).rename("d")
             held = rows[fold == v].join(steps, on=["a", "b"]).fillna({"d": 0.0})
             gain -= (held["g"] * held["d"] + 0.5 * held["h"] * held["d"] ** 2).sum()
-            variance += (held["h"] * held["d"] ** 2).sum()
-    return gain, variance
+            variance += (held["g"] ** 2 * held["d"] ** 2).sum()
+    n_outputs = gradients.shape[2]
+    return gain, variance * (n_outputs / (n_outputs - 1) if n_outputs > 1 else 1.0)
 
 
 def steps_of_cross(left, right, fold, gradients, hessians, penalty):

@@ -82,7 +82,7 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     for _ in range(2):  # work arrays are left clean
         one = evidence.weigh(cross, right, 2.0)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
-        assert one.error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
+        assert one.error * evidence.total == pytest.approx(np.sqrt(variance), rel=1e-9)
     rows = np.arange(400)
     assert evidence.gains_of_rows(one, rows).sum() == pytest.approx(gain, rel=1e-4, abs=1e-4)  # in single precision
     before = evidence.models.current_scores()
@@ -148,7 +148,7 @@ def test_integer_weights_are_repeated_rows(name):
     scores, y = rng.normal(size=(2 if name == "multinomial" else 1, 400, 2)), rng.randint(0, 2, 400).astype(float)
     y += 0.5 if name == "gamma" else 0.0
     fold, times = rng.randint(0, 2, 400).astype(np.int8), rng.randint(1, 4, 400)
-    weighted = HeldOutGains(scores, fold, y, times.astype(float), loss)
+    weighted = HeldOutGains(scores, fold, y, times.astype(float), loss, times)
     repeated = HeldOutGains(np.repeat(scores, times, 1), np.repeat(fold, times), np.repeat(y, times), NONE, loss)
     codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]
     results = [

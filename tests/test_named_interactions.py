@@ -140,6 +140,26 @@ def test_additive_truths_have_few_interactions(sizes):
     assert np.mean(false) <= 0.5
 
 
+@pytest.mark.parametrize("task", ["two classes", "three classes", "squared_error", "poisson"])
+@pytest.mark.parametrize(("n_columns", "rows"), [(50, 1000), (50, 2000), (100, 1000)])
+def test_additive_truths_of_many_columns_have_few_interactions(task, n_columns, rows):
+    """Errors by gradients of training rows were too small where main effects overfit: 5 to 25 a table (review)."""
+    false = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        codes = np.minimum((rng.random((n_columns, rows)) ** 1.5 * 8).astype(int), 7)
+        score = np.take_along_axis(rng.normal(size=(n_columns, 8)) * 0.4, codes, axis=1).sum(axis=0)
+        table = pd.DataFrame({f"c{place}": [f"v{code}" for code in own] for place, own in enumerate(codes)})
+        if "classes" in task:
+            scores = np.stack([0 * score, score, -score][: 3 if task == "three classes" else 2], axis=1)
+            model, y = WideClassifier(), np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+        else:
+            y = score + rng.normal(size=rows) if task == "squared_error" else rng.poisson(np.exp(0.4 * score))
+            model = WideRegressor(loss=task)
+        false.append(len(model.fit(table, y).interactions_))
+    assert np.mean(false) <= 0.5, false
+
+
 @pytest.mark.slow
 def test_a_true_pair_is_found():
     found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(200)]
@@ -157,7 +177,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
             passed = [k for k, one in enumerate(p, 1) if one <= share * k / 10]
             wanted = norm.isf(share * max(passed, default=1) / 10)
             assert least_errors(np.array(gains), share, 10) == pytest.approx(wanted)  # of ten pairs
-    assert FOR_EVIDENCE.false_discoveries == 0.02
+    assert FOR_EVIDENCE.false_discoveries == 0.05
 
 
 def test_a_share_of_false_discoveries_is_below_1():

@@ -241,7 +241,7 @@ def test_numbers_as_categories_and_bins_within_one():
 
 
 def test_online_models_take_them_where_they_are_asked_for():
-    X, mean, rng = table()
+    X, mean, rng = table(12_000)
     y = mean + rng.normal(size=len(X))
     model = WideSGDRegressor(interactions=AutoInteractions(within_categories=True), random_state=0).fit(X, y)
     assert "carrier is missing:shop:week" in model.coefs_

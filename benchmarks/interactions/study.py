@@ -3,7 +3,8 @@
     python benchmarks/interactions/study.py --tables 60
 
 12 columns of skewed categories with an additive truth (66 pairs, none of them true), as wide as 3 to 200 categories,
-all of 2 and all of 5; and 6 columns with one true pair of 8 x 5 cells (standard deviation .7 on the scale of scores).
+all of 2 and all of 5, and 50 columns of 8 (1,225 pairs); and 6 columns with one true pair of 8 x 5 cells (standard
+deviation .7 on the scale of scores).
 """
 
 import argparse
@@ -31,7 +32,12 @@ if FOR_EVIDENCE not in RULES.values():
     raise RuntimeError("the rule for two classes is none of those that are studied")
 MANY = {"false discoveries .2": FOR_MANY_ROWS}
 """The rule from 10,000 rows on."""
-WIDTHS = {"3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], "12 of 2": [2] * 12, "12 of 5": [5] * 12}
+WIDTHS = {
+    "3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200],
+    "12 of 2": [2] * 12,
+    "12 of 5": [5] * 12,
+    "50 of 8": [8] * 50,
+}
 ONE_PAIR = [8, 5, 3, 4, 6, 10]
 
 

@@ -170,6 +170,7 @@ FEW_PAIRS = 128
 """The number of row pairs by which two columns are compared at first."""
 
 _NONE = np.empty(0)
+_NO_COPIES = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class CodeColumn:
 
 @dataclass(frozen=True)
 class _Work:
-    """Reused work arrays to evaluate an interaction: sums (n, 2 F^2), codes (n,), steps (K, n, F)."""
+    """Reused work arrays to evaluate an interaction: sums (n, 2 F^2 + F), codes (n,), steps (K, n, F)."""
 
     sums: Floats
     codes: Codes
@@ -249,7 +250,6 @@ class HeldOutGains:
         self.n_rows = len(y) if copies is None else int(copies.sum())
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self._spare: list[_Work] = []
-        self.dispersion = self._find_dispersion()
 
     def fit_main_effects(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
         """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
@@ -261,7 +261,6 @@ class HeldOutGains:
                 self._step(same, x, penalty, sums)
             for column in columns:
                 self._step(column, _NONE, penalty, sums)
-        self.dispersion = self._find_dispersion()
         self.__dict__.pop("_glanced_grads", None)
 
     @cached_property
@@ -279,12 +278,12 @@ class HeldOutGains:
         smaller accordingly.
         """
         starts, order = left.rows
-        by_category, derivatives = 1, self.models.grads
+        by_category, derivatives, times = 1, self.models.grads, _NO_COPIES if self.copies is None else self.copies
         if thinned and len(starts) > MANY_SYMBOLS:
             by_category = THINNED
         elif thinned and self._glanced is not None:
             starts, order = left.rows_where(self._glanced)
-            derivatives = self._glanced_grads
+            derivatives, times = self._glanced_grads, times if self.copies is None else self._glanced
         seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else self._fresh_work()
         codes = work.codes[:0] if thinned and len(derivatives) == 1 else work.codes
         codes.fill(-1)
@@ -292,14 +291,17 @@ class HeldOutGains:
         for output, (grads, own) in enumerate(zip(derivatives, work.steps)):
             if output == 0:
                 n_cells = sum_cells(self.n_folds)(
-                    starts, order, right.codes, self.fold, grads, by_category, seen, work.sums, codes
+                    starts, order, right.codes, self.fold, times, grads, by_category, seen, work.sums, codes
                 )
             else:  # of the other classes, by the same levels
-                add_cells(self.n_folds)(codes, self.fold, grads, work.sums)
+                add_cells(self.n_folds)(codes, self.fold, times, grads, work.sums)
             of_output, more = gain_of_cells(self.n_folds)(work.sums, penalty, own[:n_cells])
             gain += of_output
             variance += more
-        error = float(np.sqrt(variance * self.dispersion)) / self.total
+        k = len(derivatives)
+        if k > 1:  # gradients of the classes of a row add up to 0
+            variance *= k / (k - 1)
+        error = float(np.sqrt(variance)) / self.total
         return Weighed(gain / self.total, error, n_cells, work)
 
     def gains_of_rows(self, weighed: Weighed, rows: NDArray[np.signedinteger[Any]]) -> Floats:
@@ -315,7 +317,7 @@ class HeldOutGains:
     def _fresh_work(self) -> _Work:
         n, k = len(self.fold), len(self.models.grads)
         return _Work(
-            np.zeros((n, 2 * self.n_folds**2)),
+            np.zeros((n, 2 * self.n_folds**2 + self.n_folds)),
             np.empty(n, dtype=np.int32),
             np.empty((k, n, self.n_folds), dtype=self.models.kept),
         )
@@ -336,14 +338,6 @@ class HeldOutGains:
         for grads, own in zip(self.models.grads, steps):
             newton_steps(self.n_folds)(column.codes, x, self.fold, grads, penalty, sums[: column.size], own)
         self.models.add(column.codes, x, steps)
-
-    def _find_dispersion(self) -> float:
-        """The variance of gradients over their Hessian: 1 for a correct logistic model."""
-        grads = self.models.grads
-        own = np.square(grads[..., ::2], dtype=np.float64)
-        if len(self.weight):
-            own /= self.weight[:, None]
-        return float(own.sum() / grads[..., 1::2].sum(dtype=np.float64))
 
 
 class Sorted:

@@ -183,8 +183,12 @@ def _number(category, before, seen, n_cells):
 
 
 @inlined
-def _add_gradients(grads, row, sums, cell, first, n_folds):
-    """Add the gradients and Hessians of a row, of two models at once: four numbers take one vector instruction."""
+def _add_gradients(grads, row, own, times, sums, cell, n_folds):
+    """Add the gradients and Hessians of a row of fold `own`, of two models at once: a vector instruction for four.
+
+    Then the square of its held-out gradient, of each of the rows that it stands for.
+    """
+    first = unsigned(2 * n_folds) * own
     for v in range(0, n_folds - 1, 2):
         k = unsigned(2 * v)
         a, b = grads[row, k], grads[row, k + unsigned(1)]
@@ -198,17 +202,21 @@ def _add_gradients(grads, row, sums, cell, first, n_folds):
         k = unsigned(2 * n_folds - 2)
         sums[cell, first + k] += grads[row, k]
         sums[cell, first + k + unsigned(1)] += grads[row, k + unsigned(1)]
+    held_out = np.float64(grads[row, unsigned(2) * own])
+    square = held_out * held_out
+    sums[cell, unsigned(2 * n_folds * n_folds) + own] += square / times[row] if len(times) else square
 
 
 @kernels_by
 def sum_cells(n_folds):
     """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
-    On a sample, every `by_category`-th category that rows are sorted by; 1 for all. `sums` (levels or more, 2 F^2),
-    zeros before: gradients and Hessians of rows of fold u under the model trained without fold v at 2 (u F + v).
+    On a sample, every `by_category`-th category that rows are sorted by; 1 for all. `sums` (levels or more, 2 F^2 + F),
+    zeros before: gradients and Hessians of rows of fold u under the model trained without fold v at 2 (u F + v), then
+    squares of held-out gradients. `times` (n,) or empty: how many rows each one stands for.
     """
 
-    def sum_cells(starts, order, other, fold, grads, by_category, seen, sums, codes):
+    def sum_cells(starts, order, other, fold, times, grads, by_category, seen, sums, codes):
         n_cells, s = 0, 0
         while s < len(starts) - 1:
             before = n_cells
@@ -218,8 +226,7 @@ def sum_cells(n_folds):
                     number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
                     if len(codes):
                         codes[i] = np.int32(number - 1)
-                    first = unsigned(2 * n_folds) * unsigned(fold[i])
-                    _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
+                    _add_gradients(grads, i, unsigned(fold[i]), times, sums, unsigned(number - 1), n_folds)
             s += by_category
         for category in range(len(seen)):
             seen[category] = 0
@@ -232,11 +239,10 @@ def sum_cells(n_folds):
 def add_cells(n_folds):
     """Add derivatives to the sums by levels that `sum_cells` has numbered, for another class."""
 
-    def add_cells(codes, fold, grads, sums):
+    def add_cells(codes, fold, times, grads, sums):
         for i in range(len(codes)):
             if codes[i] >= 0:
-                first = unsigned(2 * n_folds) * unsigned(fold[i])
-                _add_gradients(grads, unsigned(i), sums, unsigned(codes[i]), first, n_folds)
+                _add_gradients(grads, unsigned(i), unsigned(fold[i]), times, sums, unsigned(codes[i]), n_folds)
 
     return add_cells
 
@@ -245,9 +251,9 @@ def add_cells(n_folds):
 def gain_of_cells(n_folds):
     """The gain of a penalized Newton step per level, from the other folds, on the rows of each fold.
 
-    Returns the sum over rows, and its variance given the steps if gradients vary as the Hessian implies (as they do
-    under a correct logistic model). `sums`: as `sum_cells` leaves them, reset to zeros; the steps are written into
-    `steps` (levels, F). They are 0 where the other folds have no rows.
+    Returns the sum over rows, and its variance given the steps, by the squares of gradients: whatever the variance of a
+    row is (White 1980). `sums`: as `sum_cells` leaves them, reset to zeros; the steps are written into `steps` (levels,
+    F). They are 0 where the other folds have no rows.
     """
 
     def gain_of_cells(sums, penalty, steps):
@@ -262,9 +268,9 @@ def gain_of_cells(n_folds):
                 step = -grad / (hess + penalty)
                 own = 2 * (v * n_folds + v)
                 gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
-                variance += step * step * sums[cell, own + 1]
+                variance += step * step * sums[cell, 2 * n_folds * n_folds + v]
                 steps[cell, v] = step
-            for k in range(2 * n_folds * n_folds):
+            for k in range(2 * n_folds * n_folds + n_folds):
                 sums[cell, k] = 0.0
         return gain, variance
 

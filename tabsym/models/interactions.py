@@ -26,7 +26,7 @@ from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.frame import Column
 from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
-from tabsym.interactions.gains import MAIN_PENALTIES, THINNED, CodeColumn, HeldOutGains, Sorted
+from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.models.bins import Cuts
@@ -38,13 +38,6 @@ from tabsym.models.start import NO_MEMORY, blank_model
 Floats = NDArray[np.float64]
 Crosses = int | Sequence[Members]
 """Named interactions, or up to how many columns all interactions have."""
-
-
-ROWS_A_COEFFICIENT = 3.0
-"""No interactions are searched in tables with fewer rows for each coefficient of main effects, as far as rows determine
-it: main effects overfit there, and interactions seem to mend that. Of additive truths with 50 columns and 1,000 or
-2,000 rows 10 to 36 interactions were found, and predictions were worse by up to a half; up to about 5 rows for each a
-few are found still."""
 
 
 def search_interactions(
@@ -142,8 +135,6 @@ def find_crosses(
         loss = LOSSES["logistic"]
     scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
     glanced = _glanced(dealt, fold, rng)
-    if n_rows < ROWS_A_COEFFICIENT * sum(_informed(column, copies) for column in mains):
-        return []
     held_out = HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, options, n_jobs)
@@ -152,13 +143,6 @@ def find_crosses(
         replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, sources))
         for one in chosen
     ]
-
-
-def _informed(column: CodeColumn, copies: Copies) -> float:
-    """How many coefficients the rows of a column's categories determine, each by its rows over these and a penalty."""
-    has = column.codes >= 0
-    rows = np.bincount(column.codes[has], None if copies is None else copies[has], minlength=column.size)
-    return float((rows / (rows + MAIN_PENALTIES[-1])).sum())
 
 
 def _categories_of(source: Any) -> NDArray[np.intp] | None:
