@@ -408,6 +408,25 @@ def assert_fellner_schall(problem, design, theta, model):
             assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["additive", "in parts", "product"])
+def test_dispersions_of_rare_counts_are_about_1(kind, monkeypatch):
+    """Pearson's statistic of a penalized model was .7: five rows with .2 counts for each category (review)."""
+    if kind == "in parts":
+        monkeypatch.setattr("tabsym.models.wide.SAMPLE_ROWS", 0)
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        a, b = rng.integers(0, 400, 2000), rng.integers(0, 20, 2000)
+        rate = 0.2 * np.exp(0.7 * rng.normal(size=400)[a] + 0.5 * rng.normal(size=20)[b])
+        table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "y": rng.poisson(rate)})
+        formula = "y ~ w[a] + v[b] + c[1]" if kind != "product" else "y ~ w[a] + c[1] * v[b]"
+        options = {} if kind == "product" else {"count_effect": False}
+        model = WideRegressor(formula, loss="poisson", **options)
+        data = pyarrow.dataset.dataset(pyarrow.Table.from_pandas(table)) if kind == "in parts" else table
+        found.append(model.fit(data).dispersion_)
+    assert np.mean(found) == pytest.approx(1.0, abs=0.05), found
+
+
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma", "tweedie"])
 def test_dispersion(loss):
     table, y, weight, _ = rich_table(loss, seed=2)
@@ -421,7 +440,8 @@ def test_dispersion(loss):
     power = {"squared_error": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
     relative = weight / weight.mean()
     pearson = relative @ (np.square(y - mean) / np.abs(mean) ** power) / (len(y) - edf)
-    assert model.dispersion_ == pytest.approx(pearson, rel=1e-3)
+    fletcher = np.mean(relative * power * (y - mean) / mean)  # 2012; of gamma's 0 at the optimum
+    assert model.dispersion_ == pytest.approx(pearson / (1.0 + fletcher), rel=1e-3)
 
 
 # -- logistic: Laplace --------------------------------------------------------------------

@@ -166,7 +166,13 @@ class Readable:
     def dispersion_(self) -> float:
         """Pearson's dispersion: squared Pearson residuals over residual degrees of freedom; 1 in classification.
 
-        By relative weights (of mean 1): of a row of mean sample weight.
+        By relative weights (of mean 1): of a row of mean sample weight. Of models with penalties behind a log link it
+        is divided by Fletcher's factor for sparse data, as in mgcv [1]_.
+
+        References
+        ----------
+        .. [1] Fletcher, D. J. (2012). "Estimating overdispersion when fitting a generalized linear model to sparse
+           data". Biometrika 99 (1), 230-237.
         """
         return self._certainty("dispersion_").dispersion
 

@@ -44,6 +44,30 @@ def steps_over_slopes(hessians: Floats, weight: Floats) -> float:
     return float(hessians.sum()) / inside if inside > 0.0 else 1.0
 
 
+def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floats) -> tuple[float, float]:
+    """Pearson's statistic, and the weighted sum of Fletcher's terms.
+
+    Of gradients and expected Hessians (n,), times weights; the variance is proportional to the mean to the `power`.
+    Fletcher's term is the relative change of the variance from the mean to the target, to first order (Fletcher 2012).
+    """
+    told = expected > 0.0
+    gradients, expected = gradients[told], expected[told]
+    shares = weight[told] if len(weight) else 1.0
+    return float((np.square(gradients) / expected).sum()), -power * float((shares * gradients / expected).sum())
+
+
+LEAST_FLETCHER = -0.9
+
+
+def for_sparse(pearson: float, fletcher: float) -> float:
+    """Pearson's dispersion of a penalized model, divided by 1 plus the mean of Fletcher's terms, as mgcv divides it.
+
+    Where means are small the statistic of a model that follows single events is too small: .7 for 1 of counts of mean
+    .2 with five rows for each category (`benchmarks/certainty/README.md`).
+    """
+    return pearson / (1.0 + fletcher) if fletcher > LEAST_FLETCHER else pearson
+
+
 SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
 """Terms, target (n,), weights (n,), empty for none, offset (n, K), and copies (n,)."""
 
@@ -238,19 +262,24 @@ class BlockDescent:
         weight = self.weight if len(self.weight) else np.ones(len(self.y))
         return np.asarray(weight * np.exp((2.0 - power) * self.scores()[:, 0]))
 
-    def pearson(self) -> float:
-        """Pearson's statistic per row: squared residuals over the variance function, weighted.
+    def pearson(self) -> tuple[float, float]:
+        """Pearson's statistic per row, of squared residuals over the variance function; the mean of Fletcher's terms.
 
         Without a log link it equals `dispersion`, which is used for Huber's loss too, as that has no variance function:
         there times what makes variances those of M-estimators, as `steps_over_slopes`.
         """
         if self.loss.code == HUBER:
-            return self.dispersion() * steps_over_slopes(self.grads()[1], self.weight) ** 2
+            return self.dispersion() * steps_over_slopes(self.grads()[1], self.weight) ** 2, 0.0
         if not self.loss.log_link:
-            return self.dispersion()
-        gradients, expected = self.grads()[0], self.expected_curvature()
-        seen = expected > 0.0
-        return float((np.square(gradients[seen]) / expected[seen]).sum() / self.total)
+            return self.dispersion(), 0.0
+        squares, terms = self.pearson_sums()
+        return squares / self.total, terms / self.total
+
+    def pearson_sums(self) -> tuple[float, float]:
+        """See `pearson_sums`; for losses with a log link."""
+        power = self.loss.variance_power
+        assert power is not None
+        return pearson_sums(power, self.grads()[0], self.expected_curvature(), self.weight)
 
     def turn(self, index: int) -> float:
         """The Newton step of one term; returns half its Newton decrement."""

@@ -25,7 +25,7 @@ from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
-from tabsym.solvers.newton.block_descent import steps_over_slopes, target_scale_of
+from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, steps_over_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
@@ -476,14 +476,17 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
 
 
 def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats) -> float:
-    """Pearson's statistic from gradients and Hessians (n,) times weights; Huber's loss has no variance function."""
+    """Pearson's statistic from gradients and Hessians (n,) times weights; Huber's loss has no variance function.
+
+    With penalties it is for sparse data.
+    """
     if objective.task.loss.code == HUBER:
         weight = objective.rows.weight if len(objective.rows.weight) else 1.0
         spread = float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
         return spread * steps_over_slopes(hessians, objective.rows.weight) ** 2
-    expected = _expected_curvature(objective, phi)[:, 0]
-    told = expected > 0.0
-    return float((np.square(slopes[told]) / expected[told]).sum())
+    expected, power = _expected_curvature(objective, phi)[:, 0], objective.task.loss.variance_power
+    squares, terms = pearson_sums(power or 0.0, slopes, expected, objective.rows.weight)
+    return for_sparse(squares, terms / objective.total) if objective.precision.any() else squares
 
 
 def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:

@@ -194,8 +194,9 @@ class DescentInParts(BlockDescent):
         squares, curvature = self._sums.ask("squares")
         return float(squares / curvature)
 
-    def pearson(self) -> float:
-        return float(self._sums.ask("pearson_sum")[0] / self.total)
+    def pearson(self) -> tuple[float, float]:
+        squares, terms = self._sums.ask("pearson_sums")
+        return float(squares / self.total), float(terms / self.total)
 
     def mean_loss(self) -> float:
         return float(self._sums.ask("loss_now")[0] / self.total)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
-from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.block_descent import BlockDescent, for_sparse
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
@@ -214,9 +214,12 @@ class VarianceComponents:
         Given the others, what terms share is counted in each of them, as by interactions and their main effects: there
         were more than rows. Where nothing is penalized `count_unpenalized` has the rank, which is a whole number.
         """
-        if (self.solver.precision[~self.solver.dropped] > 0.0).any():
+        if self._is_penalized():
             self.used_jointly = used
             self.take_pearson()
+
+    def _is_penalized(self) -> bool:
+        return bool((self.solver.precision[~self.solver.dropped] > 0.0).any())
 
     def variance(self, index: int) -> float:
         """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""
@@ -228,7 +231,10 @@ class VarianceComponents:
     def take_pearson(self) -> None:
         """Store Pearson's statistic over the residual degrees of freedom, once variances have converged."""
         if self.has_dispersion:
-            self.pearson = self._for_freedom_left(self.solver.pearson(), self.used_jointly)
+            statistic, fletcher = self.solver.pearson()
+            if self._is_penalized():  # without penalties that of a GLM
+                statistic = for_sparse(statistic, fletcher)
+            self.pearson = self._for_freedom_left(statistic, self.used_jointly)
 
     def _for_freedom_left(self, a_row: float, used: float | None = None) -> float:
         """A dispersion per row, rescaled to the residual degrees of freedom."""
