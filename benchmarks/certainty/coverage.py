@@ -156,7 +156,7 @@ def report() -> None:
     print("| | | |", " | ".join(kinds), "|")
     print("| --- | --- | --- |", " | ".join("---" for _ in kinds), "|")
     for names, row in wide.iterrows():
-        cells = [" / ".join(row[kind].fillna("")) for kind in kinds]
+        cells = ["" if row[kind].eq("nan").any() else " / ".join(row[kind].fillna("")) for kind in kinds]
         print("|", " | ".join([*names, *cells]), "|")
 
 
