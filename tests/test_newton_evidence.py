@@ -1263,6 +1263,20 @@ def test_variances_of_nested_terms_are_those_of_reml(formula, rows, parts, monke
     assert model.dispersion_ == pytest.approx(noise, rel=2e-3)
 
 
+@pytest.mark.parametrize("rows", [2, 6])
+def test_variances_of_nested_columns_are_those_of_reml_by_default(rows):
+    """Also where interactions are searched, of which a column and one within it have none."""
+    rng = np.random.default_rng(rows)
+    a, b = np.repeat(np.arange(40), 3 * rows), np.tile(np.repeat(np.arange(3), rows), 40)
+    y = 0.7 * rng.normal(size=40)[a] + rng.normal(size=(40, 3))[a, b] + rng.normal(size=len(a))
+    wanted, noise = dense_reml(y, [np.eye(40)[a], np.eye(120)[a * 3 + b]])
+    table = pd.DataFrame({"a": a.astype(str), "ab": np.char.add(a.astype(str), np.char.add("-", b.astype(str)))})
+    model = WideRegressor(loss="squared_error", count_effect=False, tol=1e-6, max_iter=2000).fit(table, y)
+    assert model.interactions_.empty
+    np.testing.assert_allclose(model.variances_.loc[["a", "ab"], "variance"], wanted, rtol=5e-3)
+    assert model.dispersion_ == pytest.approx(noise, rel=2e-3)
+
+
 def test_the_variance_of_a_curve_beside_categories_is_that_of_reml():
     """A random walk is a sum of independent differences; numbers that categories tell something of."""
     rng = np.random.default_rng(0)

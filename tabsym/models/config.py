@@ -106,11 +106,6 @@ class Config:
         return self.count_effect and self.ridge != 0.0
 
     @property
-    def names_terms(self) -> bool:
-        """Whether the user chose the terms, and not a search for interactions."""
-        return not isinstance(self.interactions, AutoInteractions)
-
-    @property
     def ridge(self) -> float | None:
         """The ridge penalty of Newton's method; None where variance components are estimated."""
         return None if self.by_evidence else self.l2

@@ -1,4 +1,4 @@
-"""Posteriors of all terms together, for the variance components of a formula: those of REML, nested terms included.
+"""Posteriors of all terms together, for variance components: those of REML, nested terms included.
 
 The effective degrees of freedom of a term are jointly with all others then (Wood and Fasiolo 2017, equation 4). Given
 the others, as in `posteriors`, those of a term that another one contains are too many, and its variance too small: of
