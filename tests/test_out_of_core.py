@@ -153,6 +153,19 @@ def test_tables_of_any_kind(kind, in_parts, tmp_path):
     assert_same(model, WideRegressor(loss="squared_error").fit(own, "amount"), 1e-6)
 
 
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_text_in_views_is_text(weight, in_parts):
+    """Arrow takes no rows of views."""
+    columns = [*FEATURES, "two", *([weight] if weight else [])]
+    plain = pa.Table.from_pandas(SMALL[columns], preserve_index=False)
+    views = plain
+    for name in ("store", "week", "two"):
+        views = views.set_column(views.column_names.index(name), name, views[name].cast(pa.string_view()))
+    models = [WideClassifier(**GIVEN).fit(ds.dataset(own), "two", sample_weight=weight) for own in (plain, views)]
+    found, wanted = (model.predict_proba(own.select(FEATURES)) for model, own in zip(models, (views, plain)))
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("read", [str, ds.dataset, pl.read_parquet, pq.read_table])
 def test_the_index_that_pandas_wrote_into_a_file_is_said(read, tmp_path):
     own = SMALL[[*FEATURES, "amount"]].sample(frac=1.0, random_state=0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from tabsym.frame.frames import without_views
 from tabsym.frame.read import is_dataset
 
 BATCH_ROWS = 1 << 18
@@ -45,12 +46,12 @@ class Batches:
         return nw.from_native(self.source).head(0).collect("pyarrow").to_native()
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches as Arrow tables, without empty ones."""
+        """The batches as Arrow tables, without empty ones, and with plain text where the source has views."""
         import pyarrow as pa
 
         for batch in self._batches():
             if len(batch):
-                yield batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
 
     def _batches(self) -> Iterator[Any]:
         source = self.source

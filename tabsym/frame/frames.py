@@ -159,7 +159,7 @@ def take_rows(data: Any, rows: NDArray[Any]) -> Any:
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]  # narwhals would refuse columns named by numbers
     if is_frame(data):
-        return nw.from_native(_without_views(data), eager_only=True)[rows, :].to_native()
+        return nw.from_native(without_views(data), eager_only=True)[rows, :].to_native()
     return data[rows]
 
 
@@ -177,7 +177,7 @@ def take_of(values: Any, rows: NDArray[Any], n_rows: int) -> Any:
     return series[rows].to_native() if isinstance(series, nw.Series) else np.asarray(values)[rows]
 
 
-def _without_views(data: Any) -> Any:
+def without_views(data: Any) -> Any:
     """An Arrow table whose columns of views are plain text and bytes: Arrow takes no rows of views."""
     if library_of(data) != "pyarrow":
         return data
