@@ -99,7 +99,7 @@ def fit_parts(
     units = _units_of_target(model, parts)
     terms = with_keys(spec, _joined(parts.engine.every("load", model, units)))
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
-    if are_possible(solver):  # as in memory
+    if config.newton.joint and are_possible(solver):  # as in memory
         solver.makes_posteriors = JointPosteriors
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss

@@ -283,13 +283,16 @@ def _fits(loss: Loss, y: Floats) -> bool:
 
 
 def _rough(config: Config, n_rows: int) -> Config:
-    """The configuration of fits while losses are compared: no interaction selection, and a looser tolerance."""
+    """The configuration of fits while losses are compared: no interaction selection, and a looser tolerance.
+
+    Where interactions will be searched, the model has other terms in the end, and variances are those that take least
+    time.
+    """
     tol = max(config.newton.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
     close = max(config.newton.close, ROUGHLY_CLOSE)
-    rough = replace(config.newton, tol=tol, close=close, samples=0, rare_rows=0, verbose=0)
-    config = replace(config, optimizer=rough)
-    interactions = 1 if isinstance(config.interactions, AutoInteractions) else config.interactions
-    return replace(config, interactions=interactions, verbose=0)
+    is_searched = isinstance(config.interactions, AutoInteractions)
+    rough = replace(config.newton, tol=tol, close=close, samples=0, rare_rows=0, joint=not is_searched, verbose=0)
+    return replace(config, optimizer=rough, interactions=1 if is_searched else config.interactions, verbose=0)
 
 
 def _trials(

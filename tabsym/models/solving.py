@@ -268,7 +268,7 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    if are_possible(solver):
+    if newton.joint and are_possible(solver):
         solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 

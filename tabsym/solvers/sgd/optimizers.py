@@ -236,6 +236,9 @@ class Newton:
         Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
     posterior : bool
         Whether the posterior of the coefficients is wanted, which predictions do without.
+    joint : bool
+        Whether variances are estimated by the posterior of all terms together, where these are few enough; else each
+        given the other terms.
     """
 
     tol: float = TOL
@@ -246,6 +249,7 @@ class Newton:
     rare_rows: float = RARE_ROWS
     penalties: Mapping[str, float] | None = None
     posterior: bool = True
+    joint: bool = True
     verbose: int = 0
 
     @classmethod
