@@ -16,6 +16,7 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.losses import Huber, Tweedie
 from tabsym.losses.loss import LOSSES as BY_NAME
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.information import inverse
 from tabsym.solvers.newton.joint import MAX_STEPS, finish
 from tabsym.solvers.newton.kernels_coefs import weigh_ridge
 from tabsym.solvers.newton.kernels_walk import weigh_walk
@@ -1317,3 +1318,20 @@ def test_posteriors_are_joint_up_to_the_limits_of_their_matrices(limit, is_joint
     model = WideRegressor("y ~ w[a] + u[a, b] + c[1]", **options).fit(table)
     found = model.variances_.loc[["w", "u"], "variance"]
     assert np.allclose(found, wanted, rtol=5e-3) == is_joint, (found, wanted)
+
+
+@pytest.mark.parametrize("guess", ["right", "wrong", "none", "in part"])
+def test_an_inverse_by_its_likely_null_space_is_the_pseudoinverse(guess):
+    """Of information whose diagonal is not 1: scaled to that, as everywhere."""
+    rng = np.random.default_rng(3)
+    null = np.array([[1.0, 1.0, 1.0, 0.0, 0.0, -1.0], [0.0, 0.0, 0.0, 1.0, 1.0, -1.0]]).T
+    rows = rng.normal(size=(9, 6)) * [1.0, 2.0, 0.3, 1.0, 4.0, 1.0]
+    rows -= rows @ null @ np.linalg.pinv(null)
+    information = rows.T @ rows
+    root = np.sqrt(np.diag(information))
+    wanted = np.linalg.pinv(information / np.outer(root, root), rcond=1e-10, hermitian=True) / np.outer(root, root)
+    given = {"right": null, "wrong": np.eye(6)[:, :2], "none": null[:, :0], "in part": null[:, :1]}[guess]
+    found, unread, unknown = inverse(information, given)
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
+    assert not unread.any()
+    np.testing.assert_allclose(np.linalg.matrix_rank(np.column_stack([unknown, null]), tol=1e-8), 2)

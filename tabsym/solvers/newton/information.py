@@ -306,17 +306,24 @@ def inverse_or(otherwise: float, numbers: Floats) -> Floats:
     return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers > 0.0)
 
 
-def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
+def inverse(information: Floats, untold: Floats | None = None) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """The pseudoinverse (p, p), which coefficients (p,) have no information, and the null space (p, r) of the others.
 
-    Variances are right for combinations of coefficients that are orthogonal to the null space.
+    Variances are right for combinations of coefficients that are orthogonal to the null space. `untold` (p, m): what is
+    likely to span it, which takes less time then.
     """
     scaled, root, told = _scaled(information)
     upper = _cholesky(scaled)
     unknown: Floats = np.empty((len(root), 0))
+    if upper is None and untold is not None and untold.size:
+        basis = np.linalg.qr(untold * root[:, None])[0]
+        if np.abs(scaled @ basis).max() < SINGULAR:
+            upper, unknown = _cholesky(scaled + basis @ basis.T), basis
     if upper is not None:
         found = dpotri(upper, overwrite_c=1)[0].T
         mirror(found)
+        if unknown.size:
+            found -= unknown @ unknown.T
     else:
         axes, unknown = _known_axes(scaled)
         found = axes @ axes.T

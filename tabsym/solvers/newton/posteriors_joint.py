@@ -53,6 +53,20 @@ class JointPosteriors(SingleOutputPosteriors):
             self._found, self._found_at = self._of_all(), at
         return self._found[index]
 
+    def _levels(self, indices: Sequence[int]) -> Floats:
+        """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
+        solver, intercept = self.solver, self.solver.recentering.intercept
+        ends = np.cumsum([solver.terms[index].size for index in indices])
+        found = []
+        for index, end in zip(indices, ends, strict=True):
+            term = solver.terms[index]
+            if term.prior is Prior.WALK and intercept in indices and solver.recentering.level_of(index) == intercept:
+                direction = np.zeros(ends[-1])
+                direction[end - term.size : end] = 1.0
+                direction[ends[indices.index(intercept)] - 1] = -1.0
+                found.append(direction)
+        return np.array(found).T
+
     def _of_all(self) -> dict[int, tuple[Floats, float]]:
         solver = self.solver
         active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
@@ -65,7 +79,7 @@ class JointPosteriors(SingleOutputPosteriors):
             alone = inverse_or(0.0, own)
             follows = alone[:, None] * shared
             left = left - shared.T @ follows
-        covariance = inverse(left)[0]
+        covariance = inverse(left, self._levels(others))[0]
         if largest is not None:
             variances = inverse_or(np.inf, own) + np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
             found[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
