@@ -1320,6 +1320,17 @@ def test_posteriors_are_joint_up_to_the_limits_of_their_matrices(limit, is_joint
     assert np.allclose(found, wanted, rtol=5e-3) == is_joint, (found, wanted)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+@pytest.mark.parametrize("formula", ["y ~ w[a]", "y ~ s(x)", "y ~ c[1]", "y ~ w[a] + s(x)"])
+def test_formulas_of_few_terms_fit_without_a_word(formula, loss, capfd):
+    """Of one term without an intercept nothing is beside it, and LAPACK complained of an empty matrix."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "x": rng.normal(size=300), "y": rng.poisson(2.0, 300)})
+    model = WideRegressor(formula, loss=loss).fit(table)
+    assert np.isfinite(model.predict(table)).all()
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("guess", ["right", "wrong", "none", "in part"])
 def test_an_inverse_by_its_likely_null_space_is_the_pseudoinverse(guess):
     """Of information whose diagonal is not 1: scaled to that, as everywhere."""

@@ -57,6 +57,8 @@ def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floa
 
 
 LEAST_FLETCHER = -0.9
+"""The least mean of Fletcher's terms that Pearson's dispersion is divided by 1 plus, as in mgcv: at -1 it would be
+infinite."""
 
 
 def for_sparse(pearson: float, fletcher: float) -> float:

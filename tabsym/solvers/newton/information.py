@@ -315,6 +315,8 @@ def inverse(information: Floats, untold: Floats | None = None) -> tuple[Floats, 
     scaled, root, told = _scaled(information)
     upper = _cholesky(scaled)
     unknown: Floats = np.empty((len(root), 0))
+    if not len(root):  # LAPACK would write that it has nothing to do
+        return scaled, ~told, unknown
     if upper is None and untold is not None and untold.size:
         basis = np.linalg.qr(untold * root[:, None])[0]
         if np.abs(scaled @ basis).max() < SINGULAR:
@@ -335,6 +337,8 @@ def inverse(information: Floats, untold: Floats | None = None) -> tuple[Floats, 
 
 def root_of_inverse(information: Floats) -> Floats:
     """R (p, r), contiguous, with RR' the inverse; of the information the lower triangle is read."""
+    if not len(information):
+        return np.empty((0, 0))
     scaled, root, told = _scaled(information)
     upper = _cholesky(scaled)
     found = _known_axes(scaled)[0] if upper is None else dtrtri(upper, overwrite_c=1)[0]
