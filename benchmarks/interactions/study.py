@@ -1,6 +1,7 @@
 """False discoveries and power of ``interactions="auto"``, by rule: additive truths, and one true pair.
 
     python benchmarks/interactions/study.py --tables 60
+    python benchmarks/interactions/study.py --tables 20 --few    # few rows for each coefficient, each target's own rule
 
 12 columns of skewed categories with an additive truth (66 pairs, none of them true), as wide as 3 to 200 categories,
 all of 2 and all of 5, and 50 columns of 8 (1,225 pairs); and 6 columns with one true pair of 8 x 5 cells (standard
@@ -38,6 +39,8 @@ WIDTHS = {
     "12 of 5": [5] * 12,
     "50 of 8": [8] * 50,
 }
+FEW = {"100 of 8": [8] * 100, "30 of 40": [40] * 30, "12 of 100": [100] * 12}
+OWN = {"two classes": FOR_EVIDENCE, "regression": FOR_SHRUNK, "three classes": FOR_CLASSES}
 ONE_PAIR = [8, 5, 3, 4, 6, 10]
 
 
@@ -68,12 +71,25 @@ def drawn(seed, task, sizes, n, pair):
     return X, target(rng, task, score)
 
 
+def few(tables):
+    print("| target | columns | rows | false a table |\n| --- | --- | --- | --- |")
+    for task, rule in OWN.items():
+        for name, sizes in FEW.items():
+            for n in (500, 1000):
+                false = [len(chosen(task, *drawn(seed, task, sizes, n, False), rule)) for seed in range(tables)]
+                print(f"| {task} | {name}, additive | {n:,} | {np.mean(false):.2f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=60)
     parser.add_argument("--tasks", nargs="+", default=["two classes", "regression", "three classes"])
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 4000], help="of the additive truths")
+    parser.add_argument("--few", action="store_true", help="of 500 and 1,000 rows with 800 coefficients and more")
     args = parser.parse_args()
+    if args.few:
+        few(args.tables)
+        return
     rules = RULES | (MANY if min(args.rows) >= MANY_ROWS else {})
     print("| target | columns | rows | " + " | ".join(rules) + " |\n" + "| --- " * (3 + len(rules)) + "|")
     for task in args.tasks:
