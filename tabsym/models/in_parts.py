@@ -28,7 +28,6 @@ from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_par
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
 from tabsym.solvers.newton.in_parts import DescentInParts, Engine
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.warn import show_progress
 
@@ -99,8 +98,6 @@ def fit_parts(
     units = _units_of_target(model, parts)
     terms = with_keys(spec, _joined(parts.engine.every("load", model, units)))
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
-    if config.newton.joint and are_possible(solver):  # as in memory
-        solver.makes_posteriors = JointPosteriors
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss
     fixed = given_precisions(spec, terms, config.newton, solver.total, units)

@@ -42,7 +42,6 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
@@ -268,8 +267,6 @@ def _by_turns(
     fixed = given_precisions(spec, terms, newton, total, units)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    if newton.joint and are_possible(solver):
-        solver.makes_posteriors = JointPosteriors
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
 

@@ -24,6 +24,7 @@ from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalve
 from tabsym.solvers.newton.joint import finish
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
+from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, content_of_terms
 from tabsym.solvers.newton.variances import VarianceComponents
 from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
@@ -119,6 +120,8 @@ def find_optimum(
     solver.put(theta)
     if newton.verbose:
         solver.report = Sweeps()
+    if newton.joint and are_possible(solver):
+        solver.makes_posteriors = JointPosteriors
     components = VarianceComponents(solver)
     penalized = [index for index, term in enumerate(solver.terms) if term.prior is not Prior.FLAT]
     given = fixed or {} if penalty is None else dict.fromkeys(penalized, penalty * solver.total)
