@@ -33,15 +33,15 @@ PARABOLAS = SQUARED, HUBER
 them."""
 
 
-def steps_over_slopes(hessians: Floats, weight: Floats) -> float:
-    """The sum of Huber's Hessians (n,) for steps, times weights, over that of the second derivative, 0 beyond delta.
+def sum_slopes(hessians: Floats, weight: Floats) -> float:
+    """The sum of Huber's second derivatives (n,), 0 beyond delta, times weights, from Hessians for steps.
 
-    Their ratio squared is by how much the variances of coefficients exceed the sum of squared gradients over the former
-    (Huber 1964).
+    The sum of the latter over this, squared, is by how much the variances of coefficients exceed the sum of squared
+    gradients over Hessians (Huber 1964).
     """
     weight = weight if len(weight) else np.ones(len(hessians))
     inside = float(weight[hessians >= (1.0 - 1e-9) * weight].sum())
-    return float(hessians.sum()) / inside if inside > 0.0 else 1.0
+    return inside if inside > 0.0 else float(hessians.sum())
 
 
 def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floats) -> tuple[float, float]:
@@ -267,21 +267,22 @@ class BlockDescent:
     def pearson(self) -> tuple[float, float]:
         """Pearson's statistic per row, of squared residuals over the variance function; the mean of Fletcher's terms.
 
-        Without a log link it equals `dispersion`, which is used for Huber's loss too, as that has no variance function:
-        there times what makes variances those of M-estimators, as `steps_over_slopes`.
+        Without a log link it equals `dispersion`, but for Huber's loss, which has no variance function: there it is
+        what makes variances those of M-estimators, as `sum_slopes`.
         """
-        if self.loss.code == HUBER:
-            return self.dispersion() * steps_over_slopes(self.grads()[1], self.weight) ** 2, 0.0
-        if not self.loss.log_link:
-            return self.dispersion(), 0.0
-        squares, terms = self.pearson_sums()
-        return squares / self.total, terms / self.total
+        squares, hessians, slopes, terms = self.pearson_sums()
+        return squares * hessians / slopes**2, terms / self.total
 
-    def pearson_sums(self) -> tuple[float, float]:
-        """See `pearson_sums`; for losses with a log link."""
+    def pearson_sums(self) -> tuple[float, float, float, float]:
+        """Sums over rows of squares, of Hessians, of second derivatives, and of Fletcher's terms, for `pearson`."""
         power = self.loss.variance_power
-        assert power is not None
-        return pearson_sums(power, self.grads()[0], self.expected_curvature(), self.weight)
+        if power is not None:
+            squares, terms = pearson_sums(power, self.grads()[0], self.expected_curvature(), self.weight)
+            return squares, self.total, self.total, terms
+        assert isinstance(self.rows, SingleOutputRows)
+        squares, hessians = self.rows.sum_gradients()
+        slopes = sum_slopes(self.grads()[1], self.weight) if self.loss.code == HUBER else hessians
+        return squares, hessians, slopes, 0.0
 
     def turn(self, index: int) -> float:
         """The Newton step of one term; returns half its Newton decrement."""

@@ -25,7 +25,7 @@ from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
-from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, steps_over_slopes, target_scale_of
+from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
@@ -482,8 +482,8 @@ def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats
     """
     if objective.task.loss.code == HUBER:
         weight = objective.rows.weight if len(objective.rows.weight) else 1.0
-        spread = float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
-        return spread * steps_over_slopes(hessians, objective.rows.weight) ** 2
+        squares, slope = float((np.square(slopes) / weight).sum()), sum_slopes(hessians, objective.rows.weight)
+        return squares * float(hessians.sum()) / slope**2 * objective.total
     expected, power = _expected_curvature(objective, phi)[:, 0], objective.task.loss.variance_power
     squares, terms = pearson_sums(power or 0.0, slopes, expected, objective.rows.weight)
     return for_sparse(squares, terms / objective.total) if objective.precision.any() else squares

@@ -194,9 +194,9 @@ class DescentInParts(BlockDescent):
         squares, curvature = self._sums.ask("squares")
         return float(squares / curvature)
 
-    def pearson(self) -> tuple[float, float]:
-        squares, terms = self._sums.ask("pearson_sums")
-        return float(squares / self.total), float(terms / self.total)
+    def pearson_sums(self) -> tuple[float, float, float, float]:
+        squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
+        return squares, hessians, slopes, terms
 
     def mean_loss(self) -> float:
         return float(self._sums.ask("loss_now")[0] / self.total)

@@ -194,9 +194,6 @@ class Shard(BlockDescent):
         assert isinstance(self.rows, SingleOutputRows)
         return self.rows.sum_gradients()
 
-    def pearson_sums(self) -> tuple[float, float]:
-        return super().pearson_sums() if self.loss.log_link else (self.pearson()[0] * self.total, 0.0)
-
     def counts(self, index: int) -> tuple[Floats]:
         return (self.count_rows(index),)
 
