@@ -74,6 +74,8 @@ def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series 
     task = task or guess
     if task in CLASSES:
         _check_classes(values, name, task)
+        if isinstance(values.dtype, pd.CategoricalDtype):  # whose order other kinds of files do not keep
+            values = values.astype(values.cat.categories.dtype)
         codes, classes = pd.factorize(values, sort=True)
         labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
         return Target(name, task, codes.astype(np.int64), np.asarray(labels), reading)
