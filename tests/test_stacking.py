@@ -23,7 +23,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, SGDClassifier
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, ShuffleSplit, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
@@ -686,6 +694,9 @@ def test_what_cannot_be_is_said_in_a_sentence():
             r"\(boosting_type='rf'\) averages its trees, and can't start from margins",
         ),
         (LGBMClassifier(boosting="random_forest"), r"\(boosting='random_forest'\) averages its trees"),
+        (LGBMClassifier(sigmoid=0.3), r"\(sigmoid=0.3\) has scores on another scale than those of a wide model"),
+        (LGBMClassifier(reg_sqrt=True), r"\(reg_sqrt=True\) has scores on another scale"),
+        (CatBoostClassifier(boost_from_average=True), r"\(boost_from_average=True\) can't start from margins"),
         (XGBClassifier(booster="gblinear"), r"XGBClassifier\(booster='gblinear'\) has no trees, and can't start"),
         (
             XGBClassifier(booster="dart"),
@@ -705,9 +716,72 @@ def test_boosters_whose_trees_do_not_add_up_to_a_margin_are_refused_before_anyth
         adapter_of(booster).fit_margin(booster, X[["price"]].to_numpy(), TWO, margin)
 
 
-def test_forests_beside_the_wide_model_as_a_feature_are_theirs():
-    forest = LGBMClassifier(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5, n_estimators=5, verbose=-1)
-    assert WideBoostClassifier(booster=forest, mode="feature").fit(X, TWO).predict_proba(X).shape == (len(X), 2)
+FOREST = {"bagging_freq": 1, "bagging_fraction": 0.5, "n_estimators": 5, "verbose": -1}
+
+
+@pytest.mark.parametrize("name", ["boosting", "boosting_type"])
+def test_forests_beside_the_wide_model_as_a_feature_are_theirs(name):
+    """LightGBM's raw scores of a forest are sums of its trees, its predictions are means."""
+    forest = LGBMClassifier(**{name: "rf"}, **FOREST)
+    model = WideBoostClassifier(booster=forest, mode="feature", early_stopping=False).fit(X, TWO)
+    own = model.boosters_["feature"].predict_proba(model.booster_frame(X))
+    np.testing.assert_allclose(model.predict_proba(X), own, rtol=1e-9)
+    forest = LGBMRegressor(**{name: "rf"}, **FOREST)
+    wide = WideRegressor(loss="squared_error")
+    model = WideBoostRegressor(wide, forest, mode="feature", early_stopping=False).fit(X, 10 + VALUES)
+    booster, frame = model.boosters_["feature"], model.booster_frame(X)
+    np.testing.assert_allclose(model.predict(X), booster.predict(frame), rtol=1e-9)
+    added = adapter_of(booster).contributions(booster, frame)
+    np.testing.assert_allclose(added.sum(axis=2)[:, 0], booster.predict(frame), rtol=1e-9)
+
+
+@pytest.mark.parametrize("option", [{"sigmoid": 0.3}, {"reg_sqrt": True}])
+def test_options_that_change_a_booster_s_link_are_refused_as_a_feature_too(option):
+    with pytest.raises(ValueError, match="has scores on another scale"):
+        WideBoostClassifier(booster=LGBMClassifier(**option, **SMALL), mode="feature").fit(X, TWO)
+
+
+@pytest.mark.parametrize("mode", ["feature", "margin"])
+@pytest.mark.parametrize("target", [TWO, THREE], ids=["two classes", "three"])
+def test_a_class_of_which_no_row_is_held_out_is_refused(mode, target):
+    """A booster of the other classes would have their chances in the wrong columns."""
+    at = np.argsort(target != target[0], kind="stable")
+    early = np.concatenate([at[: N // 12], np.flatnonzero(target != target[0])])
+    splits = TimeSeriesSplit(4)
+    with pytest.raises(ValueError, match=rf"holds out no row of class '{target[0]}'"):
+        WideBoostClassifier(booster=LGBMClassifier(**SMALL), mode=mode, cv=splits, early_stopping=False).fit(
+            X.iloc[early], target[early]
+        )
+
+
+def test_a_class_that_the_rows_held_out_take_with_them_stays_a_class_of_the_stack():
+    """The wide model of the other rows knows two of three; probabilities have three columns."""
+    target, groups = np.where(X["shop"] == "3", "top", TWO), X["shop"].to_numpy()
+    for seed in range(12):
+        model = WideBoostClassifier(early_stopping=0.2, cv=GroupKFold(4), random_state=seed, n_jobs=1)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit(X, target, groups=groups)
+        if any("no booster was tried" in str(one.message) for one in told):
+            break
+    else:
+        pytest.fail("no seed holds the shop out")
+    assert model.shares_ == {"wide": 1.0}
+    np.testing.assert_allclose(model.predict_proba(X), model.wide_.predict_proba(X), rtol=1e-9)
+
+
+def test_catboost_s_own_cat_features_and_use_best_model():
+    quiet = {"iterations": 5, "verbose": False, "allow_writing_files": False}
+    wide = WideRegressor(**SQUARED)
+    made = [
+        WideBoostRegressor(wide, CatBoostRegressor(**quiet, **own), mode="margin", **ALL_ROUNDS)
+        .fit(X, VALUES)
+        .predict(X)
+        for own in ({}, {"cat_features": ["kind"]})
+    ]
+    np.testing.assert_array_equal(*made)
+    with pytest.raises(ValueError, match=r"\(use_best_model=True\) needs an evaluation set"):
+        WideBoostRegressor(wide, CatBoostRegressor(**quiet, use_best_model=True)).fit(X, VALUES)
 
 
 DART = {"n_estimators": 30, "num_leaves": 7, "verbosity": -1, "n_jobs": 1, "random_state": 0}

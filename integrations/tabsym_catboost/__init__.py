@@ -87,6 +87,7 @@ class CatBoostAdapter(MarginAdapter):
     label = "CatBoost native"
     unset = (None, "RMSE")
     objective_names = ("loss_function", "objective")
+    without_margins = ("boost_from_average",)
     objectives = {
         "absolute_error": {"loss_function": "MAE"},
         "quantile": {"loss_function": "Quantile:alpha={parameter}"},
@@ -170,7 +171,8 @@ class CatBoostAdapter(MarginAdapter):
         fitted.shrink(ntree_end=min(n_rounds, fitted.tree_count_))
         return fitted
 
-    def _fresh(self, booster: Any) -> Any:
+    def fresh(self, booster: Any) -> Any:
+        """An unfitted booster with the same options, but `cat_features`."""
         # which columns are categories the frame says: the user's own `cat_features` may name numbers here
         params = {name: value for name, value in booster.get_params().items() if name != "cat_features"}
         return type(booster)(**params)

@@ -32,6 +32,7 @@ class LightGBMAdapter(MarginAdapter):
     objective_names = ("objective", "objective_type", "app", "application", "loss")
     kind_names = ("boosting_type", "boosting", "boost")
     kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
+    of_links = {"reg_sqrt": False, "sigmoid": 1.0}
     objectives = {
         "absolute_error": {"objective": "regression_l1"},
         "quantile": {"objective": "quantile", "alpha": "{parameter}"},
@@ -116,12 +117,18 @@ class LightGBMAdapter(MarginAdapter):
 
     def _sum_of_trees(self, booster: Any, frame: Any, on_margin: bool) -> Any:
         # boosting from init_score has no constant of its own, and predict knows nothing of init_score
-        return booster.predict(frame, raw_score=True)
+        return booster.predict(frame, raw_score=True) / self._n_averaged(booster)
 
     def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
-        found = np.asarray(booster.predict(frame, pred_contrib=True))
+        found = np.asarray(booster.predict(frame, pred_contrib=True)) / self._n_averaged(booster)
         n_columns = booster.booster_.num_feature() + 1
         return found if found.shape[1] == n_columns else found.reshape(len(found), -1, n_columns)
+
+    def _n_averaged(self, booster: Any) -> int:
+        """What scores are divided by: LightGBM's raw scores of a forest are sums, and its predictions means."""
+        params = booster.get_params()
+        is_forest = any(str(params.get(name)) in self.kinds_without_sums for name in self.kind_names)
+        return max(booster.booster_.current_iteration(), 1) if is_forest else 1
 
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         total: Any = 0.0

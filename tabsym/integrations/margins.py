@@ -67,6 +67,8 @@ class MarginAdapter(ABC):
     objective_names: tuple[str, ...] = ("objective",)
     kind_names: tuple[str, ...] = ()
     kinds_without_sums: dict[str, str] = {}
+    without_margins: tuple[str, ...] = ()  # options that margins leave nothing to do
+    of_links: dict[str, Any] = {}  # options that change a link, by the value that does not
 
     # -- for the libraries to fill in -----------------------------------------------
 
@@ -101,8 +103,8 @@ class MarginAdapter(ABC):
     def with_rounds(self, booster: Any, n_rounds: int) -> Any:
         """A clone that asks for other rounds, without early stopping."""
 
-    def _fresh(self, booster: Any) -> Any:
-        """What `_fit` fits in place."""
+    def fresh(self, booster: Any) -> Any:
+        """An unfitted booster with the same options."""
         return clone(booster)
 
     # -- shared ---------------------------------------------------------------------
@@ -147,7 +149,7 @@ class MarginAdapter(ABC):
         """
         if margin is not None:
             self.refuse_without_sums(booster)
-        fitted = self._fresh(booster)
+        fitted = self.fresh(booster)
         target, labels = _coded(booster, y)
         weight = _weights(sample_weight)
         for name, size in (("y", len(target)), ("sample_weight", len(target) if weight is None else len(weight))):
@@ -232,12 +234,26 @@ class MarginAdapter(ABC):
                 raise ValueError(
                     f"{caller}({name}={params[name]!r}) {why}, and can't start from margins; leave it out."
                 )
+        for name in self.without_margins:
+            if params.get(name):
+                raise ValueError(f"{caller}({name}={params[name]!r}) can't start from margins; leave {name} out.")
+        self._refuse_other_links(booster)
         try:
             n_rounds = self.n_rounds(booster)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{caller} asks for rounds that are no number ({error}); use a whole one.") from error
         if n_rounds < 1:
             raise ValueError(f"{caller} asks for {n_rounds} rounds, which make no trees; use at least 1.")
+
+    def _refuse_other_links(self, booster: Any) -> None:
+        """A `ValueError` for an option by which scores are on another scale than those of a wide model."""
+        params = booster.get_params()
+        for name, neutral in self.of_links.items():
+            if params.get(name) not in (None, neutral):
+                raise ValueError(
+                    f"{type(booster).__name__}({name}={params[name]!r}) has scores on another scale than those of "
+                    f"a wide model; leave {name} out."
+                )
 
     def _by_one_name(self, booster: Any) -> Any:
         """The booster, or a clone that calls its objective by the library's first name for it."""
@@ -256,14 +272,16 @@ class MarginAdapter(ABC):
         An objective that the user named stays, if margins mean the same to it.
         """
         link = link_of(loss)
+        self._refuse_other_links(booster)
+        booster = self.fresh(booster)
         renamed = self._by_one_name(booster)
         has_alias, booster = renamed is not booster, renamed  # which the user named, whatever the default is
         named = self.objective_of(booster)
         if named in self.unset and not has_alias:
             given = self.objectives.get(loss.name, {})
-            return clone(booster).set_params(**{key: _filled(value, loss) for key, value in given.items()})
+            return booster.set_params(**{key: _filled(value, loss) for key, value in given.items()})
         if self.links.get(str(named)) == link:
-            return clone(booster)
+            return booster
         raise ValueError(
             f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.public_name!r} "
             f"makes them (link {link!r}); leave the objective out, or choose a loss with its link."

@@ -41,6 +41,7 @@ from tabsym.stacking.layer import (
     adapter_of,
     default_booster,
     default_wide,
+    fresh,
     matched,
     reads_categories,
     rounds_of,
@@ -52,6 +53,7 @@ from tabsym.stacking.selection import (
     Member,
     Selection,
     Trial,
+    can_be_learned,
     folds_to_evaluate,
     select,
     taken,
@@ -63,7 +65,7 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
 
-OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
+OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
 """Options of boosters that need rows of their own to stop by."""
 
 
@@ -104,8 +106,8 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         """The wide model to cross-fit, as one fitted on all rows has settled it."""
         return wide
 
-    def _loss_of(self, fitted: Any) -> Loss:
-        """The loss that scores are on the scale of."""
+    def _loss_of(self, fitted: Any, n_classes: int) -> Loss:
+        """The loss that scores are on the scale of; `n_classes`: of all rows, 0 for numbers."""
         raise NotImplementedError
 
     def _criterion(self, wide: Any, loss: Loss) -> Criterion:
@@ -133,7 +135,8 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         rows = Rows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
-        loss = self._loss_of(fitted)
+        n_classes = 0 if labels is None else len(labels)
+        loss = self._loss_of(fitted, n_classes)
         if held_out is not None and labels is None:
             check_target_of_loss(held_out[1], loss, "target of the held-out rows")
         splits = split_by_target(
@@ -154,13 +157,13 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
         learned = cache(lambda: replace(started, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
-        n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
             evaluated = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
             trials = [Trial(evaluated, rows, started.y, learned)]
             selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
+            self._refuse_absent_class(started.y, labels)
             selection = Selection([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
             nested = Nested(crossed)
@@ -181,7 +184,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         is_class = is_classifier(self)
         kind = "classifier" if is_class else "regressor"
         wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
-        booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else fresh(self.booster)
         sized = self.booster is None and not isinstance(booster, HIST)
         alone = default_booster(is_class, seed, self.n_jobs, small=False) if sized else booster
         if not isinstance(wide, WideClassifierBase if is_class else WideRegressorBase):
@@ -279,6 +282,15 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
                 adapter.refuse_without_sums(self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=4.")
+
+    def _refuse_absent_class(self, y: NDArray[Any], labels: NDArray[Any] | None) -> None:
+        """A `ValueError` where rows with margins, which a booster is to learn from, lack a class."""
+        if labels is not None and not can_be_learned(y, len(labels)):
+            absent = next(label for code, label in enumerate(labels.tolist()) if code not in y)
+            raise ValueError(
+                f"cv={self.cv!r} holds out no row of class {absent!r}, so that the booster could not learn it; use "
+                "another splitter."
+            )
 
     def _plans(self, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
         """What may stand over the wide model, or beside it, by `mode`."""

@@ -250,9 +250,11 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
 
-    def _loss_of(self, fitted: Any) -> Loss:
+    def _loss_of(self, fitted: Any, n_classes: int) -> Loss:
         loss = fitted.model_.loss
-        return LOSSES["logistic"] if loss.name == "multinomial" and len(fitted.classes_) == 2 else loss
+        if loss.name not in ("logistic", "multinomial"):
+            return loss
+        return LOSSES["logistic" if n_classes == 2 else "multinomial"]  # rows held out may take a class with them
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         X, y = pair_of(eval_set)
@@ -350,7 +352,7 @@ class WideBoostRegressor(NumberRegressor, WideBoost):
     def _settled(self, wide: Any, fitted: Any) -> Any:
         return with_loss_of(wide, fitted)
 
-    def _loss_of(self, fitted: Any) -> Loss:
+    def _loss_of(self, fitted: Any, n_classes: int) -> Loss:
         return fitted.model_.loss
 
     def _criterion(self, wide: Any, loss: Loss) -> Criterion:

@@ -208,6 +208,12 @@ def reads_categories(booster: Any) -> bool:
     return adapter_of(booster) is not None or isinstance(booster, HIST)
 
 
+def fresh(booster: Any) -> Any:
+    """An unfitted booster with the same options."""
+    adapter = adapter_of(booster)
+    return getattr(adapter, "fresh", clone)(booster)
+
+
 def matched(booster: Any, loss: Loss, mode: str) -> Any:
     """A clone whose objective has the link of a wide model's loss, or a `ValueError`."""
     link = link_of(loss)

@@ -64,7 +64,7 @@ def folds_to_evaluate(nested: Nested) -> list[int]:
         folds.sort(key=lambda fold: -len(nested.rows(fold)))
     y, classes = crossed.learner.y, crossed.learner.classes
     n_classes = 0 if classes is None else len(classes)
-    folds.sort(key=lambda fold: not _can_be_learned(y[nested.rows(fold)], n_classes))
+    folds.sort(key=lambda fold: not can_be_learned(y[nested.rows(fold)], n_classes))
     sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
     return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
 
@@ -232,7 +232,7 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
         0 for numbers.
     """
     usable = [
-        trial for trial in trials if _can_be_learned(trial.y, n_classes) and _can_be_learned(trial.plain.y, n_classes)
+        trial for trial in trials if can_be_learned(trial.y, n_classes) and can_be_learned(trial.plain.y, n_classes)
     ]
     if not usable:
         _tell_of_no_booster(plans[0], trials)
@@ -361,7 +361,7 @@ class _Evaluator:
         self.records.append(row)
 
 
-def _can_be_learned(y: NDArray[Any], n_classes: int) -> bool:
+def can_be_learned(y: NDArray[Any], n_classes: int) -> bool:
     """Whether a booster can learn from a target: libraries refuse those of one number, and of zeros."""
     found = len(np.unique(y))
     return found == n_classes if n_classes else found > 1
