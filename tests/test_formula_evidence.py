@@ -418,3 +418,31 @@ def test_degrees_of_freedom_of_several_classes_are_those_of_all_together(alpha, 
         want = np.trace(inverse @ information)
     assert model.model_.certainty.total_edf == pytest.approx(want, rel=1e-4)
     assert model.aic_ == pytest.approx(2 * want - 2 * model.model_.certainty.log_likelihood, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "formula", ["w[a]*v[b] + c[1]", "w[a]*v[b] + w[a] + s[1]*x + c[1]", "w[a]*v[b]*x + s[1]*x + c[1]"]
+)
+@pytest.mark.parametrize("kind", ["classes", "three", "poisson", "squared_error"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_totals_of_products_with_an_intercept_add_up(formula, kind, weighted):
+    """The intercept, and the slope, are determined whatever the variances of factors are: their gradients are 0."""
+    rng = np.random.RandomState(3)
+    n = 500
+    a, b, x = rng.randint(9, size=n), rng.randint(6, size=n), rng.normal(2.0, 1.0, n)
+    score = 0.8 * rng.gamma(6, 1 / 6, 9)[a] * rng.gamma(6, 1 / 6, 6)[b] + 0.2 * x
+    weight = rng.uniform(0.2, 3.0, n) if weighted else None
+    table = frame(a=a, b=b).assign(x=x)
+    if kind in ("classes", "three"):
+        y = np.digitize(score + rng.logistic(0, 0.7, n), [1.3] if kind == "classes" else [0.9, 1.7])
+        model = WideClassifier(formula).fit(table, y, sample_weight=weight)
+        missed = np.eye(y.max() + 1)[y] - model.predict_proba(table)
+    else:
+        y = rng.poisson(np.exp(score)) if kind == "poisson" else score + rng.normal(0, 0.5, n)
+        model = WideRegressor(formula, loss=kind).fit(table, y, sample_weight=weight)
+        missed = (y - model.predict(table))[:, None]
+    weight = np.ones(n) if weight is None else weight
+    size = weight @ np.abs(missed).sum(axis=1)
+    np.testing.assert_allclose(weight @ missed, 0.0, atol=1e-6 * size)
+    if "s[1]" in formula:
+        np.testing.assert_allclose((weight * x) @ missed, 0.0, atol=1e-5 * size)

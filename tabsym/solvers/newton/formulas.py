@@ -9,7 +9,7 @@ freedom of all terms together, where there are few enough coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, product
 from typing import Any
@@ -48,6 +48,9 @@ of a variance changes by more, nor the effective degrees of freedom by as much: 
 MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 """The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, that
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
+
+SETTLED = 1e-10
+"""Over the dispersion, what steps of the intercept and of slopes alone may leave of the objective."""
 
 FAR_OFF = 1e100
 """What the objective is where an exp overflows."""
@@ -231,7 +234,46 @@ def _optimum(
             phi, is_known, n_steps = _finish(objective, phi, weighed.dispersion, newton)
             converged = converged if is_known is None else is_known
         weighed = _weigh(objective, phi) if n_steps else weighed
-    return phi, converged and change < STILL, weighed
+    phi, n_steps = _settle(objective, phi, weighed.dispersion)
+    return phi, converged and change < STILL, _weigh(objective, phi) if n_steps else weighed
+
+
+def _settle(objective: Objective, phi: Floats, dispersion: float) -> tuple[Floats, int]:
+    """Newton steps of the intercept and of slopes that nothing is multiplied by; also the number of steps.
+
+    Where products have estimated variances no optimum of all coefficients is gone for (`_finish_estimated`); that of
+    these given the others is one, and predictions add up to the targets by it.
+    """
+    spec, k = objective.spec, objective.task.n_outputs
+    within = {factor.block for term in spec.learned if len(term.factors) > 1 for factor in term.factors}
+    free = [index for index, block in enumerate(spec.blocks) if block.source is None and index not in within]
+    if not free:
+        return phi, 0
+    derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[::k])
+    design = sparse.hstack([derivatives.of(index) for index in free]).toarray()
+    at = np.concatenate([np.arange(k) + k * spec.coefs(index).start for index in free])
+    for n_steps in range(MAX_STEPS):
+        gradient = (design.T @ _grads(objective, phi)[0]).ravel()
+        information = _information(objective, phi, [design] * k).transpose(1, 0, 3, 2)
+        steps = -inverse(information.reshape(len(at), -1))[0] @ gradient
+        if not -0.5 * float(gradient @ steps) > SETTLED * dispersion:
+            return phi, n_steps
+        moved = _lowered(objective, phi, at, steps)
+        if moved is None:
+            return phi, n_steps
+        phi = moved
+    return phi, MAX_STEPS
+
+
+def _lowered(objective: Objective, phi: Floats, at: Any, steps: Floats) -> Floats | None:
+    """The coefficients after steps of those `at`, halved until the objective decreases; None where it does not."""
+    before = objective.value(phi)[0]
+    for halvings in range(MAX_HALVINGS):
+        moved = phi.copy()
+        moved[at] += 0.5**halvings * steps
+        if objective.value(moved)[0] < before:
+            return objective.shared(moved)
+    return None
 
 
 def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
@@ -246,19 +288,14 @@ def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, clos
         joint = _joint_posterior(objective, phi)
         if joint is None:
             return phi, False, n_steps
-        before, gradient = objective.value(phi)
-        gradient = gradient.reshape(-1, k).T.ravel()
+        gradient = objective.value(phi)[1].reshape(-1, k).T.ravel()
         steps = -joint[0] @ gradient
         if not -0.5 * float(gradient @ steps) > 0.5 * close**2 * dispersion:
             return phi, True, n_steps
-        steps = steps.reshape(k, -1).T.ravel()
-        shares = (0.5**halvings for halvings in range(MAX_HALVINGS))
-        moved = next(
-            (phi + share * steps for share in shares if objective.value(phi + share * steps)[0] < before), None
-        )
+        moved = _lowered(objective, phi, slice(None), steps.reshape(k, -1).T.ravel())
         if moved is None:
             return phi, False, n_steps
-        phi = objective.shared(moved)
+        phi = moved
     return phi, False, MAX_STEPS
 
 
@@ -354,21 +391,26 @@ def _joint_posterior(objective: Objective, phi: Floats) -> tuple[Floats, Floats]
         return None
     at = phi.tobytes() + objective.precision.tobytes()
     if at not in objective.joint:
-        hessians, weight = _expected_curvature(objective, phi), objective.rows.weight
-        shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
         by = []
         for output in range(k):
             derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
             by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
-        blocks = np.empty((k, spec.n_coefs, k, spec.n_coefs))
-        for one, other in product(range(k), range(k)):
-            between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
-            curvature = hessians[:, one] if one == other else between
-            blocks[one, :, other] = (by[one].T @ (by[other] * curvature[:, None])).toarray()
-        information = blocks.reshape(k * spec.n_coefs, -1)
+        information = _information(objective, phi, by).reshape(k * spec.n_coefs, -1)
         found = inverse(information + np.kron(np.eye(k), _penalty(objective)))[0]
         objective.joint = {at: (found, information)}
     return objective.joint[at]
+
+
+def _information(objective: Objective, phi: Floats, by: Sequence[Any]) -> Floats:
+    """That on coefficients (K, p, K, p), by the derivatives (n, p) of the linear predictor of each output by them."""
+    hessians, weight, k = _expected_curvature(objective, phi), objective.rows.weight, len(by)
+    shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
+    blocks = np.empty((k, by[0].shape[1], k, by[0].shape[1]))
+    for one, other in product(range(k), range(k)):
+        between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
+        found = by[one].T @ (by[other] * (hessians[:, one] if one == other else between)[:, None])
+        blocks[one, :, other] = found.toarray() if sparse.issparse(found) else found
+    return blocks
 
 
 def _penalty(objective: Objective) -> Floats:
