@@ -446,3 +446,59 @@ def test_totals_of_products_with_an_intercept_add_up(formula, kind, weighted):
     np.testing.assert_allclose(weight @ missed, 0.0, atol=1e-6 * size)
     if "s[1]" in formula:
         np.testing.assert_allclose((weight * x) @ missed, 0.0, atol=1e-5 * size)
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_factors_that_are_multiplied_twice_have_mean_one_too(alpha, weighted):
+    """w times c and v over c squared are the same predictions: the level is in the scale, whatever the unit is."""
+    rng = np.random.RandomState(0)
+    n = 900
+    a, b = rng.randint(6, size=n), rng.randint(4, size=n)
+    y = 4 * rng.gamma(8, 1 / 8, 6)[a] ** 2 * rng.gamma(8, 1 / 8, 4)[b] + rng.normal(0, 0.5, n)
+    weight = rng.uniform(0.2, 2.0, n) if weighted else np.ones(n)
+    table = frame(a=a, b=b)
+    made = [
+        WideRegressor("w[a]**2*v[b]", loss="squared_error", alpha=alpha).fit(table, unit * y, sample_weight=weight)
+        for unit in (1, 100)
+    ]
+    w, v = (frame_of(made[0], name, size)["value"].to_numpy() for name, size in (("w", 6), ("v", 4)))
+    scale = made[0].coefs_["scale of v*w*w"]["value"].iloc[0]
+    np.testing.assert_allclose([np.average(w[a], weights=weight), np.average(v[b], weights=weight)], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(made[0].predict(table), scale * w[a] ** 2 * v[b], rtol=1e-9)
+    for name in ("w", "v"):
+        np.testing.assert_allclose(*(model.coefs_[name][["value", "sd"]] for model in made), rtol=2e-3)
+    same = made[0].with_coefs({"w": made[0].coefs_["w"]["value"]})
+    np.testing.assert_allclose(same.predict(table), made[0].predict(table), rtol=1e-9)
+    assert "factors of a product over their mean, times one scale" in made[0].summary()
+    if alpha == "auto":
+        return
+    raw = np.concatenate([w, scale * v])
+
+    def shown(raw):
+        return np.concatenate(
+            [raw[:6] / np.average(raw[a], weights=weight), raw[6:] / np.average(raw[6 + b], weights=weight)]
+        )
+
+    jacobian = slopes_by(lambda numbers: numbers[a] ** 2 * numbers[6 + b], raw)
+    left = made[0].dispersion_
+    covariance = left * np.linalg.pinv(jacobian.T @ (jacobian * (weight / weight.mean())[:, None]))
+    by = slopes_by(shown, raw)
+    expected = np.sqrt(np.diag(by @ covariance @ by.T))
+    found = np.concatenate([frame_of(made[0], name, size, "sd")["sd"] for name, size in (("w", 6), ("v", 4))])
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_a_summary_says_of_factors_what_is_true():
+    """Factors of products of several classes, and those of terms that others use, are shown as they are."""
+    rng = np.random.RandomState(0)
+    table = frame(a=rng.randint(5, size=300), b=rng.randint(4, size=300))
+    y = rng.normal(size=300)
+    shown = "factors of a product over their mean"
+    assert shown in WideRegressor("w[a]*v[b] + c[1]", loss="squared_error").fit(table, y).summary()
+    for formula in ("w[a]*w[b] + c[1]", "w[a]*v[b] + w[a] + c[1]"):
+        assert "over their mean" not in WideRegressor(formula, loss="squared_error").fit(table, y).summary()
+    both = WideRegressor("w[a]*v[b] + u[a]*u[b] + u[a] + c[1]", loss="squared_error").fit(table, y).summary()
+    assert "factors of v*w over their mean" in both
+    classes = WideClassifier("w[a]*v[b] + c[1]").fit(table, rng.randint(3, size=300))
+    assert "over their mean" not in classes.summary()

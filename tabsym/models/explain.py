@@ -15,7 +15,7 @@ from tabsym.design.sources import CountEffect, Flag
 from tabsym.frame import Kind, Table
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import describe_directions
-from tabsym.models.tables import split_frame
+from tabsym.models.tables import products_of, split_frame
 from tabsym.plots.style import LONGEST, category_text, cut
 
 Floats = NDArray[np.float64]
@@ -270,6 +270,14 @@ _MAX_NAMED = 3
 _MAX_TICKS = 10
 
 
+def _of_factors(model: WideModel) -> str:
+    """What is said of the factors of products, by name where those of some are shown as they are."""
+    shown = [product.name.removeprefix("scale of ") for product in products_of(model)]
+    n_products = sum(len(term.factors) > 1 for term in model.spec.learned)
+    which = "a product" if len(shown) == n_products else ", ".join(shown)
+    return f"; factors of {which} over their mean, times one scale" if shown else ""
+
+
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
     """Text summary: linear predictor, units, and a line per term: coefficients, rows, deviations, extreme categories.
 
@@ -277,8 +285,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     """
     has_link = model.loss.log_link or model.loss.for_classes
     units = "units of the linear predictor, before the link" if has_link else "units of the target"
-    if not model.spec.is_additive:
-        units += "; factors of a product over their mean, times one scale"
+    units += _of_factors(model)
     lines = [heading, f"linear predictor = {score_text(model.spec)}", f"coefficients in {units}", ""]
     certain = model.certainty
     heads = "" if certain is None else f"{'median sd':>11}{'sd of term':>12}{'edf':>8}"

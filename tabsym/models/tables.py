@@ -6,6 +6,7 @@ above the average row, with the product of the means as the scale of the term.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ class Product:
     name : str
         Name of its scale.
     scale : float
-        The product of the means, and of the scalar coefficients.
+        The product of the means, to the powers of their factors, and of the scalar coefficients.
     means : mapping of block -> float
         The divisor of the factors of each block: their mean, for a scalar itself.
     """
@@ -42,31 +43,35 @@ class Product:
 
 
 def products_of(model: WideModel) -> list[Product]:
-    """The terms whose factors are reported with mean 1: of blocks that are used once, for one linear predictor."""
+    """The terms whose factors are reported with mean 1: of blocks in one term only, for one linear predictor."""
     found: list[Product] = []
-    spec = model.spec
-    names = scale_names(spec) if model.n_outputs == 1 else {}
-    for term in spec.learned if names else ():
-        if term.factors[0].block not in names or len(term.factors) < 2:
-            continue
-        means = {factor.block: _mean(model, factor.block) for factor in term.factors}
-        if all(mean is not None for mean in means.values()):
-            known = {block: float(mean) for block, mean in means.items() if mean is not None}
-            found.append(Product(names[next(iter(known))], float(np.prod(list(known.values()))), known))
+    for block, term in _told_apart(model.spec).items() if model.n_outputs == 1 else ():
+        powers = Counter(factor.block for factor in term.factors)
+        means = {one: mean for one in powers if (mean := _mean(model, one)) is not None}
+        if len(means) == len(powers):
+            scale = float(np.prod([mean ** powers[one] for one, mean in means.items()]))
+            found.append(Product(scale_names(model.spec)[block], scale, means))
     return found
 
 
 def scale_names(spec: ModelSpec) -> dict[int, str]:
-    """The names of the scales of products, by the block of their first factor."""
-    terms = [term for term in spec.learned if _is_told_apart(spec, term)]
-    named = {term: "*".join(spec.blocks[factor.block].name for factor in term.factors) for term in terms}
-    return {term.factors[0].block: f"scale of {name}" for term, name in named.items()}
+    """The names of the scales of products, by the block of the first factor that is multiplied once."""
+    products = _told_apart(spec).items()
+    return {
+        block: "scale of " + "*".join(spec.blocks[one.block].name for one in term.factors) for block, term in products
+    }
 
 
-def _is_told_apart(spec: ModelSpec, term: Term) -> bool:
-    blocks = [factor.block for factor in term.factors]
-    once = all(sum(spec.uses[block].values()) == 1 and spec.blocks[block].rank == 1 for block in blocks)
-    return len(blocks) > 1 and once
+def _told_apart(spec: ModelSpec) -> dict[int, Term]:
+    """Products of several blocks that no other term uses, by the first one that is multiplied once."""
+    found = {}
+    for term in spec.learned:
+        powers = Counter(factor.block for factor in term.factors)
+        is_own = all(sum(spec.uses[one].values()) == n and spec.blocks[one].rank == 1 for one, n in powers.items())
+        first = next((one for one, n in powers.items() if n == 1), None)
+        if len(powers) > 1 and is_own and first is not None:
+            found[first] = term
+    return found
 
 
 def _mean(model: WideModel, block: int) -> float | None:

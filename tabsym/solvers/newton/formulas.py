@@ -9,6 +9,7 @@ freedom of all terms together, where there are few enough coefficients.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, product
@@ -431,10 +432,12 @@ def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
     """
     found = [np.zeros(spec.n_coefs)]
     for term in spec.learned:
-        first, *others = dict.fromkeys(factor.block for factor in term.factors)
+        powers = Counter(factor.block for factor in term.factors)
+        first, *others = powers
         for other in others:
             found.append(np.zeros(spec.n_coefs))
-            found[-1][spec.coefs(first)], found[-1][spec.coefs(other)] = phi[spec.coefs(first)], -phi[spec.coefs(other)]
+            found[-1][spec.coefs(first)] = powers[other] * phi[spec.coefs(first)]
+            found[-1][spec.coefs(other)] = -powers[first] * phi[spec.coefs(other)]
     return np.array(found[1:]).reshape(-1, spec.n_coefs).T
 
 
