@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.losses import Tweedie
 from tabsym.models import identified as uncertainty
 from tabsym.solvers.newton import certainty, information
 from tabsym.solvers.newton import posterior_samples as posterior
@@ -555,3 +556,22 @@ def test_deviations_by_hubers_loss_are_those_of_statsmodels(noise):
     model = WideRegressor("y ~ s[1]*x + c[1]", loss="huber", alpha=0.0).fit(table)
     peer = sm.RLM(table["y"], sm.add_constant(x), M=sm.robust.norms.HuberT(1.35)).fit()
     assert model.coefs_["s"]["sd"].iloc[0] == pytest.approx(peer.bse.iloc[1], rel=0.03)
+
+
+@pytest.mark.parametrize("power", [1.2, 1.5, 1.9, 2.0])
+def test_deviations_of_predictions_behind_a_log_link_are_those_of_a_glm(power):
+    """By the expected information: the Hessian of gamma and tweedie goes with the targets."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcdef"), 200), "h": rng.choice(list("uvwxyz"), 200)})
+    y = np.exp(1 + 0.5 * (X["g"] == "a") - 0.5 * (X["h"] == "u")) * rng.gamma(0.4, 2.5, 200)
+    y = y if power == 2.0 else y * (rng.random(200) < 0.7)
+    loss = "gamma" if power == 2.0 else Tweedie(power)
+    options = {"alpha": 0.0, "n_posterior_samples": 2000, "count_effect": False}
+    model = WideRegressor("w[g] + v[h] + c[1]", loss=loss, **options).fit(X, y)
+    predicted, sd = model.predict(X, return_std=True)
+    design = pd.get_dummies(X, drop_first=True, dtype=float).assign(constant=1.0).to_numpy()
+    link = sm.families.links.Log()
+    family = sm.families.Gamma(link) if power == 2.0 else sm.families.Tweedie(link, var_power=power)
+    fit = sm.GLM(y, design, family=family).fit(scale="X2")
+    wanted = np.sqrt(np.einsum("ij,jk,ik->i", design, fit.cov_params(), design))
+    np.testing.assert_allclose(sd / predicted, wanted, rtol=0.06)

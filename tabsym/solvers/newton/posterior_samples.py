@@ -90,7 +90,7 @@ class PosteriorSamples:
 
     def __init__(self, solver: BlockDescent, n_samples: int, rng: np.random.RandomState) -> None:
         self.solver = solver
-        self._hessians = solver.grads()[1][:, None]
+        self._hessians = solver.expected_curvature()[:, None]
         self._curvature = [self._curvature_of(term) for term in solver.terms]
         self._inverse = self._inverse_together()
         self._active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
