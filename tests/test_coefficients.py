@@ -130,13 +130,15 @@ def test_contrasts_of_classes_and_what_is_refused():
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "tweedie"])
 @pytest.mark.parametrize("one_matrix", [True, False])
-def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, monkeypatch):
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-9])
+def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, tol, monkeypatch):
+    """With a small tolerance no information is left on it, so that its deviation is infinite by itself."""
     if not one_matrix:
         monkeypatch.setattr(certainty, "MAX_COEFS", 0)
     X, y, _, _ = made(loss)
     y = np.where(X["a"] == "q", 0, y)
     with pytest.warns(ConvergenceWarning, match="'a' separates the target .* with infinite standard deviations"):
-        model = estimator(loss, **GLM).fit(X, y)
+        model = estimator(loss, **GLM, tol=tol).fit(X, y)
     kept = (X["a"] != "q").to_numpy()  # rows that the limit is decided by
     rest = estimator(loss, **GLM).fit(X[kept], y[kept])
     table = model.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
@@ -740,14 +742,15 @@ def test_separation_is_told_of_where_a_category_has_no_event(seed):
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])
 @pytest.mark.parametrize("separated", ["p", "q", "pq", "prs"])
-def test_separated_categories_of_any_share_leave_the_others_their_deviations(loss, separated):
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_separated_categories_of_any_share_leave_the_others_their_deviations(loss, separated, tol):
     """One of most rows, or several, had taken the mean of the term so far off that all categories seemed separated."""
     X, y, _, _ = made(loss)
     rng = np.random.default_rng(1)
     X["a"] = rng.choice(list("pqrstu"), N, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
     is_separated = X["a"].isin(list(separated)).to_numpy()
     with pytest.warns(ConvergenceWarning, match="'a' separates the target"):
-        model = estimator(loss, **GLM).fit(X, np.where(is_separated, 0, y))
+        model = estimator(loss, **GLM, tol=tol).fit(X, np.where(is_separated, 0, y))
     glm = smf.glm("y ~ C(a, Treatment('u')) + b + x", X.assign(y=y)[~is_separated], family=FAMILIES[loss]).fit()
     for one in set("pqrst") - set(separated):
         found, name = model.contrast("a", one, "u"), f"C(a, Treatment('u'))[T.{one}]"
@@ -759,7 +762,8 @@ def test_separated_categories_of_any_share_leave_the_others_their_deviations(los
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])
 @pytest.mark.parametrize("formula", ["w[a] + v[a] * x + c[1]", "c[1] + s[1] * x + (1 | a) + (0 + x | a)"])
-def test_intercepts_far_from_all_rows_are_no_separation(loss, formula):
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+def test_intercepts_far_from_all_rows_are_no_separation(loss, formula, tol):
     """Of years since 0 each category's intercept is 2,000 slopes away; one without events is separated all the same."""
     X, y, offset, _ = made(loss)
     X["x"] = 10.0 * X["x"] + 2000.0
@@ -776,7 +780,8 @@ def test_intercepts_far_from_all_rows_are_no_separation(loss, formula):
         assert found["value"] == pytest.approx(test.effect[0], abs=1e-3 * test.sd[0, 0])
         assert found["sd"] == pytest.approx(test.sd[0, 0], rel=1e-3)
     with pytest.warns(ConvergenceWarning, match=f"'{re.escape(term)}' separates the target"):
-        model = estimator(loss, formula=formula, alpha=0.0).fit(X, np.where(X["a"] == "q", 0, y), offset=offset)
+        model = estimator(loss, formula=formula, alpha=0.0, tol=tol)
+        model.fit(X, np.where(X["a"] == "q", 0, y), offset=offset)
     assert np.isinf(model.contrast(term, "q", "p")["sd"]) and np.isfinite(model.contrast(term, "r", "p")["sd"])
 
 

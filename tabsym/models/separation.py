@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
 from tabsym.models.identified import at_means_of_numbers, move_means, shares_of_means
 from tabsym.models.model import WideModel
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -32,14 +33,31 @@ CERTAIN_IN_PRODUCTS = 1e-12
 """The least probability of a class below which a formula that multiplies counts as separated."""
 
 
-def with_separation(caller: str, model: WideModel, loss: float, least: float) -> WideModel:
+def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
+    """Mask (coefficients, K) of categories whose rows are all predicted with near certainty, of a sum of terms.
+
+    The further an iteration goes, the less information is left, so that rounding has none at all in the end.
+    """
+    found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
+    for index, term in enumerate(solver.terms):
+        own = model.spec.coefs(term.block)
+        if not solver.dropped[index] and not len(term.x) and model.spec.blocks[term.block].source is not None:
+            found[own] = solver.own_curvature(index) < np.exp(-FAR_SCORE) * model.weights[own][:, None]
+    return found
+
+
+def with_separation(
+    caller: str, model: WideModel, loss: float, least: float, certain: NDArray[np.bool_] | None = None
+) -> WideModel:
     """The model with infinite deviations where estimates are infinite, of which a warning tells.
 
-    `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`. Differences of other
-    categories keep their deviations, but not those from the mean of the term, which is infinite too.
+    `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`; `certain`: see
+    `without_doubt`. Differences of other categories keep their deviations, but not those from the mean of the term,
+    which is infinite too.
     """
     certainty, spec = model.certainty, model.spec
-    found = _separated(model, loss) if least < np.exp(-FAR_SCORE) else {}
+    certain = np.zeros((spec.n_coefs, model.n_outputs), dtype=np.bool_) if certain is None else certain
+    found = _separated(model, loss, certain) if least < np.exp(-FAR_SCORE) else {}
     if not found or certainty is None:
         if least < CERTAIN_IN_PRODUCTS:
             _warn_of_products(caller, model)
@@ -67,7 +85,7 @@ def with_separation(caller: str, model: WideModel, loss: float, least: float) ->
     return replace(model, certainty=certainty)
 
 
-def _separated(model: WideModel, loss: float) -> dict[int, NDArray[np.bool_]]:
+def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dict[int, NDArray[np.bool_]]:
     """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
     certainty, spec = model.certainty, model.spec
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
@@ -82,19 +100,22 @@ def _separated(model: WideModel, loss: float) -> dict[int, NDArray[np.bool_]]:
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
         own = spec.coefs(block)
-        known = np.isfinite(certainty.sd[own])
+        known = np.isfinite(certainty.sd[own]) | certain[own]
         if spec.blocks[block].source is not None:
             known &= model.counts[own][:, None] > 0
-        theta, sd = (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block)
+        theta, sd = (
+            (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block, certain[own])
+        )
         score, sd = size * np.abs(theta), size * sd
         is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
         is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
+        is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(certainty.sd[own])
         if is_infinite.any():
             found[block] = is_infinite
     return found
 
 
-def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
+def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Differences from the category that is known best, and their deviations (q, K).
 
     Not from the mean of the term, which one infinite coefficient takes with it.
@@ -109,7 +130,7 @@ def _from_base(model: WideModel, block: int) -> tuple[Floats, Floats]:
     spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
     spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
     is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
-    base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
+    base, output = np.argmax(is_best * ~certain.T * model.weights[own], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
 

@@ -36,7 +36,7 @@ from tabsym.models.newton_terms import (
     with_keys,
     without_idle,
 )
-from tabsym.models.separation import with_separation
+from tabsym.models.separation import with_separation, without_doubt
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
@@ -141,24 +141,30 @@ def conclude(
     fitted = identify(fitted, shares)
     certainty = jointly(fitted, certainty, optimum, shares, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
-    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, optimum.solver.least_predicted())
+    least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
+    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, least, certain)
     aliased = optimum.aliased or [index for index, term in enumerate(terms) if term.prior is Prior.FLAT]
     _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in aliased])
     return fitted, outcome
 
 
 def _ended(
-    config: Config, newton: Newton, fitted: WideModel, answer: Answer, interrupted: bool, least: float
+    config: Config,
+    newton: Newton,
+    fitted: WideModel,
+    answer: Answer,
+    interrupted: bool,
+    least: float,
+    certain: NDArray[np.bool_] | None = None,
 ) -> tuple[WideModel, Outcome]:
-    """The model without idle terms, and warnings of what went wrong; `least`: see `with_separation`."""
-    fitted = without_idle(fitted)
+    """The model without idle terms, and warnings of what went wrong; `least`, `certain`: see `with_separation`."""
     if not answer.converged and not interrupted:
         warn_user(
             f"{config.caller} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
             f"max_iter={10 * newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
-    fitted = with_separation(config.caller, fitted, answer.loss, least)
+    fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain))
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
