@@ -565,6 +565,8 @@ def test_coefficients_of_ones_own_predict():
     for wrong in (np.nan, "high", None):
         with pytest.raises(ValueError, match=r"coefs\['k'\] holds no finite number for 'van'; give one"):
             model.with_coefs({"k": {"van": wrong}})
+    with pytest.raises(ValueError, match=r"coefs\['k'\] holds 3 numbers for 'van'; give 1, or one for all"):
+        model.with_coefs({"k": {"van": [1.0, 2.0, 3.0]}})
     for key in ({"van": 1}, np.array([1, 2]), ["bus"], "bus"):
         with pytest.raises(ValueError, match="Term 'k' has no category"):
             model.contrast("k", key, "car")

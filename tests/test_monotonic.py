@@ -1,5 +1,6 @@
 """``monotonic_cst``: the constrained optimum beside quadratic programs of scipy, no violations, and what is refused."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor, load, save
@@ -469,3 +471,33 @@ def test_more_than_two_classes_are_refused():
     X, _, rng = table()
     with pytest.raises(ValueError, match="for two classes, and there are 3"):
         WideClassifier(monotonic_cst={"price": 1}).fit(X, rng.choice(list("abc"), len(X)))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("seed", range(3))
+def test_more_coefficients_than_rows_leave_a_constrained_fit_that_is_one(loss, seed):
+    """What is not unique without a constraint cancels between terms, and does not where one is moved."""
+    rng = np.random.default_rng(seed)
+    n = 150
+    X = pd.DataFrame({name: rng.normal(size=n) for name in "xzt"})
+    X = X.assign(x=2 * X["x"] + 10, id=rng.integers(0, n // 5, n).astype(str), g=rng.choice(list("abcdefg"), n))
+    mean = np.exp(-0.5 + 0.05 * X["x"].to_numpy())
+    y = rng.poisson(mean) if loss == "poisson" else mean * rng.gamma(1, 1, n)
+    y = np.where(rng.random(n) < 0.6, y, 0.0) if loss == "tweedie" else y
+    options = {
+        "loss": loss,
+        "alpha": 0.0,
+        "interactions": None,
+        "count_effect": False,
+        "numeric": {"x": [8.0, 10.0, 12.0]},
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = WideRegressor(monotonic_cst={"x": 1}, **options).fit(X, y)
+        free = WideRegressor(**options).fit(X, y)
+    steps = model.coefs_["x"]["value"].to_numpy()
+    assert (np.diff(steps) >= -1e-9).all()
+    assert model.deviance_ < free.deviance_ + 2.0  # of some hundred
+    assert np.isfinite(model.predict(X)).all()
+    assert len(model.term_table())

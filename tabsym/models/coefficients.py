@@ -389,19 +389,21 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
         at = indices.get(_hashable(key))
         if at is None:
             at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
-        numbers[at] = _finite(number, name, key)
+        numbers[at] = _finite(number, name, key, width)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 
 
-def _finite(number: Any, name: str, key: Any) -> Floats:
-    """A given coefficient, or those of all classes, validated."""
+def _finite(number: Any, name: str, key: Any, width: int) -> Floats:
+    """A given coefficient, or those of all classes and components, validated."""
     try:
         found = np.asarray(number, dtype=np.float64)
     except (TypeError, ValueError):
         found = np.array(np.nan)
     if not np.isfinite(found).all():
         raise ValueError(f"coefs[{name!r}] holds no finite number for {key!r}; give one, or leave it out.")
-    return found
+    if found.size not in (1, width):
+        raise ValueError(f"coefs[{name!r}] holds {found.size} numbers for {key!r}; give {width}, or one for all.")
+    return found.ravel() if found.size > 1 else found
 
 
 def _hashable(key: Any) -> Any:

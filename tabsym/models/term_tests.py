@@ -102,6 +102,8 @@ def wald_of(model: WideModel, index: int) -> Wald:
             return UNKNOWN
     theta, known = shown[:, 0], np.isfinite(covariance.own[:, 0])
     working = certainty.dispersion if np.isnan(certainty.working) else certainty.working
+    if not np.isfinite(working / certainty.dispersion):
+        return UNKNOWN
     precision = working / (certainty.dispersion * certainty.variances[index])  # of the prior, 0 for no penalty
     if covariance.own[known].any():
         return _of_diagonal(theta[known], covariance, known, precision, index in moved)

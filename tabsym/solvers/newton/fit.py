@@ -21,7 +21,7 @@ from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
-from tabsym.solvers.newton.joint import finish
+from tabsym.solvers.newton.joint import finish, objective_of
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
@@ -342,12 +342,22 @@ def is_within(solver: BlockDescent) -> bool:
 
 
 def bind(solver: BlockDescent) -> None:
-    """Move the terms into their constraints, for good; nothing where they are there."""
+    """Move the terms into their constraints, for good; nothing where they are there.
+
+    From 0 where that is nearer the optimum: coefficients that are not unique may be huge, and cancel between terms no
+    more once some are moved.
+    """
     if is_within(solver):
         return
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
-    solver.put([term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every])
+    nearest = [term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every]
+    indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+    solver.put([np.zeros_like(theta) for theta in nearest])
+    at_zero = objective_of(solver, indices)
+    solver.put(nearest)
+    if not objective_of(solver, indices) <= at_zero:
+        solver.put([np.zeros_like(theta) for theta in nearest])
 
 
 def iterate_within(

@@ -302,8 +302,8 @@ def penalty_of(term: SolverTerm, precision: float) -> Floats:
 
 
 def inverse_or(otherwise: float, numbers: Floats) -> Floats:
-    """1 over the positive numbers."""
-    return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers > 0.0)
+    """1 over the positive numbers, but for those whose inverse is none."""
+    return np.divide(1.0, numbers, out=np.full_like(numbers, otherwise), where=numbers >= np.finfo(np.float64).tiny)
 
 
 def inverse(information: Floats, untold: Floats | None = None) -> tuple[Floats, NDArray[np.bool_], Floats]:

@@ -369,7 +369,7 @@ def _share_within(solver: BlockDescent, indices: list[int], steps: list[Floats])
 
 def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool:
     """Take the step, halved until the objective decreases; whether it does."""
-    theta, before = list(solver.theta), _objective(solver, indices)
+    theta, before = list(solver.theta), objective_of(solver, indices)
     share = _share_within(solver, indices, steps) if solver.is_bound else 1.0
     for _ in range(MAX_HALVINGS):
         moved = list(theta)
@@ -378,14 +378,14 @@ def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool
             if solver.is_held(index):  # up to rounding it is there
                 moved[index] = solver.terms[index].feasible(moved[index], solver.curvature[index])
         solver.put(moved)
-        if _objective(solver, indices) <= before:
+        if objective_of(solver, indices) <= before:
             return True
         share *= 0.5
     solver.put(theta)
     return False
 
 
-def _objective(solver: BlockDescent, indices: list[int]) -> float:
+def objective_of(solver: BlockDescent, indices: list[int]) -> float:
     """The loss of the rows plus the penalties."""
     penalties = (solver.precision[index] * solver.terms[index].length(solver.theta[index]) for index in indices)
     with np.errstate(over="ignore", invalid="ignore"):
