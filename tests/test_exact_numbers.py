@@ -215,3 +215,53 @@ def test_late_microseconds_are_told_apart():
             rounded += 1
             assert encoder.partitions_["x"].labels[0] == f"]-inf; 2300-05-01 12:00:00.00000{one - late}]"
     assert rounded > 0  # a day in float64 is as good as 1.3 microseconds there
+
+
+HOURS = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400) % 90, unit="h"))
+COUNTS = pd.Series(np.arange(400) % 90)
+SPECIAL = [
+    (COUNTS.astype("int64"), 2**53),
+    (COUNTS.astype("int64"), 2**53 + 1),
+    (COUNTS.astype("int64"), 9_999_999_999_999_999),
+    (COUNTS.astype("Int64"), 2**63 - 1),
+    (COUNTS.astype("uint64"), 2**64 - 1),
+    ((COUNTS / 7).astype("float32"), -9.99),
+    (COUNTS / 7, -9.99),
+    (HOURS.astype("datetime64[us]"), "9999-12-31 23:59:59"),
+    (HOURS.astype("datetime64[us]"), "9999-12-31"),
+    (HOURS.astype("datetime64[ns]"), pd.Timestamp.max),
+    (HOURS.astype("datetime64[ns]"), "2024-03-03 03:03:03.123456789"),
+]
+
+
+@pytest.mark.parametrize(("column", "code"), SPECIAL, ids=[f"{column.dtype} {code}" for column, code in SPECIAL])
+def test_special_codes_that_float64_does_not_hold(column, code, tmp_path):
+    """Fit had found none of them, and counted their rows among the others, while transform knew them."""
+    rng = np.random.default_rng(0)
+    own, column = rng.random(400) < 0.3, column.copy()
+    column[own] = pd.Timestamp(code) if isinstance(code, str) else code
+    y = (rng.random(400) < np.where(own, 0.9, 0.2)).astype(int)
+    X = pd.DataFrame({"x": column})
+    model = MODLEncoder(special_codes={"x": [code]}, output="group").fit(X, y)
+    parts = model.parts("x")
+    assert parts["rows"].iloc[-1] == own.sum() and parts["rows"].sum() == 400
+    assert "-9.99}" in parts["part"].iloc[-1] or code != -9.99
+    group = model.transform(X).iloc[:, 0].to_numpy()
+    assert (group[own] == group[own][0]).all() and (group[~own] != group[own][0]).all()
+    if isinstance(code, pd.Timestamp):
+        with pytest.raises(ValueError, match=r"special_codes\['x'\]\[0\] is a pandas.Timestamp .* give it as text"):
+            tabsym.save(model, tmp_path / "m.skops")
+        return
+    tabsym.save(model, tmp_path / "m.skops")
+    np.testing.assert_array_equal(tabsym.load(tmp_path / "m.skops").transform(X).iloc[:, 0], group)
+
+
+def test_cut_points_that_float64_does_not_hold():
+    X = pd.DataFrame(
+        {"n": 2**53 + np.arange(100), "t": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(100), unit="ns")}
+    )
+    splits = {"n": [2**53 + 49], "t": [pd.Timestamp("2024-01-01 00:00:00.000000049")]}
+    model = MODLEncoder(splits=splits, output="group").fit(X, np.arange(100) % 2)
+    assert [model.parts(name)["rows"].tolist() for name in "nt"] == [[50, 50], [50, 50]]
+    found = model.transform(X).to_numpy()
+    assert ((found[:50] == found[0]).all() and (found[50:] == found[50]).all()) and (found[0] != found[50]).all()

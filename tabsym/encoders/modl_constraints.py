@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 
 from tabsym.categories.contingency import Contingency
-from tabsym.frame import NUMBERS, Measure
+from tabsym.frame import NUMBERS, Measure, exact_parts
 from tabsym.modl import Given, Settings
 from tabsym.modl.given import plain
 
-_PER_DAY = 86_400 * 10**6
 DIRECTIONS = "'auto', 1, -1, True or False"
 
 
@@ -107,13 +106,13 @@ def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Setti
             )
 
 
-def _check_sketch(name: str, table: Contingency, codes: list[float]) -> None:
+def _check_sketch(name: str, table: Contingency, codes: list[float | complex]) -> None:
     assert table.lows is not None
     for code in codes:
-        inside = (table.lows.real <= code) & (code <= table.values.real) & (table.lows != table.values)
+        inside = (table.lows.real <= code.real) & (code.real <= table.values.real) & (table.lows != table.values)
         if inside.any():
             raise ValueError(
-                f"Column {name!r} has so many values that the special code {code!r} is counted together with its "
+                f"Column {name!r} has so many values that the special code {code.real!r} is counted together with its "
                 "neighbours; make it missing, and use None as the special code."
             )
 
@@ -172,7 +171,7 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
         numbers = tuple(tuple(_number("special_codes", name, one, measure) for one in part) for part in parts)
         bounds = None if splits is None else _bounds(name, splits, measure)
         if bounds and any(-math.inf in part for part in numbers):  # missing values are a part of their own already
-            bounds = tuple(one for one in bounds if math.isfinite(one))
+            bounds = tuple(one for one in bounds if math.isfinite(one.real))
         return Given(bounds, numbers)
     if splits is None:
         return Given(None, parts)
@@ -187,30 +186,37 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
     return Given(named, parts)
 
 
-def _bounds(name: str, splits: list[Any], measure: Measure) -> tuple[float, ...]:
+def _bounds(name: str, splits: list[Any], measure: Measure) -> tuple[float | complex, ...]:
     """Ascending bounds; -inf only as the first."""
     if any(_is_list(one) for one in splits):
         raise ValueError(f"splits[{name!r}] holds groups, and the column holds {measure}; use its cut points.")
     bounds = tuple(_number("splits", name, one, measure) for one in splits)
-    if any(one is None for one in map(plain, splits)) or any(math.isinf(one) for one in bounds[1:]):
+    if any(one is None for one in map(plain, splits)) or any(math.isinf(one.real) for one in bounds[1:]):
         raise ValueError(f"splits[{name!r}] needs finite cut points (-inf first parts missing values from the rest).")
-    if any(low >= high for low, high in pairwise(bounds)):
+    if any(_order(low) >= _order(high) for low, high in pairwise(bounds)):
         raise ValueError(f"splits[{name!r}] is {list(splits)!r}; give the cut points in ascending order.")
     return bounds
 
 
-def _number(option: str, name: str, value: Any, measure: Measure) -> float:
-    """A value as the column has it: dates in days since 1970 in UTC, missing as -inf."""
+def _number(option: str, name: str, value: Any, measure: Measure) -> float | complex:
+    """A value as the column has it: dates in days since 1970 in UTC, missing as -inf.
+
+    Complex, with what float64 leaves over, where that rounds it.
+    """
     if plain(value) is None:
         return -math.inf
     if measure.name != "numbers" and not isinstance(value, Real):
         try:
-            moment: Any = (pd.Timestamp if measure.name == "dates" else pd.Timedelta)(value)
-            micro = int(moment.as_unit("us").asm8.view("i8"))
+            number: Any = (pd.Timestamp if measure.name == "dates" else pd.Timedelta)(value)
         except (ValueError, TypeError):
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {measure}.") from None
-        return micro // _PER_DAY + micro % _PER_DAY / _PER_DAY
-    number = plain(value)
-    if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:
-        raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {NUMBERS}; use finite numbers.")
-    return float(number)
+    else:
+        number = plain(value)
+        if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:
+            raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {NUMBERS}; use finite numbers.")
+    found, rest = exact_parts(number)
+    return complex(found, rest) if rest else found
+
+
+def _order(number: float | complex) -> tuple[float, float]:
+    return number.real, number.imag

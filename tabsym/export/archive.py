@@ -172,6 +172,8 @@ def members_of(model: Any) -> dict[str, bytes]:
     ------
     ValueError
         It holds a function without a name, or keys that are the same text.
+    TypeError
+        It holds a moment of pandas, which skops writes and does not read.
     Exception
         skops' own, of what it cannot write.
     """
@@ -188,6 +190,9 @@ def members_of(model: Any) -> dict[str, bytes]:
     return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **writer.members}
 
 
+_UNREADABLE = ("Timestamp", "Timedelta", "Period", "Interval")
+
+
 class _Writer:
     def __init__(self, written: dict[str, bytes]) -> None:
         self._written = written
@@ -201,6 +206,8 @@ class _Writer:
         if old in self._numbers:
             return {"__loader__": "CachedNode", "__id__": self._numbers[old]}
         new = {name: node[name] for name in ("__loader__", "__module__", "__class__")}
+        if new["__module__"].partition(".")[0] == "pandas" and new["__class__"] in _UNREADABLE:
+            raise TypeError(f"files hold no {new['__class__']}; give it as text, such as '2024-01-31'")
         self._name(new)
         getattr(self, f"_write_{kind}", self._write_any)(node, new)
         if kind not in _UNNUMBERED and node.get("content") != [] and old is not None:  # of () there is one in Python

@@ -7,6 +7,7 @@ from tabsym.frame.columns import (
     Table,
     TableEstimator,
     exact_number,
+    exact_parts,
     exact_values,
     halfway,
     match_features,

@@ -243,6 +243,15 @@ def nanoseconds_of(day: float, rest: float) -> int:
     return whole * _NANOSECONDS + round((day - whole) * _NANOSECONDS + rest)
 
 
+def exact_parts(value: Any) -> tuple[float, float]:
+    """What float64 makes of a number, or of a moment or duration as days, and what that leaves over."""
+    if isinstance(value, (pd.Timestamp, pd.Timedelta)):
+        whole, part = divmod(int(value.asm8.view("i8")) * _NANOSECONDS_PER[value.unit], _NANOSECONDS)
+        day = whole + part / _NANOSECONDS
+        return day, float(_left_over(day, whole, part))
+    return float(value), _rest(value)
+
+
 def halfway(below: Numbers, above: Numbers, measure: Measure) -> tuple[Floats, Floats]:
     """Halfway between numbers (n,), and what float64 leaves over of that; of whole ones the whole part.
 
@@ -273,6 +282,9 @@ def _of_numbers(column: Column, values: Floats) -> Floats | None:
     rests = np.zeros(len(values))
     rests[large] = [_rest(number) for number in column.series[large].to_list()]
     return rests if rests.any() else None
+
+
+_NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def _rest(number: Any) -> float:

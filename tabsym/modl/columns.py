@@ -78,6 +78,8 @@ class Intervals:
         nanoseconds. None where float64 distinguishes all values.
     specials : tuple of tuples
         The special codes of each part of them, NaN for missing; `middles` has the first of each.
+    special_rests : tuple of tuples
+        Rounding errors of `specials`, where there are any; else empty.
     """
 
     partition: Partition
@@ -90,12 +92,14 @@ class Intervals:
     bound_rests: Floats | None = None
     middle_rests: Floats | None = None
     specials: tuple[tuple[float, ...], ...] = ()
+    special_rests: tuple[tuple[float, ...], ...] = ()
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.frame.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
         found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
-        for part, codes in enumerate(self.specials, len(self.bounds) + 1):
+        exact = self._exact_specials() if np.iscomplexobj(values) else self.specials
+        for part, codes in enumerate(exact, len(self.bounds) + 1):
             for code in codes:
                 found[np.isnan(values) if np.isnan(code) else values == code] = part
         return found
@@ -104,17 +108,26 @@ class Intervals:
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``, dates in their own zone."""
         found = interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
-        return found + [self._special_label(codes) for codes in self.specials]
+        return found + [self._special_label(codes) for codes in self._exact_specials()]
 
-    def _special_label(self, codes: tuple[float, ...]) -> str:
+    def _exact_specials(self) -> tuple[tuple[complex, ...], ...]:
+        """Special codes with their rounding errors, where there are any."""
+        if not self.special_rests:
+            return self.specials
+        every = zip(self.specials, self.special_rests, strict=True)
+        return tuple(tuple(complex(*both) for both in zip(*one, strict=True)) for one in every)
+
+    def _special_label(self, codes: tuple[complex, ...]) -> str:
         """Special codes as text, such as ``{-999}``."""
         if len(codes) == 1 and np.isnan(codes[0]):
             return "Missing"
         known = np.array([code for code in codes if not np.isnan(code)])
-        texts = [
-            f"{code:.0f}" if code.is_integer() and abs(code) < _MAX_WHOLE else repr(code) for code in known.tolist()
-        ]
-        texts = _dates(known, self.measure.zone) if self.measure.name == "dates" else texts
+        if np.iscomplexobj(known):
+            texts = [_exact(code.real, code.imag, self.measure) for code in known.tolist()]
+        elif self.measure.name == "dates":
+            texts = _dates(known, self.measure.zone)
+        else:
+            texts = [_plain(code) for code in known.tolist()]
         return f"{{{', '.join(texts + ['Missing'] * (len(codes) - len(known)))}}}"
 
 
@@ -300,6 +313,14 @@ def group_labels(groups: list[list[Any]]) -> list[str]:
     texts = [_group_label(members) for members in groups]
     repeated = {text for text, times in Counter(texts).items() if times > 1}
     return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
+
+
+def _plain(code: float) -> str:
+    """A number as it is written, also where it is one of single precision."""
+    if code.is_integer():
+        return f"{code:.0f}" if abs(code) < _MAX_WHOLE else repr(code)
+    single = np.float32(code)
+    return str(single) if float(single) == code else repr(code)
 
 
 def _exact(bound: float, rest: float, measure: Measure) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import Contingency
+from tabsym.frame import Numbers, with_rests
 from tabsym.frame.storage import object_array
 from tabsym.modl.columns import (
     Groups,
@@ -61,8 +62,9 @@ class _GivenColumn:
     """A column, the rows with special codes apart from the rest."""
 
     def __init__(self, table: Contingency, settings: Settings, given: Given) -> None:
-        self.table, self.settings, self.given = table, replace(settings, given=None), given
-        self.special_of = _special_of(table, given.specials)
+        specials = _as_stored(table, given.specials) if table.is_numeric else given.specials
+        self.table, self.settings, self.given = table, replace(settings, given=None), replace(given, specials=specials)
+        self.special_of = _special_of(table, specials)
         self.free = np.flatnonzero(self.special_of < 0)
         counts = table.counts[self.free]
         lows = None if table.lows is None else table.lows[self.free]
@@ -89,8 +91,8 @@ class _GivenColumn:
         """The user's part of each value of the rest, and how many there are."""
         assert self.given.splits is not None
         if self.table.is_numeric:
-            bounds = np.array(self.given.splits, dtype=np.float64)
-            return np.searchsorted(bounds, self.rest.values.real, side="left").astype(np.int64), len(bounds) + 1
+            bounds = self._bounds()
+            return np.searchsorted(bounds, self.rest.values, side="left").astype(np.int64), len(bounds) + 1
         group_of = {category: place for place, members in enumerate(self.given.splits) for category in members}
         n = len(self.given.splits)
         labels = np.array([group_of.get(plain(value), n) for value in self.rest.values.tolist()], dtype=np.int64)
@@ -199,25 +201,37 @@ class _GivenColumn:
     def _intervals(self, partition: Partition, target: Any) -> Intervals:
         labels, specials = partition.labels[self.free], self.given.specials
         n = partition.n_parts - len(specials)
-        codes = tuple(tuple(np.nan if np.isneginf(code) else float(code) for code in one) for one in specials)
+        codes = tuple(tuple(np.nan if np.isneginf(one.real) else float(one.real) for one in part) for part in specials)
+        over = tuple(tuple(float(one.imag) for one in part) for part in specials)
         if self.given.splits is None and len(self.free):
             found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
-            middles, rests = found.middles, found.middle_rests
+            bounds, middles = _exact(found.bounds, found.bound_rests), _exact(found.middles, found.middle_rests)
         else:
-            bounds = np.array(self.given.splits or (), dtype=np.float64)
-            middles, rests = self._middles(bounds, labels, n), None
+            bounds = np.array(
+                self.given.splits or (), dtype=np.result_type(self.table.values, *(self.given.splits or ()))
+            )
+            middles = self._middles(bounds, labels, n)
             missing = bool(len(self.free)) and bool(np.isneginf(self.rest.values[0].real))
-            found = Intervals(partition, target, bounds, missing, middles, self.table.error, self.table.measure)
-        middles = np.append(middles, [one[0] for one in codes])
-        rests = None if rests is None else np.append(rests, np.zeros(len(codes)))
-        return replace(found, partition=partition, middles=middles, middle_rests=rests, specials=codes)
+            found = Intervals(
+                partition, target, bounds.real, missing, middles.real, self.table.error, self.table.measure
+            )
+        middles = np.append(middles, [complex(one[0], rests[0]) for one, rests in zip(codes, over, strict=True)])
+        if np.iscomplexobj(self.table.values):  # then values are compared exactly
+            found = replace(found, bound_rests=bounds.imag + np.zeros(len(bounds)), middle_rests=middles.imag)
+        over = over if np.any([rest != 0.0 for part in over for rest in part]) else ()
+        return replace(found, partition=partition, middles=middles.real, specials=codes, special_rests=over)
 
-    def _middles(self, bounds: Floats, labels: Indices, n: int) -> Floats:
+    def _bounds(self) -> Numbers:
+        """The user's cut points; without what float64 leaves over where it tells all values apart."""
+        bounds = np.array(self.given.splits or (), dtype=np.complex128)
+        return bounds if np.iscomplexobj(self.table.values) else bounds.real
+
+    def _middles(self, bounds: Numbers, labels: Indices, n: int) -> Numbers:
         """The median row's value of each interval; without rows its finite bound."""
         middles = np.append(bounds, bounds[-1:] if len(bounds) else np.nan)
         if len(labels):
             held = np.bincount(labels, minlength=n) > 0
-            middles[held] = self.rest.values[places_of_middles(self.rest, labels, n)][held].real
+            middles[held] = self.rest.values[places_of_middles(self.rest, labels, n)][held]
         return np.where(np.isfinite(middles), middles, np.nan)
 
     def _groups(self, partition: Partition, target: Any) -> Groups:
@@ -251,12 +265,30 @@ def plain(value: Any) -> Any:
     return None if value is None or (isinstance(value, float) and np.isnan(value)) else value
 
 
+def _exact(values: Floats, rests: Floats | None) -> Numbers:
+    """Numbers with what float64 leaves over, where that is known."""
+    return values if rests is None else with_rests(values, rests)
+
+
+def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
+    """Special codes as the values of a numeric column are: in single precision where it has them so."""
+
+    def stored(code: Any) -> Any:
+        single = (
+            np.float64(np.float32(code)) if not np.iscomplexobj(code) and abs(code) < np.finfo(np.float32).max else code
+        )
+        return single if single in table.values and code not in table.values else code
+
+    return tuple(tuple(map(stored, one)) for one in specials)
+
+
 def _special_of(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> Indices:
     """Which special codes' part each value is in (B,), -1 for none."""
     found = np.full(len(table.values), -1, dtype=np.int64)
     if table.is_numeric:
         for part, codes in enumerate(specials):
-            found[np.isin(table.values, codes)] = part
+            known = np.array(codes) if np.iscomplexobj(table.values) else np.real(codes)
+            found[np.isin(table.values, known)] = part
         return found
     part_of = {code: part for part, codes in enumerate(specials) for code in codes}
     return np.array([part_of.get(plain(value), -1) for value in table.values.tolist()], dtype=np.int64)
