@@ -175,3 +175,21 @@ def test_numbers_of_rare_types_reach_the_model_as_floats(column, others):
     wanted = clone(model).fit(plain, y).predict(plain)
     assert np.ptp(wanted) > 0.1
     np.testing.assert_array_equal(clone(model).fit(table(rows), y).predict(table(rows)), wanted)
+
+
+def test_an_encoder_that_names_the_column_is_compared_without_it():
+    """The encoder of the rows without the column cannot be told to encode it."""
+    rows, y = X[["model", "kind", "n"]].iloc[:300], Y[:300]
+    trees = HistGradientBoostingRegressor(max_iter=10, random_state=0)
+    found = [
+        AugmentedModel(trees, encoder=TIWSEncoder(indicator=True, **options)).evaluate_unknown(
+            rows, y, "model", folds=2
+        )
+        for options in ({}, {"cols": ["model", "kind"]}, {"numeric": {"n": "modl"}})
+    ]
+    pd.testing.assert_frame_equal(found[0], found[1])
+    pd.testing.assert_frame_equal(found[0], found[2])
+    alone = rows[["model", "n"]]
+    one = AugmentedModel(trees, encoder=TIWSEncoder(cols="model")).evaluate_unknown(alone, y, "model", folds=2)
+    other = AugmentedModel(trees, encoder=TIWSEncoder()).evaluate_unknown(alone, y, "model", folds=2)
+    pd.testing.assert_frame_equal(one, other)

@@ -8,7 +8,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import OneHotEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym import (
+    MODLEncoder,
+    OneHotEncoder,
+    TIWSEncoder,
+    WideBoostClassifier,
+    WideClassifier,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
+from tabsym.encoders import NativeCategories
 from tests.options import GLM
 
 CLASSIFIERS, REGRESSORS = (WideClassifier, WideSGDClassifier), (WideRegressor, WideSGDRegressor)
@@ -371,3 +381,16 @@ def test_a_smooth_effect_squares_no_number():
     X = pd.DataFrame({"x": [1.0, 2.0, -1e300, 3.0] * 10})
     y = [0, 5, 20, 1] * 10
     np.testing.assert_allclose(WideRegressor(alpha=0.0).fit(X, y).predict(X), y, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [WideClassifier, WideSGDClassifier, MODLEncoder, TIWSEncoder, WideBoostClassifier])
+@pytest.mark.parametrize("value", [0, "2", 1.5, True])
+def test_numbers_of_threads_that_are_none(kind, value):
+    with pytest.raises(ValueError, match=r"n_jobs=.* is not possible; use None, a number of threads, or -1"):
+        kind(n_jobs=value).fit(table(), Y)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "x", True])
+def test_numbers_of_levels_that_are_none(value):
+    with pytest.raises(ValueError, match=f"max_levels={value!r}"):
+        NativeCategories(max_levels=value).fit(table())

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,9 +20,16 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def number_of_threads(n_jobs: int | None) -> int:
+    """What `n_jobs` asks for, as joblib counts: -1 is all cores, -2 all but one."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} is not possible; use None, a number of threads, or -1 for all cores.")
+    return int(effective_n_jobs(n_jobs))
+
+
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None) -> list[Result]:
     """The results of `work` on each item, in order, computed in up to `n_jobs` threads."""
-    threads = min(effective_n_jobs(n_jobs), len(items))
+    threads = min(number_of_threads(n_jobs), len(items))
     if threads < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
@@ -40,7 +48,7 @@ _THREADS: ContextVar[ThreadPoolExecutor | None] = ContextVar("threads for parts 
 @contextmanager
 def threads_for_rows(n_jobs: int | None) -> Iterator[None]:
     """Up to `n_jobs` threads, in which `by_parts` works meanwhile."""
-    threads = min(effective_n_jobs(n_jobs), PARTS)
+    threads = min(number_of_threads(n_jobs), PARTS)
     if threads < 2:
         yield
         return

@@ -47,7 +47,7 @@ from tabsym.frame import (
     remember_features,
     symbolic_columns,
 )
-from tabsym.validation import check_declared_options, check_option
+from tabsym.validation import Number, check_declared_options, check_option
 
 _REFUSED = re.compile(r'[\[\]{}<>:,"\s]')
 """Characters that LightGBM (those of JSON, blanks) or XGBoost (brackets, less-than) refuse in names."""
@@ -102,7 +102,11 @@ class NativeCategories(TableTransformer):
     ['c1', nan]
     """
 
-    _allowed_options = {"output": ("category", "text", "ordinal"), "names": ("short", "kept")}
+    _allowed_options = {
+        "output": ("category", "text", "ordinal"),
+        "max_levels": (None, Number(at_least=1, whole=True)),
+        "names": ("short", "kept"),
+    }
 
     def __init__(
         self,

@@ -26,12 +26,11 @@ from math import comb
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.categories import UNSEEN
-from tabsym.categories.threads import in_threads
+from tabsym.categories.threads import in_threads, number_of_threads
 from tabsym.design.plan import Within
 from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
@@ -338,7 +337,7 @@ class _Search:
 
         One batch per number of threads at a time; after one is chosen, the others are evaluated again.
         """
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = number_of_threads(self.n_jobs)
         self._errors, share = self.options.significance, self.options.false_discoveries
         are_within = bool(candidates) and candidates[0].within is not None
         if candidates and (share or are_within):

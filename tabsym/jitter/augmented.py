@@ -25,6 +25,7 @@ from tabsym.frame import (
     plain_labels,
     read_table,
     split_target,
+    symbolic_columns,
 )
 from tabsym.frame.frames import is_frame, take_rows
 from tabsym.frame.storage import dtype_of, to_numbers
@@ -288,6 +289,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         encoded, without = self._encoder().set_params(indicator=False), self._encoder().set_params(indicator=False)
         one = nw.from_native(X, eager_only=True)
         others = one.drop(column).to_native()
+        _leave_out(without, column, X)
         plain = _fitted(clone(self.estimator), encoded.fit_transform(X, y, weight), y, weight)
         blind = _fitted(clone(self.estimator), without.fit_transform(others, y, weight), y, weight)
         return {
@@ -295,6 +297,16 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             "encoded": _Over(encoded, plain, None),
             "without column": _Over(without, blind, column),
         }
+
+
+def _leave_out(encoder: TIWSEncoder, column: str, X: Any) -> None:
+    """Take a column out of an encoder's options that name columns of a table."""
+    table = read_table(X)
+    if encoder.cols is not None and not (isinstance(encoder.cols, str) and encoder.cols == "all"):
+        named = [one.name for one in symbolic_columns(table, encoder.cols, booleans=False)]
+        encoder.set_params(cols=[name for name in named if name != column])
+    if isinstance(encoder.numeric, dict):
+        encoder.set_params(numeric={name: how for name, how in encoder.numeric.items() if name != column})
 
 
 class _Over:
