@@ -196,6 +196,29 @@ def test_a_sample_misses_no_class_and_no_missing_number(in_parts, monkeypatch):
     assert "Missing" in model.coefs_["z"].index.astype(str).tolist()[0]
 
 
+@pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "rare": 40.0, "yes": 2.0}])
+def test_class_weights_are_those_of_all_rows(class_weight, in_parts, monkeypatch):
+    """A sample has other shares of the classes, more so of a rare one, of which it has a row at least."""
+    monkeypatch.setattr(out_of_core, "SAMPLE_ROWS", 200)
+    own = TABLE[["store", "week", "two"]].copy()
+    own.loc[np.arange(20) * 90, "two"] = "rare"
+    options = {"alpha": 1.0, "interactions": None, "count_effect": False, "tol": 1e-8, "class_weight": class_weight}
+    for kept in (own, own[own["two"] != "no"]):
+        labels = set(kept["two"])
+        given = (
+            {one: w for one, w in class_weight.items() if one in labels}
+            if isinstance(class_weight, dict)
+            else "balanced"
+        )
+        model, other = (
+            WideClassifier(**options | {"class_weight": given}).fit(X, "two") for X in (dataset_of(kept), kept)
+        )
+        assert_same(model, other, 1e-6)
+        np.testing.assert_allclose(
+            model.term_table()["edf"].to_numpy(float), other.term_table()["edf"].to_numpy(float), rtol=1e-6
+        )
+
+
 def test_formulas_that_are_sums(in_parts):
     formula = "amount ~ w[store] + w2[week] + s[1] * x + b[1]"
     own = TABLE[[*FEATURES, "amount"]]

@@ -147,10 +147,10 @@ def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> Keyb
     rows = estimator._read_rows(config, sample.select(wanted.columns), sample[wanted.target], weight, None)
     of_class, classes = None, None
     if wanted.is_classifier:
-        classes, of_class = _number_classes(estimator, read, engine)
+        classes, sizes, of_class = _number_classes(estimator, read, engine)
         loss, n_outputs = estimator._loss_of_classes(len(classes))
         codes = check_classes(rows.y, len(rows.table), classes=classes, caller=config.caller).codes
-        rows = estimator._with_class_weight(rows, classes, codes)
+        rows = estimator._with_class_weight(rows, classes, codes, sizes)
         training, precomputed = rows.training(codes.astype(np.float64), n_outputs), None
     else:
         n_outputs = 1
@@ -168,8 +168,10 @@ def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> Keyb
     return interrupted
 
 
-def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray[Any], Floats | None]:
-    """The classes, sorted, by which the parts' targets are numbered from now on, and the weight of each class."""
+def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray[Any], Floats | None, Floats | None]:
+    """The classes, sorted, by which the parts' targets are numbered from now on; with `class_weight` their totals and
+    the weight of each.
+    """
     import pyarrow as pa
 
     kind = getattr(read.class_type, "value_type", read.class_type)
@@ -177,7 +179,7 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
     target = check_classes(classes, len(classes), caller=read.wanted.caller)
     engine.every("renumber_classes", target.codes.astype(np.float64))
     if estimator.class_weight is None:
-        return target.classes, None
+        return target.classes, None, None
     (totals,) = engine.total("totals_of_classes", len(target.classes))
     of_class = weights_of_classes(estimator.class_weight, target.classes, totals)
     if not of_class.all():  # whose rows the parts have read, and count
@@ -186,7 +188,7 @@ def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray
             f"class_weight gives class {absent!r} the weight 0, which is for tables in memory; leave its rows out of "
             "the table."
         )
-    return target.classes, of_class
+    return target.classes, totals, of_class
 
 
 def _scale_weights(engine: Engine, of_class: Floats | None) -> float:

@@ -94,12 +94,15 @@ class WideClassifierBase(LabelClassifier, WideBase):
         if interrupted is not None:
             raise interrupted
 
-    def _with_class_weight(self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any]) -> GivenRows:
-        """The rows with weights multiplied by `class_weight`."""
+    def _with_class_weight(
+        self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any], totals: Floats | None = None
+    ) -> GivenRows:
+        """The rows with weights multiplied by `class_weight`; `totals`: of classes, where these are some rows only."""
         self._class_effect = 1.0
         if self.class_weight is None:
             return rows
-        totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
+        if totals is None:
+            totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
         of_class = weights_of_classes(self.class_weight, classes, totals)
         if (of_class * totals).any():
             self._class_effect = float(totals.sum() * (totals @ of_class**2) / (totals @ of_class) ** 2)  # Kish's
