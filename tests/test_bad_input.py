@@ -394,3 +394,33 @@ def test_numbers_of_threads_that_are_none(kind, value):
 def test_numbers_of_levels_that_are_none(value):
     with pytest.raises(ValueError, match=f"max_levels={value!r}"):
         NativeCategories(max_levels=value).fit(table())
+
+
+LATE = {
+    "objects": lambda frame: frame.assign(n=None),
+    "polars": lambda frame: pl.from_pandas(frame.assign(n=None)).with_columns(n=pl.lit(None)),
+    "arrow": lambda frame: pa.table({"a": frame["a"].tolist(), "n": pa.nulls(len(frame))}),
+}
+
+
+@pytest.mark.parametrize("first", LATE)
+@pytest.mark.parametrize("kind", [WideSGDClassifier, TIWSEncoder])
+def test_numbers_after_rows_without_a_value_or_a_type(kind, first):
+    """Each number would be a category of its own."""
+    rows = table()
+    model = kind().partial_fit(LATE[first](rows), Y)
+    with pytest.raises(TypeError, match="Column 'n' had no value and no type in the rows before, and holds"):
+        model.partial_fit(rows, Y)
+    kind().partial_fit(rows.assign(n=np.nan), Y).partial_fit(rows, Y)
+    name = "cols" if kind is TIWSEncoder else "categorical_features"
+    kind(**{name: ["a", "n"]}).partial_fit(LATE[first](rows), Y).partial_fit(rows, Y)
+
+
+def test_rows_by_name_that_lack_one():
+    """A name that other rows have may be a typing error; None is a missing value, and further names are left out."""
+    model = WideRegressor(loss="squared_error").fit(table(), [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match="Row 1 lacks 'n', which other rows have; give it in every row, as None"):
+        model.predict([{"a": "u", "n": 1.0}, {"a": "u", "N": 2.0}])
+    assert len(model.predict([{"a": "u", "n": 1.0}, {"a": "u", "n": None}])) == 2
+    assert len(model.predict([{"a": "u", "n": 1.0, "more": 3}, {"n": 1.0, "a": "u"}])) == 2
+    assert model.predict([]).shape == (0,)

@@ -1,6 +1,7 @@
 """Numbers that float64 rounds: the encoder cuts between them as between the same numbers less 2**60, which it holds."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tabsym
-from tabsym import MODLEncoder
+from tabsym import MODLEncoder, WideClassifier, WideRegressor
 from tabsym.frame import exact_number, exact_values, nanoseconds_of, read_table
 
 HALF = 60
@@ -265,3 +266,50 @@ def test_cut_points_that_float64_does_not_hold():
     assert [model.parts(name)["rows"].tolist() for name in "nt"] == [[50, 50], [50, 50]]
     found = model.transform(X).to_numpy()
     assert ((found[:50] == found[0]).all() and (found[50:] == found[50]).all()) and (found[0] != found[50]).all()
+
+
+IDS = [2**60 + place for place in range(4)]
+
+
+@pytest.fixture(scope="module")
+def by_id():
+    """A model of ids that float64 does not tell apart, with effects -3, -1, 1 and 3."""
+    X = pd.DataFrame({"id": np.tile(IDS, 100), "c": np.repeat(["x", "y"], 200)})
+    y = np.tile([-3.0, -1.0, 1.0, 3.0], 100)
+    return WideRegressor(loss="squared_error", categorical_features=["id", "c"], interactions=None).fit(X, y)
+
+
+GIVEN = {
+    "dicts": lambda ids: [{"id": one, "c": "x"} for one in ids],
+    "columns": lambda ids: {"id": ids, "c": ["x"] * len(ids)},
+    "lists": lambda ids: [[one, "x"] for one in ids],
+    "objects": lambda ids: np.array([[one, "x"] for one in ids], dtype=object),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_one_missing_id_leaves_the_others_what_they_are(given, by_id):
+    """pandas makes floats of whole numbers beside None, which are one id then."""
+    np.testing.assert_allclose(by_id.predict(GIVEN[given](IDS)), [-3, -1, 1, 3], atol=0.1)
+    np.testing.assert_allclose(by_id.predict(GIVEN[given]([*IDS, None])), [-3, -1, 1, 3, 0], atol=0.1)
+
+
+def test_ids_of_lists_with_one_missing_are_told_apart_in_fit():
+    rows = [[one] for one in IDS * 100] + [[None]]
+    y = [*np.tile([-3.0, -1.0, 1.0, 3.0], 100), 0.0]
+    model = WideRegressor(loss="squared_error", categorical_features=[0], interactions=None).fit(rows, y)
+    np.testing.assert_allclose(model.predict(rows[:4]), [-3, -1, 1, 3], atol=0.1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
+def test_wide_models_say_that_they_merge_whole_numbers(dtype):
+    X = pd.DataFrame({"t": pd.array(2**60 + np.arange(200) % 40, dtype=dtype)})
+    y = np.arange(200) % 40 > 20
+    with pytest.warns(UserWarning, match="Column 't' holds whole numbers of more than 15 digits, .* subtract the"):
+        WideClassifier().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideClassifier().fit(X - 2**60, y)
+        WideClassifier(categorical_features=["t"]).fit(X, y)
+        WideClassifier().fit((X - 2**60) * 2**45, y)  # which float64 holds

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.coding import FEW, RawCodes, keys_of
 from tabsym.categories.kernels import find_pairs, hash_keys, number_pairs
+from tabsym.frame.columns import Column, Kind
 from tabsym.frame.dtypes import read_symbols, written_symbols
 from tabsym.frame.storage import object_array
 
@@ -116,6 +117,18 @@ class Categories:
             missing = len(symbols)
             symbols = _with_missing(symbols)
         return Categories(self.name, symbols), self._apply(position, missing, raw.codes)
+
+    def refuse_late_numbers(self, column: Column) -> None:
+        """A `TypeError` for numbers in a column of which no row had a value or a type so far: each would be a category.
+
+        For columns that are categorical by their type.
+        """
+        is_empty = all(symbol is None for symbol in self.symbols)
+        if is_empty and column.kind is Kind.NUMERIC and not column.is_empty:
+            raise TypeError(
+                f"Column {self.name!r} had no value and no type in the rows before, and holds numbers now; give it a "
+                "numeric type from the first rows on, or name it among the categorical columns."
+            )
 
     def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:
         """The symbols (n,) of codes; None for missing and for UNSEEN."""

@@ -56,7 +56,7 @@ from tabsym.frame import (
 from tabsym.frame.frames import gather
 from tabsym.frame.weights import warn_of_light_weights
 from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
-from tabsym.tiws.counts import Counting, TableCounts, count_lazily
+from tabsym.tiws.counts import Counting, Symbols, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -285,6 +285,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         table = match_features(self, table)
         target = further(y, len(table), self._classes, type(self).__name__)
         self._refuse_missing(table, list(self.columns_))
+        for column, known in zip(table.columns, self.counts_.words, strict=True) if self.cols is None else ():
+            if isinstance(known, Symbols):
+                known.alphabet.refuse_late_numbers(column)
         words = self._counting.new_words(table, self.counts_.words, weight)
         origin = next(iter(self.counts_.sums.values())).origin if self.counts_.sums else None
         piece = self._counting.count(table, words, list(self.columns_), target.y, weight, origin)

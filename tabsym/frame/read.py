@@ -19,11 +19,11 @@ Tables larger than memory are read in `batches`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tabsym.frame.columns import Column, Kind, Table
+from tabsym.frame.columns import FIRST_ROUNDED, Column, Kind, Table
 from tabsym.frame.storage import (
     DATES,
     DURATIONS,
@@ -310,7 +310,9 @@ def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
         estimator=caller,
     )
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
-    return frame.infer_objects() if array.dtype == object else frame
+    if array.dtype != object:
+        return frame
+    return _with_large_wholes(frame.infer_objects(), {name: frame[name].tolist() for name in frame})
 
 
 def _is_text(X: Any) -> bool:
@@ -364,7 +366,42 @@ def as_rows(X: Any) -> Any:
     """A table of one row from a dict, of several from a list of dicts or a dict of columns; others as they are."""
     if isinstance(X, Mapping):
         columns = all(isinstance(value, (list, tuple)) or hasattr(value, "__array__") for value in X.values())
-        return FromRows(dict(X) if columns and X else [dict(X)])
+        if not (columns and X):
+            return FromRows([dict(X)])
+        return _with_large_wholes(FromRows(dict(X)), {name: list(X[name]) for name in X})
     if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
-        return FromRows([dict(row) for row in X])
+        made = FromRows([dict(row) for row in X])
+        made.attrs[LACKING] = {
+            name: next(place for place, row in enumerate(X) if name not in row)
+            for name in (made.columns if any(len(row) < made.shape[1] for row in X) else ())
+            if not all(name in row for row in X)
+        }
+        return _with_large_wholes(made, {name: [row.get(name) for row in X] for name in made.columns})
     return X
+
+
+LACKING = "lacking"
+"""In `attrs` of rows that came by name: the first row without a name that others have, by name."""
+
+
+def refuse_lacking(X: pd.DataFrame, names: Iterable[str]) -> None:
+    """A `ValueError` for rows that came by name and lack one of `names`, which may be a typing error."""
+    lacking = X.attrs.get(LACKING, {})
+    for name in names:
+        if name in lacking:
+            raise ValueError(
+                f"Row {lacking[name]} lacks {name!r}, which other rows have; give it in every row, as None where it is "
+                "missing."
+            )
+
+
+def _with_large_wholes(made: pd.DataFrame, given: Mapping[Any, list[Any]]) -> pd.DataFrame:
+    """A frame whose whole numbers that float64 rounds are those `given` by column: pandas makes floats beside None."""
+    for name in made.columns[[kind.kind == "f" if isinstance(kind, np.dtype) else False for kind in made.dtypes]]:
+        if not (made[name].abs() >= FIRST_ROUNDED).any():
+            continue
+        values = [None if pd.isna(value) else value for value in given[name]]
+        if all(value is None or (isinstance(value, Integral) and not isinstance(value, bool)) for value in values):
+            unsigned = max(value for value in values if value is not None) > np.iinfo(np.int64).max
+            made[name] = pd.array(values, dtype="UInt64" if unsigned else "Int64")
+    return made

@@ -23,6 +23,7 @@ from tabsym.frame import (
     TableEstimator,
     check_frequencies,
     check_same_rows,
+    exact_values,
     match_features,
     plain_labels,
     read_table,
@@ -33,9 +34,9 @@ from tabsym.frame import (
     take_of,
 )
 from tabsym.frame.meaning import CODES, code_columns
-from tabsym.frame.read import FromRows, as_rows
+from tabsym.frame.read import FromRows, as_rows, refuse_lacking
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset
+from tabsym.models.checks import check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
@@ -87,6 +88,7 @@ class WideBase(Readable, TableEstimator):
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
+        self._warn_of_rounded(config, table)
         self._warn_of_labels(config, table)
         self._warn_of_other_meanings(config)
         given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
@@ -110,6 +112,24 @@ class WideBase(Readable, TableEstimator):
                 f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
                 f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
             )
+
+    def _warn_of_rounded(self, config: Config, table: Table) -> None:
+        """Warn of whole numbers that are taken for quantities, and of which float64 makes fewer."""
+        if self._only_predicts or config.formula is not None:
+            return
+        cols = columns_of(config.cols, table.names)
+        symbolic = symbolic_columns(table, cols, booleans=True, option="categorical_features")
+        named = {column.name for column in symbolic}
+        for column in table.columns:
+            if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
+                continue
+            values = exact_values(column)
+            if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
+                warn_user(
+                    f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one in "
+                    f"64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
+                    "categories by categorical_features."
+                )
 
     def _warn_of_labels(self, config: Config, table: Table) -> None:
         """Warn of the labels of rows that pandas wrote into a file beside the columns, under a name of its own."""
@@ -279,12 +299,16 @@ class WideBase(Readable, TableEstimator):
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
         """The features of the fit from a table, validated, and the offset column (n,) or None."""
         check_is_fitted(self, "model_")
+        if isinstance(X, list) and not X:  # of rows by name, as services get them
+            X = FromRows(columns=list(getattr(self, "feature_names_in_", getattr(self, "_names_made", []))))
         table = read_table(X, caller=type(self).__name__, allow_empty=True)
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
             column.split(table)  # raises the ValueError
         if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
+        if isinstance(X, FromRows):
+            refuse_lacking(X, table.names)
         table = match_features(self, table)
         self._check_measures(table)
         return (table, None) if column is None else column.split(table)

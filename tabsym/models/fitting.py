@@ -13,6 +13,7 @@ from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.program import Rows
+from tabsym.design.sources import Symbols
 from tabsym.frame import Kind
 from tabsym.interactions.search import Chosen
 from tabsym.losses.kernels import HUBER
@@ -254,6 +255,10 @@ def _identified(config: Config, model: WideModel) -> WideModel:
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
     """Extend the model by the categories of more rows, and update the standardization to all rows so far."""
+    if config.formula is None and config.cols is None:
+        for source in (source for source in model.spec.sources if isinstance(source, Symbols)):
+            for name in source.columns:
+                source.alphabet.refuse_late_numbers(training.table[name])
     coder = model.coder(training.table, config.n_jobs)
     spec, codes = model.spec.grow(coder)
     numbers = coder.numbers
