@@ -126,8 +126,8 @@ class WideBase(Readable, TableEstimator):
             values = exact_values(column)
             if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
                 warn_user(
-                    f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one in "
-                    f"64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
+                    f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one number "
+                    f"in 64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
                     "categories by categorical_features."
                 )
 
