@@ -196,6 +196,27 @@ def test_a_sample_misses_no_class_and_no_missing_number(in_parts, monkeypatch):
     assert "Missing" in model.coefs_["z"].index.astype(str).tolist()[0]
 
 
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": 1e-3}, {"class_weight": "balanced"}], ids=["estimated", "given", "balanced"]
+)
+def test_totals_of_several_classes_add_up(options, weight, in_parts):
+    """As the link is canonical, in memory and in parts."""
+    own = TABLE.iloc[:3_000][["store", "x", "three", "weight"]]
+    columns = ["store", "x", "three", *([weight] if weight else [])]
+    sums = ["w[store] + s[1] * x", "w[store] * x", "w[store] + s[1] * x"]
+    models = [WideClassifier(f"three ~ {formula} + c[1]", **options) for formula in sums]
+    for model in models[:2]:
+        model.fit(own[["store", "x", "three"]], sample_weight=own[weight] if weight else None)
+    models[2].fit(dataset_of(own[columns]), sample_weight=weight)
+    y = own["three"].to_numpy()
+    times = own[weight].to_numpy() if weight else np.ones(len(own))
+    if "class_weight" in options:
+        times = times / np.bincount(y, times)[y]
+    for model in models:
+        np.testing.assert_allclose(times @ model.predict_proba(own[["store", "x"]]), np.bincount(y, times), rtol=1e-7)
+
+
 @pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "rare": 40.0, "yes": 2.0}])
 def test_class_weights_are_those_of_all_rows(class_weight, in_parts, monkeypatch):
     """A sample has other shares of the classes, more so of a rare one, of which it has a row at least."""

@@ -344,15 +344,30 @@ def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size:
 
 
 def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats | None) -> Floats:
-    n_classes = margins.shape[1]
     relative = np.full(len(classes), 1.0 / len(classes)) if weights is None else weights / weights.sum()
-    observed: Floats = np.bincount(classes, relative, n_classes).astype(np.float64)
-    present = observed > 0
-    odds = np.exp(margins - margins.max(axis=1, keepdims=True))
-    shift, best_shift, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
-    p, predicted, hess = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
-    for _ in range(MAX_STEPS):
+    observed: Floats = np.bincount(classes, relative, margins.shape[1]).astype(np.float64)
+    return settle_softmax(softmax_sums(margins, relative), observed)
+
+
+def softmax_sums(margins: Floats, relative: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Sums over rows, weighted by `relative` (n,), of probabilities (K,) and of their derivatives (K, K) at a shift."""
+    n_classes = margins.shape[1]
+    odds, p = np.exp(margins - margins.max(axis=1, keepdims=True)), np.empty(n_classes)
+
+    def sums(shift: Floats) -> tuple[Floats, Floats]:
+        predicted, hess = np.empty(n_classes), np.empty((n_classes, n_classes))
         sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, hess)
+        return predicted, hess
+
+    return sums
+
+
+def settle_softmax(sums: Callable[[Floats], tuple[Floats, Floats]], observed: Floats) -> Floats:
+    """The shift (K,) for which the probabilities of `sums` add up to the shares `observed` (K,) of the classes."""
+    present = observed > 0
+    shift, best_shift, best = np.zeros(len(observed)), np.zeros(len(observed)), np.inf
+    for _ in range(MAX_STEPS):
+        predicted, hess = sums(shift)
         excess = float(np.abs(predicted / np.where(present, observed, 1.0) - 1.0)[present].max())
         if excess < best:
             best, best_shift = excess, shift.copy()

@@ -221,7 +221,7 @@ class BlockDescent:
     def balance(self) -> None:
         """Shift the intercept so that the predictions sum to the targets, where the link is canonical."""
         index = self.recentering.intercept
-        if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
+        if index is None or not self.loss.canonical:
             return
         weight = self.weight if len(self.weight) else None
         for _ in range(2):  # the second step corrects the first up to rounding

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
-from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums
+from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums, settle_softmax
 from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent, SampledRows
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.information import Information
@@ -178,14 +178,18 @@ class DescentInParts(BlockDescent):
     def balance(self) -> None:
         """Set the intercept so that the predictions add up to the target, for canonical links."""
         index = self.recentering.intercept
-        if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
+        if index is None or not self.loss.canonical:
             return
-        size = self._sums.ask("size_of_target")[0]
+        size: Any = self._sums.ask("size_of_target")[0]
         for _ in range(2):
             if self.loss.code in (LOGISTIC, POISSON) and size in (0.0, self.total):
                 return  # of one class, or all 0: there is no finite shift
-            shift = root_by_sums(self.loss, lambda by: self._sums.ask("slope_of_shift", by), size or self.total)
-            if np.isfinite(shift):
+            shift: Any
+            if self.loss.code == MULTINOMIAL:
+                shift = settle_softmax(lambda by: self._sums.ask("softmax_of_shift", by, self.total), size / self.total)
+            else:
+                shift = root_by_sums(self.loss, lambda by: self._sums.ask("slope_of_shift", by), size or self.total)
+            if np.isfinite(shift).all():
                 self.theta[index] = self.theta[index] + shift
                 self._sums.every("shift", shift)
                 self.n_moves += 1

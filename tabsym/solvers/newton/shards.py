@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.frame.weights import totals_of_classes
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
-from tabsym.losses.loss import Loss, deviance_and_likelihood
+from tabsym.losses.loss import Loss, deviance_and_likelihood, softmax_sums
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import columns_of
 from tabsym.solvers.newton.information import Information
@@ -174,8 +175,8 @@ class Shard(BlockDescent):
         self.n_moves += 1
         return ()
 
-    def shift(self, by: float) -> tuple[()]:
-        """Add a number to all linear predictors."""
+    def shift(self, by: Any) -> tuple[()]:
+        """Add a number, or one a class (K,), to all linear predictors."""
         self.rows.stand_at(self.rows.scores() + by)
         self.n_moves += 1
         return ()
@@ -184,7 +185,16 @@ class Shard(BlockDescent):
         """Sums of gradients and Hessians after a shift of all linear predictors."""
         return slope_of_shift(self.loss.code)(self.rows.scores(), self.y, self.weight, self.loss.parameter, by)
 
-    def size_of_target(self) -> tuple[float]:
+    def softmax_of_shift(self, by: Floats, total: float) -> tuple[Floats, Floats]:
+        """Sums of probabilities and of their derivatives after a shift (K,), by weights over a total."""
+        weight = self.weight if len(self.weight) else np.ones(len(self.y))
+        return softmax_sums(self.rows.scores(), weight / total)(by)
+
+    def size_of_target(self) -> tuple[Any]:
+        """The weighted sum of absolute targets; of several classes, the weight (K,) of each."""
+        if self.loss.code == MULTINOMIAL:
+            weight = self.weight if len(self.weight) else None
+            return (totals_of_classes(self.y.astype(np.int64), self.n_outputs, weight),)
         return (float(np.abs(self.y) @ self.weight if len(self.weight) else np.abs(self.y).sum()),)
 
     # -- sums for variances and posteriors ---------------------------------------------
