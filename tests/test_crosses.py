@@ -487,3 +487,18 @@ def test_no_interactions_are_searched_where_main_effects_overfit(kind):
     else:
         model = WideClassifier().fit(X, rng.random(n) < 1 / (1 + np.exp(-eta)))
     assert len(model.interactions_) == 0
+
+
+@pytest.mark.parametrize("interactions", ["pairwise", "auto"])
+@pytest.mark.parametrize("value", ["same", 1.0, None])
+def test_a_constant_column_changes_nothing(interactions, value):
+    """A pair with it is the other column's main effect again, whose variance two terms would share."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("pqrs"), 400), "b": rng.choice(list("xyz"), 400), "z": rng.normal(size=400)})
+    y = (X["a"] == "p") + X["z"] + rng.normal(size=400)
+    made = []
+    for rows in (X, X.assign(c=value)):
+        model = WideRegressor(loss="squared_error", interactions=interactions).fit(rows, y)
+        assert not any("c" in term.split(":") for term in model.coefs_ if ":" in term)
+        made.append(model.predict(rows))
+    np.testing.assert_allclose(*made, rtol=1e-9)

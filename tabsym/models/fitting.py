@@ -195,6 +195,10 @@ def build_spec(
     if not isinstance(interactions, int):
         interactions = named_interactions(interactions, training, symbolic, cuts, config)
         refuse_constrained(interactions, directions)
+    apart = columns_apart(config, training)
+    if whole and isinstance(interactions, int) and interactions > 1:  # pairs with a constant are main effects again
+        apart = {*apart, *(column.name for column in symbolic if column.series.n_unique() < 2)}
+        apart |= {one.column for one in cuts.coarse if len(one.bounds) + one.missing < 1}
     spec = plan_additive(
         symbolic,
         numeric,
@@ -203,7 +207,7 @@ def build_spec(
         fine=cuts.fine,
         levels=levels,
         count_effect=config.has_count_effects,
-        apart=columns_apart(config, training),
+        apart=apart,
     )
     return with_directions(spec, directions, training)
 
