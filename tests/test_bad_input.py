@@ -424,3 +424,12 @@ def test_rows_by_name_that_lack_one():
     assert len(model.predict([{"a": "u", "n": 1.0}, {"a": "u", "n": None}])) == 2
     assert len(model.predict([{"a": "u", "n": 1.0, "more": 3}, {"n": 1.0, "a": "u"}])) == 2
     assert model.predict([]).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "freq_weights"])
+@pytest.mark.parametrize(
+    "values", [pd.to_timedelta([1, 2, 3, 4], unit="s"), pd.to_datetime([1, 2, 3, 4]), np.array([1, 2, 3, 4j])]
+)
+def test_weights_of_other_types(name, values):
+    with pytest.raises(TypeError, match=f"{name} must hold .*numbers, one for each row .its type is"):
+        WideClassifier().fit(table(), Y, **{name: values})

@@ -32,10 +32,7 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
-    try:
-        weights = np.asarray(as_given(sample_weight), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers, one for each row ({error}).") from error
+    weights = _as_numbers(sample_weight, f"{name} must hold numbers, one for each row")
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.ndim != 1:
@@ -55,14 +52,22 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     return weights
 
 
+def _as_numbers(values: Any, needed: str) -> Floats:
+    """Values as float64; an error, `needed` and why, where they are none, also for durations, moments and complex."""
+    array = np.asarray(as_given(values))
+    if array.dtype.kind in "mMc":
+        raise TypeError(f"{needed} (its type is {array.dtype}).")
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{needed} ({error}).") from error
+
+
 def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | None:
     """Check how many rows each row stands for: (n_rows,) whole numbers >= 0, not all 0; None stays None."""
     if freq_weights is None:
         return None
-    try:
-        given = np.asarray(as_given(freq_weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"freq_weights must hold whole numbers, one for each row ({error}).") from error
+    given = _as_numbers(freq_weights, "freq_weights must hold whole numbers, one for each row")
     if given.shape != (n_rows,):
         raise ValueError(f"freq_weights has shape {given.shape} and the table {n_rows} rows; pass one number for each.")
     wrong = ~((given >= 0.0) & (given == np.floor(given)) & (given < MOST_COPIES))
