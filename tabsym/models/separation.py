@@ -34,14 +34,14 @@ CERTAIN_IN_PRODUCTS = 1e-12
 
 
 def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
-    """Mask (coefficients, K) of categories whose rows are all predicted with near certainty, of a sum of terms.
+    """Mask (coefficients, K) of categories of unpenalized terms whose rows are all predicted with near certainty.
 
-    The further an iteration goes, the less information is left, so that rounding has none at all in the end.
+    Of a sum of terms. The further an iteration goes, the less information is left, and rounding leaves none at all.
     """
     found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
     for index, term in enumerate(solver.terms):
-        own = model.spec.coefs(term.block)
-        if not solver.dropped[index] and not len(term.x) and model.spec.blocks[term.block].source is not None:
+        own, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
+        if is_free and not len(term.x) and model.spec.blocks[term.block].source is not None:
             found[own] = solver.own_curvature(index) < np.exp(-FAR_SCORE) * model.weights[own][:, None]
     return found
 
