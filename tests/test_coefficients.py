@@ -762,6 +762,21 @@ def test_separated_categories_of_any_share_leave_the_others_their_deviations(los
     assert np.isfinite(model.coef_table(base={"a": "u"})["sd"].iloc[-1])  # the intercept
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_separated_category_that_comes_first_where_events_are_rare(tol):
+    """All categories are predicted with certainty then: the others' differences are known all the same."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcd"), 60_000)})
+    X.loc[0, "g"] = "a"
+    y = pd.Series(rng.random(60_000) < np.where(X["g"] == "a", 0.0, 0.002))
+    with pytest.warns(ConvergenceWarning, match="'g' separates the target"):
+        model = WideClassifier(**GLM, tol=tol).fit(X, y)
+    events, rows = y.groupby(X["g"]).sum(), X["g"].value_counts()
+    known = np.sqrt(sum(1 / events[one] + 1 / (rows[one] - events[one]) for one in "bc"))
+    assert model.contrast("g", "b", "c")["sd"] == pytest.approx(known, rel=1e-3)
+    assert np.isinf(model.contrast("g", "a", "c")["sd"])
+
+
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])
 @pytest.mark.parametrize("formula", ["w[a] + v[a] * x + c[1]", "c[1] + s[1] * x + (1 | a) + (0 + x | a)"])
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])

@@ -42,7 +42,9 @@ def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
     for index, term in enumerate(solver.terms):
         own, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
         if is_free and not len(term.x) and model.spec.blocks[term.block].source is not None:
-            found[own] = solver.own_curvature(index) < np.exp(-FAR_SCORE) * model.weights[own][:, None]
+            hessians, weights = solver.own_curvature(index), model.weights[own][:, None]
+            usual = hessians.sum(axis=0) / weights.sum()  # of a row: little where a class is rare
+            found[own] = hessians < np.exp(-FAR_SCORE) * usual * weights
     return found
 
 
@@ -130,7 +132,9 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
     spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
     spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
     is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
-    base, output = np.argmax(is_best * ~certain.T * model.weights[own], axis=1), np.arange(model.n_outputs)
+    doubted = is_best & ~certain.T
+    is_best = np.where(doubted.any(axis=1, keepdims=True), doubted, is_best)
+    base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
 
