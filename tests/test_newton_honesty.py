@@ -6,7 +6,10 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import statsmodels.formula.api as smf
+from pyarrow import dataset
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.solvers.newton.terms import share_apart
@@ -312,3 +315,52 @@ def test_offsets_that_are_no_logarithms_are_refused(loss, kind):
         X, y, offset=np.linspace(-250, 250, 60)
     )
     assert np.isfinite(model.coefs_["a"]["value"]).all()
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "gamma", "poisson"])
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_given_penalty_leaves_the_variances_of_other_terms(loss, in_parts, monkeypatch):
+    """A term that is shrunk to nothing has no degrees of freedom; its estimate, given, is the same fit."""
+    if in_parts:
+        monkeypatch.setattr("tabsym.models.wide.SAMPLE_ROWS", 0)
+    rng = np.random.default_rng(1)
+    n = 400
+    g, h = rng.integers(0, 12, n), np.r_[np.arange(380), rng.integers(0, 380, n - 380)]
+    k = rng.integers(0, 30, n)
+    y = rng.normal(0, 0.5, 12)[g] + rng.normal(0, 0.4, 30)[k] + rng.normal(0, 1, n)
+    y = y if loss == "squared_error" else rng.poisson(np.exp(y + 1)) if loss == "poisson" else np.exp(y)
+    X = pd.DataFrame({"g": [f"g{one}" for one in g], "k": [f"k{one}" for one in k], "h": [f"h{one}" for one in h]})
+    options = {"loss": loss, "interactions": None, "count_effect": False, "tol": 1e-8}
+
+    def variances(alpha, *columns):
+        own = X[list(columns)].assign(y=y)
+        rows = dataset.dataset(pa.Table.from_pandas(own, preserve_index=False)) if in_parts else own
+        model = WideRegressor(alpha=alpha, **options).fit(rows, "y")
+        return model.variances_["variance"][["g", "k"]].to_numpy(float), model
+
+    alone, model = variances("auto", "g", "k")
+    np.testing.assert_allclose(variances({"h": 1e6}, "g", "k", "h")[0], alone, rtol=1e-4)
+    scale = model.model_.certainty.working / model.model_.certainty.dispersion
+    estimated = scale * model.dispersion_ / (alone[1] * n)
+    again, other = variances({"k": estimated}, "g", "k")
+    if loss == "squared_error":
+        np.testing.assert_allclose(again, alone, rtol=1e-3)
+        np.testing.assert_allclose(other.predict(X[["g", "k"]]), model.predict(X[["g", "k"]]), rtol=1e-3)
+
+
+def test_factors_without_a_penalty_have_the_degrees_of_freedom_of_their_design():
+    """As indicator columns with slopes: the mean of each factor is the intercept's."""
+    rng = np.random.default_rng(1)
+    n, names = 60, [f"f{one}" for one in range(8)]
+    factors = rng.integers(0, 3, (n, 8))
+    g = rng.integers(0, 10, n)
+    y = rng.normal(0, 1, 10)[g] + sum(rng.normal(0, 1, 3)[own] for own in factors.T) + rng.normal(0, 1, n)
+    X = pd.DataFrame(factors.astype(str), columns=names).assign(g=g.astype(str))
+    D = X[["g"]].assign(**{f"{one}_{k}": (X[one] == k).astype(float) for one in names for k in "12"})
+    options = {"loss": "squared_error", "interactions": None, "count_effect": False, "tol": 1e-8}
+    model = WideRegressor(alpha=dict.fromkeys(names, 0.0), **options).fit(X, y)
+    dummies = WideRegressor(numeric="linear", **options).fit(D, y)
+    fit = smf.mixedlm("y ~ " + "+".join(names), X.assign(y=y), groups="g").fit()
+    for one in (model, dummies):
+        assert one.variances_.loc["g", "variance"] == pytest.approx(float(fit.cov_re.iloc[0, 0]), rel=1e-3)
+    np.testing.assert_allclose(model.predict(X), dummies.predict(D), rtol=1e-5, atol=1e-5)

@@ -189,7 +189,7 @@ def _find_variances(
         if index not in fixed and _is_unique(solver, index):
             solver.drop(index)
             components.edf[index] = 0.0
-    solver.precision[list(fixed)] = list(fixed.values())
+    components.take(fixed)
     held = [
         index
         for index, term in enumerate(solver.terms)

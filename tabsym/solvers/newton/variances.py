@@ -15,7 +15,7 @@ fits its own row, and the likelihood is then nearly flat in the variance. Such t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,7 @@ class VarianceComponents:
         if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
+        self._given: list[int] = []
         self._least_dispersion, self._constant_loss = 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
@@ -127,6 +128,16 @@ class VarianceComponents:
         for index, term in enumerate(self.solver.terms):
             if term.prior is not Prior.FLAT:
                 self.solver.precision[index] = 1.0 / FIRST_VARIANCE
+
+    def take(self, given: Mapping[int, float]) -> None:
+        """Take the precisions of some terms as given; their degrees of freedom leave the dispersion fewer from now on.
+
+        Those of unpenalized terms are the rank of their design, whatever the coefficients are.
+        """
+        self.solver.precision[list(given)] = list(given.values())
+        self._given = [index for index, precision in given.items() if precision > 0.0]
+        if given and self.has_dispersion:
+            self.count_unpenalized()
 
     def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> tuple[int, bool]:
         """Alternate iterations and updates of the variances of the terms at `free` until both converge.
@@ -158,6 +169,8 @@ class VarianceComponents:
         weighed = self.posteriors.weigh(indices)
         self.edf[at] = weighed[:, 0]
         if self.has_dispersion:
+            for index in self._given:
+                self.posterior(index)
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
