@@ -205,3 +205,15 @@ def test_categories_without_a_value_are_told(recwarn):
         WideRegressor(fixed={"region": {"north": 1.0, "suoth": 0.2, None: 0.5}}, **options).fit(X, y)
     with pytest.warns(UserWarning, match=r"no value for 40 rows, such as of 'south', and adds 0 there\.$"):
         WideRegressor(fixed={"region": {"north": 1.0}}, **options).fit(X, y)
+
+
+@pytest.mark.parametrize("unknown", ["neutral", "similar"])
+def test_unknown_categories_of_given_terms_add_nothing(unknown):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcd"), 300), "h": rng.choice(list("xyz"), 300)})
+    given = {"x": 2.0, "y": 3.0, "z": 4.0}
+    y = X["h"].map(given) + (X["g"] == "a") + rng.normal(0, 0.3, 300)
+    model = WideRegressor(loss="squared_error", fixed={"h": given}, interactions=None, handle_unknown=unknown).fit(X, y)
+    new = pd.DataFrame({"g": ["a", "a"], "h": ["x", "never"]})
+    found = model.predict(new)
+    assert found[0] - found[1] == pytest.approx(2.0)

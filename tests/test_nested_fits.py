@@ -191,3 +191,44 @@ def test_a_term_that_is_no_free_function_of_its_columns_contains_no_others(table
     one, other = (fit(table, f"poisson ~ {formula}") for formula in (larger, smaller))
     with pytest.raises(ValueError, match=r"no term of this one contains it: the test is of nested fits"):
         one.likelihood_ratio_test(other)
+
+
+GIVEN = {"x": 0.1, "y": 0.2, "z": -0.3}
+
+
+def test_given_coefficients_must_be_the_same(table):
+    """They are an offset; what one fit estimates and a smaller one has as given is nested, as statsmodels has it."""
+    larger = fit(table, "poisson ~ w[a] + v[b] + c[1]", fixed={"v": GIVEN})
+    same = fit(table, "poisson ~ v[b] + c[1]", fixed={"v": GIVEN})
+    offset = table["b"].map(GIVEN).to_numpy()
+    families = (
+        smf.glm(text, table, family=FAMILIES["poisson"], offset=offset) for text in ("poisson ~ a", "poisson ~ 1")
+    )
+    gain = -np.diff([made.fit().deviance for made in families][::-1])[0]
+    assert larger.likelihood_ratio_test(same)["statistic"] == pytest.approx(gain, rel=1e-6)
+    free = fit(table, "poisson ~ w[a] + v[b] + c[1]")
+    assert free.likelihood_ratio_test(larger)["df"] == 2
+    others = [
+        fit(table, "poisson ~ v[b] + c[1]", fixed={"v": {key: 5 * value for key, value in GIVEN.items()}}),
+        fit(table, "poisson ~ v[b] + c[1]"),
+        fit(table, "poisson ~ c[1]"),
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match="The two fits have different coefficients of 'v' in fixed"):
+            larger.likelihood_ratio_test(other)
+
+
+def test_constraints_must_be_the_same(table):
+    """What a constraint costs is no gain of a term."""
+    own = table[["a", "e", "squared_error"]]
+    options = {"loss": "squared_error", "alpha": 0.0, "interactions": None, "numeric": {"e": [0.5, 1.0, 1.5]}}
+    larger, bound = (WideRegressor(monotonic_cst=cst, **options).fit(own, "squared_error") for cst in (None, {"e": -1}))
+    smaller = [
+        WideRegressor(monotonic_cst=cst, **options).fit(own.drop(columns="a"), "squared_error")
+        for cst in (None, {"e": -1})
+    ]
+    for one, other in ((larger, smaller[1]), (bound, smaller[0])):
+        with pytest.raises(ValueError, match="different directions of 'e' in monotonic_cst, which are no coefficients"):
+            one.likelihood_ratio_test(other)
+    assert larger.likelihood_ratio_test(smaller[0])["df"] == 4
+    assert bound.likelihood_ratio_test(smaller[1])["df"] == 4

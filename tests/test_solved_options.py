@@ -1,5 +1,7 @@
 """Options of the solved models by identities: what two ways of asking for the same come to."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -224,3 +226,41 @@ def test_losses_without_a_second_derivative_are_those_of_online_models(loss):
 def test_options_that_cannot_be(options, match):
     with pytest.raises(ValueError, match=match):
         WideRegressor(**options).fit(X, AMOUNTS)
+
+
+def interacting():
+    rng = np.random.default_rng(1)
+    g, h = rng.integers(0, 8, 500), rng.integers(0, 6, 500)
+    y = rng.normal(0, 0.7, 8)[g] + rng.normal(0, 0.7, (8, 6))[g, h] + rng.normal(0, 0.6, 500)
+    return pd.DataFrame({"g": [f"g{one}" for one in g], "h": [f"h{one}" for one in h]}), y
+
+
+@pytest.mark.parametrize("interactions", [[("g", "h")], "pairwise", "auto"])
+def test_penalties_of_interactions_are_named_in_any_order(interactions):
+    X, y = interacting()
+    options = {"loss": "squared_error", "interactions": interactions, "count_effect": False}
+    made = [WideRegressor(alpha={name: 1.0}, **options).fit(X, y).predict(X) for name in ("g:h", "h:g")]
+    np.testing.assert_array_equal(*made)
+    assert np.abs(made[0] - WideRegressor(**options).fit(X, y).predict(X)).max() > 0.1
+    for name in ("g:nothing", "nothing", "g:h:nothing", "count of nothing"):
+        with pytest.raises(ValueError, match=f"alpha names {name!r}, and there is no such term"):
+            WideRegressor(alpha={name: 1.0}, **options).fit(X, y)
+
+
+def test_penalties_of_interactions_that_are_absent():
+    """Where they were searched a warning tells; elsewhere the name is an error."""
+    X, y = interacting()
+    y = X["g"].map(dict(zip(sorted(set(X["g"])), range(8), strict=True))) + np.random.default_rng(0).normal(size=500)
+    with pytest.warns(UserWarning, match="alpha names 'h:g', which was not chosen; it has no effect"):
+        WideRegressor(loss="squared_error", alpha={"h:g": 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="alpha names 'g:h', and there is no such term"):
+        WideRegressor(loss="squared_error", alpha={"g:h": 1.0}, interactions=None).fit(X, y)
+    rows = X.assign(y=y)
+    for name in ("1 | g:h", "u:v", "count of q"):
+        with pytest.raises(ValueError, match=f"alpha names '{re.escape(name)}'"):
+            WideRegressor("y ~ c[1] + (1 | g)", loss="squared_error", alpha={name: 1.0}).fit(rows)
+    named = [
+        WideRegressor("y ~ c[1] + (1 | g/h)", loss="squared_error", alpha={name: 1.0})
+        for name in ("1 | g:h", "1 | h:g")
+    ]
+    np.testing.assert_array_equal(*(model.fit(rows).predict(X) for model in named))

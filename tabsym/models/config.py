@@ -124,6 +124,11 @@ class Config:
             )
 
     @property
+    def may_lack(self) -> bool:
+        """Whether a model may lack interactions that options name: they are chosen, or it is a part of a fit."""
+        return isinstance(self.interactions, AutoInteractions) or not self.newton.posterior
+
+    @property
     def newton(self) -> Newton:
         """The options of Newton's method, of a solved model."""
         assert isinstance(self.optimizer, Newton)

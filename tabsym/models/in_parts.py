@@ -100,7 +100,7 @@ def fit_parts(
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
     theta = _start(model, terms, solver)
     ridge = None if config.ridge is None else config.ridge / units.of_loss
-    fixed = given_precisions(spec, terms, config.newton, solver.total, units)
+    fixed = given_precisions(spec, terms, config.newton, solver.total, units, may_lack=config.may_lack)
     optimum = find_optimum(solver, config.newton, ridge, theta, rng, fixed)
 
     def likely(fitted: WideModel, certainty: Certainty) -> Certainty:

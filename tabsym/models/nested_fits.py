@@ -37,6 +37,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     if rows[0] != rows[1]:
         raise ValueError(f"The two fits are to {rows[0]:,} and {rows[1]:,} rows; fit both to the same rows.")
     _check_same_rows(larger, smaller)
+    _check_same_given(larger, smaller)
     scopes = _scopes(one)
     outside = [scope for scope in _scopes(other) if not any(scope.is_within(each) for each in scopes)]
     if outside:
@@ -71,6 +72,39 @@ def _check_same_rows(larger: Any, smaller: Any) -> None:
         if abs(one[what] - other[what]) > SAME * max(abs(one[what]), abs(other[what])):
             name = what.removeprefix("squared ")
             raise ValueError(f"The two fits have different {name}; fit both to the same rows, with the same {name}.")
+
+
+def _check_same_given(larger: Any, smaller: Any) -> None:
+    """A `ValueError` where what is given, not estimated, differs: coefficients of `fixed`, and `monotonic_cst`."""
+    for estimator, other in ((larger, smaller), (smaller, larger)):
+        for block in (block for block in estimator.model_.spec.blocks if block.fixed):
+            in_both = block.name in other.coefs_
+            if in_both and estimator is smaller and not _is_fixed(other, block.name):
+                continue  # what the larger fit estimates
+            if not in_both or not _is_fixed(other, block.name) or not _are_same(larger, smaller, block.name):
+                raise ValueError(
+                    f"The two fits have different coefficients of {block.name!r} in fixed; fit both with the same."
+                )
+    one, two = (_directions(estimator.model_.spec) for estimator in (larger, smaller))
+    differ = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+    if differ:
+        raise ValueError(
+            f"The two fits have different directions of {differ[0]!r} in monotonic_cst, which are no coefficients; fit "
+            "both with the same."
+        )
+
+
+def _directions(spec: ModelSpec) -> dict[str, int]:
+    return {block.name: block.monotone for block in spec.blocks if block.monotone}
+
+
+def _is_fixed(estimator: Any, name: str) -> bool:
+    return any(block.fixed for block in estimator.model_.spec.blocks if block.name == name)
+
+
+def _are_same(larger: Any, smaller: Any, name: str) -> bool:
+    one, other = (estimator.coefs_[name]["value"] for estimator in (larger, smaller))
+    return len(one) == len(other) and bool(np.allclose(one, other.reindex(one.index), rtol=SAME, atol=0.0))
 
 
 def _check_unpenalized(estimator: Any) -> None:

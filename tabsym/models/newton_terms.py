@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from tabsym.models.start import Coded
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
@@ -156,30 +156,50 @@ def source_of(spec: ModelSpec, index: int) -> Source | None:
 
 
 def given_precisions(
-    spec: ModelSpec, terms: list[SolverTerm], newton: Newton, total: float, units: TargetUnits
+    spec: ModelSpec, terms: list[SolverTerm], newton: Newton, total: float, units: TargetUnits, *, may_lack: bool
 ) -> dict[int, float] | None:
-    """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows."""
+    """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows.
+
+    `may_lack`: see `Config`; of an interaction that was not chosen a warning tells.
+    """
     if newton.penalties is None:
         return None
-    penalties = _checked_penalties(spec, terms, newton.penalties)
-    return {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
-
-
-def _checked_penalties(spec: ModelSpec, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
-    """The penalties by index of their term; unknown interactions and count effects are ignored, as of another fit."""
-    indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
     found = {}
-    for name, alpha in penalties.items():
-        if name not in indices:
-            if ":" in name or name.startswith(RARITY):
-                continue
-            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
-        if terms[indices[name]].prior is Prior.FLAT:
+    for name, alpha in newton.penalties.items():
+        index = _term_named(name, spec, terms, may_lack=may_lack)
+        if index is None:
+            if newton.posterior:
+                warn_user(f"alpha names {name!r}, which was not chosen; it has no effect.")
+            continue
+        if terms[index].prior is Prior.FLAT:
             raise ValueError(
                 f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
             )
-        found[indices[name]] = alpha
+        found[index] = alpha * total / units.of_loss
     return found
+
+
+def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack: bool) -> int | None:
+    """The index of a term by its name, in which the columns of an interaction come in any order; None for one that may
+    be absent.
+    """
+    indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
+    alike = {_parts_of(one): index for one, index in indices.items()}
+    found = indices.get(name, alike.get(_parts_of(name)))
+    if found is not None:
+        return found
+    columns = {column for block in spec.blocks for column in block.columns}
+    counted, (_, parts) = name.startswith(RARITY), _parts_of(name.removeprefix(RARITY))
+    known = all(any(part.startswith(column) for column in columns) for part in parts)  # also of one category, or bins
+    if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
+        return None
+    raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
+
+
+def _parts_of(name: str) -> tuple[str, frozenset[str]]:
+    """What stands before the columns of a term's name, as in ``1 | a:b``, and these."""
+    *before, columns = name.split(" | ")
+    return " | ".join(before), frozenset(columns.split(":"))
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ def _plain_blocks(model: WideModel) -> dict[str, int]:
         block.columns[0]: index
         for index, block in enumerate(spec.blocks)
         if block.source is not None
+        and not block.fixed
         and len(block.columns) == 1
         and block.name == block.columns[0]
         and isinstance(spec.sources[block.source], SymbolSource)

@@ -270,7 +270,7 @@ def _by_turns(
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[spec.coefs(term.block)] for term in terms]
     total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
-    fixed = given_precisions(spec, terms, newton, total, units)
+    fixed = given_precisions(spec, terms, newton, total, units, may_lack=config.may_lack)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
