@@ -695,7 +695,6 @@ def test_what_cannot_be_is_said_in_a_sentence():
         ),
         (LGBMClassifier(boosting="random_forest"), r"\(boosting='random_forest'\) averages its trees"),
         (LGBMClassifier(sigmoid=0.3), r"\(sigmoid=0.3\) has scores on another scale than those of a wide model"),
-        (LGBMClassifier(reg_sqrt=True), r"\(reg_sqrt=True\) has scores on another scale"),
         (CatBoostClassifier(boost_from_average=True), r"\(boost_from_average=True\) can't start from margins"),
         (XGBClassifier(booster="gblinear"), r"XGBClassifier\(booster='gblinear'\) has no trees, and can't start"),
         (
@@ -735,10 +734,16 @@ def test_forests_beside_the_wide_model_as_a_feature_are_theirs(name):
     np.testing.assert_allclose(added.sum(axis=2)[:, 0], booster.predict(frame), rtol=1e-9)
 
 
-@pytest.mark.parametrize("option", [{"sigmoid": 0.3}, {"reg_sqrt": True}])
-def test_options_that_change_a_booster_s_link_are_refused_as_a_feature_too(option):
-    with pytest.raises(ValueError, match="has scores on another scale"):
-        WideBoostClassifier(booster=LGBMClassifier(**option, **SMALL), mode="feature").fit(X, TWO)
+def test_options_that_change_a_booster_s_link_are_refused_as_a_feature_too():
+    for mode in ("feature", "margin"):
+        with pytest.raises(ValueError, match="has scores on another scale"):
+            WideBoostClassifier(booster=LGBMClassifier(sigmoid=0.3, **SMALL), mode=mode).fit(X, TWO)
+        with pytest.raises(ValueError, match=r"LGBMRegressor\(reg_sqrt=True\) has scores on another scale"):
+            WideBoostRegressor(booster=LGBMRegressor(reg_sqrt=True, **SMALL), mode=mode).fit(X, VALUES)
+    plain = WideBoostRegressor(
+        WideRegressor(**SQUARED), LGBMRegressor(sigmoid=0.3, **SMALL), mode="feature", **ALL_ROUNDS
+    )
+    assert np.isfinite(plain.fit(X, VALUES).predict(X)).all()  # which has no effect there
 
 
 @pytest.mark.parametrize("mode", ["feature", "margin"])

@@ -32,7 +32,7 @@ class LightGBMAdapter(MarginAdapter):
     objective_names = ("objective", "objective_type", "app", "application", "loss")
     kind_names = ("boosting_type", "boosting", "boost")
     kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
-    of_links = {"reg_sqrt": False, "sigmoid": 1.0}
+    of_links = {"reg_sqrt": (False, False), "sigmoid": (1.0, True)}
     objectives = {
         "absolute_error": {"objective": "regression_l1"},
         "quantile": {"objective": "quantile", "alpha": "{parameter}"},

@@ -119,15 +119,16 @@ class Categories:
         return Categories(self.name, symbols), self._apply(position, missing, raw.codes)
 
     def refuse_late_numbers(self, column: Column) -> None:
-        """A `TypeError` for numbers in a column of which no row had a value or a type so far: each would be a category.
+        """A `TypeError` for numbers in a column that had no value so far: each would be a category.
 
         For columns that are categorical by their type.
         """
         is_empty = all(symbol is None for symbol in self.symbols)
         if is_empty and column.kind is Kind.NUMERIC and not column.is_empty:
             raise TypeError(
-                f"Column {self.name!r} had no value and no type in the rows before, and holds numbers now; give it a "
-                "numeric type from the first rows on, or name it among the categorical columns."
+                f"Column {self.name!r} had no value in the rows before, nor the type of a number, and holds "
+                f"{column.measure} now; give it that type from the first rows on, or name it among the categorical "
+                "columns."
             )
 
     def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:

@@ -210,6 +210,8 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float | com
             number: Any = (pd.Timestamp if measure.name == "dates" else pd.Timedelta)(value)
         except (ValueError, TypeError):
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {measure}.") from None
+        if number is pd.NaT:
+            return -math.inf
     else:
         number = plain(value)
         if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:

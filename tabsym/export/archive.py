@@ -190,7 +190,7 @@ def members_of(model: Any) -> dict[str, bytes]:
     return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **writer.members}
 
 
-_UNREADABLE = ("Timestamp", "Timedelta", "Period", "Interval")
+_UNREADABLE = ("Timestamp", "Timedelta", "Period", "Interval", "NaTType")
 
 
 class _Writer:
@@ -207,7 +207,7 @@ class _Writer:
             return {"__loader__": "CachedNode", "__id__": self._numbers[old]}
         new = {name: node[name] for name in ("__loader__", "__module__", "__class__")}
         if new["__module__"].partition(".")[0] == "pandas" and new["__class__"] in _UNREADABLE:
-            raise TypeError(f"files hold no {new['__class__']}; give it as text, such as '2024-01-31'")
+            raise TypeError(f"files hold no {new['__class__']} of pandas; use text instead, for dates '2024-01-31'")
         self._name(new)
         getattr(self, f"_write_{kind}", self._write_any)(node, new)
         if kind not in _UNNUMBERED and node.get("content") != [] and old is not None:  # of () there is one in Python

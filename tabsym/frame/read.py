@@ -19,7 +19,7 @@ Tables larger than memory are read in `batches`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, partial
@@ -312,7 +312,7 @@ def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     if array.dtype != object:
         return frame
-    return _with_large_wholes(frame.infer_objects(), {name: frame[name].tolist() for name in frame})
+    return _with_large_wholes(frame.infer_objects(), lambda name: frame[name].tolist())
 
 
 def _is_text(X: Any) -> bool:
@@ -368,16 +368,29 @@ def as_rows(X: Any) -> Any:
         columns = all(isinstance(value, (list, tuple)) or hasattr(value, "__array__") for value in X.values())
         if not (columns and X):
             return FromRows([dict(X)])
-        return _with_large_wholes(FromRows(dict(X)), {name: list(X[name]) for name in X})
+        return _with_large_wholes(FromRows(dict(X)), X.__getitem__)
     if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
         made = FromRows([dict(row) for row in X])
-        made.attrs[LACKING] = {
-            name: next(place for place, row in enumerate(X) if name not in row)
-            for name in (made.columns if any(len(row) < made.shape[1] for row in X) else ())
-            if not all(name in row for row in X)
-        }
-        return _with_large_wholes(made, {name: [row.get(name) for row in X] for name in made.columns})
+        if any(len(row) < made.shape[1] for row in X):
+            lacking = {name: next((place for place, row in enumerate(X) if name not in row), None) for name in made}
+            made.attrs[LACKING] = {name: place for name, place in lacking.items() if place is not None}
+        return _with_large_wholes(made, lambda name: [row.get(name) for row in X])
     return X
+
+
+def _with_large_wholes(made: pd.DataFrame, given: Callable[[Any], Any]) -> pd.DataFrame:
+    """A frame whose whole numbers that float64 rounds are those that were `given`: pandas makes floats beside None."""
+    for name, kind in zip(made.columns, made.dtypes, strict=True) if len(made) > 1 else ():
+        if kind != np.float64 or not (np.abs(made[name].to_numpy()) >= FIRST_ROUNDED).any():
+            continue
+        values = given(name)
+        if isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind != "O":
+            continue
+        plain = [None if pd.isna(value) else value for value in values]
+        if all(value is None or (isinstance(value, Integral) and not isinstance(value, bool)) for value in plain):
+            is_unsigned = max(value for value in plain if value is not None) > np.iinfo(np.int64).max
+            made[name] = pd.array(plain, dtype="UInt64" if is_unsigned else "Int64")
+    return made
 
 
 LACKING = "lacking"
@@ -393,15 +406,3 @@ def refuse_lacking(X: pd.DataFrame, names: Iterable[str]) -> None:
                 f"Row {lacking[name]} lacks {name!r}, which other rows have; give it in every row, as None where it is "
                 "missing."
             )
-
-
-def _with_large_wholes(made: pd.DataFrame, given: Mapping[Any, list[Any]]) -> pd.DataFrame:
-    """A frame whose whole numbers that float64 rounds are those `given` by column: pandas makes floats beside None."""
-    for name in made.columns[[kind.kind == "f" if isinstance(kind, np.dtype) else False for kind in made.dtypes]]:
-        if not (made[name].abs() >= FIRST_ROUNDED).any():
-            continue
-        values = [None if pd.isna(value) else value for value in given[name]]
-        if all(value is None or (isinstance(value, Integral) and not isinstance(value, bool)) for value in values):
-            unsigned = max(value for value in values if value is not None) > np.iinfo(np.int64).max
-            made[name] = pd.array(values, dtype="UInt64" if unsigned else "Int64")
-    return made

@@ -68,7 +68,7 @@ class MarginAdapter(ABC):
     kind_names: tuple[str, ...] = ()
     kinds_without_sums: dict[str, str] = {}
     without_margins: tuple[str, ...] = ()  # options that margins leave nothing to do
-    of_links: dict[str, Any] = {}  # options that change a link, by the value that does not
+    of_links: dict[str, tuple[Any, bool]] = {}  # options that change a link: the value that does not; of classifiers?
 
     # -- for the libraries to fill in -----------------------------------------------
 
@@ -248,8 +248,8 @@ class MarginAdapter(ABC):
     def _refuse_other_links(self, booster: Any) -> None:
         """A `ValueError` for an option by which scores are on another scale than those of a wide model."""
         params = booster.get_params()
-        for name, neutral in self.of_links.items():
-            if params.get(name) not in (None, neutral):
+        for name, (neutral, for_classes) in self.of_links.items():
+            if is_classifier(booster) == for_classes and params.get(name) not in (None, neutral):
                 raise ValueError(
                     f"{type(booster).__name__}({name}={params[name]!r}) has scores on another scale than those of "
                     f"a wide model; leave {name} out."

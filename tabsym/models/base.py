@@ -299,8 +299,9 @@ class WideBase(Readable, TableEstimator):
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
         """The features of the fit from a table, validated, and the offset column (n,) or None."""
         check_is_fitted(self, "model_")
-        if isinstance(X, list) and not X:  # of rows by name, as services get them
-            X = FromRows(columns=list(getattr(self, "feature_names_in_", getattr(self, "_names_made", []))))
+        if isinstance(X, (list, tuple)) and not X:  # no rows, as services may get them
+            names = getattr(self, "feature_names_in_", None)
+            X = np.empty((0, self.n_features_in_)) if names is None else FromRows(columns=list(names))
         table = read_table(X, caller=type(self).__name__, allow_empty=True)
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
@@ -308,7 +309,7 @@ class WideBase(Readable, TableEstimator):
         if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         if isinstance(X, FromRows):
-            refuse_lacking(X, table.names)
+            refuse_lacking(X, (name for name in table.names if column is None or name != column.name))
         table = match_features(self, table)
         self._check_measures(table)
         return (table, None) if column is None else column.split(table)

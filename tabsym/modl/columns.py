@@ -98,8 +98,7 @@ class Intervals:
         """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.frame.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
         found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
-        exact = self._exact_specials() if np.iscomplexobj(values) else self.specials
-        for part, codes in enumerate(exact, len(self.bounds) + 1):
+        for part, codes in enumerate(self._exact_specials(), len(self.bounds) + 1):
             for code in codes:
                 found[np.isnan(values) if np.isnan(code) else values == code] = part
         return found
@@ -111,8 +110,8 @@ class Intervals:
         return found + [self._special_label(codes) for codes in self._exact_specials()]
 
     def _exact_specials(self) -> tuple[tuple[complex, ...], ...]:
-        """Special codes with their rounding errors, where there are any."""
-        if not self.special_rests:
+        """Special codes, with their rounding errors where values are compared exactly."""
+        if not self.special_rests or self.bound_rests is None:
             return self.specials
         every = zip(self.specials, self.special_rests, strict=True)
         return tuple(tuple(complex(*both) for both in zip(*one, strict=True)) for one in every)

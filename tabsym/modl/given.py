@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import Contingency
@@ -260,9 +261,13 @@ class _GivenColumn:
 
 def plain(value: Any) -> Any:
     """A category as it is compared: missing as None, numbers of numpy as those of Python."""
+    if isinstance(value, np.datetime64):  # whose nanoseconds would be numbers
+        value = pd.Timestamp(value)
+    if isinstance(value, np.timedelta64):
+        value = pd.Timedelta(value)
     if isinstance(value, np.generic):
         value = value.item()
-    return None if value is None or (isinstance(value, float) and np.isnan(value)) else value
+    return None if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)) else value
 
 
 def _exact(values: Floats, rests: Floats | None) -> Numbers:
