@@ -404,3 +404,28 @@ def test_a_named_index_is_no_column_and_said(names):
     assert list(source.frame) == ["a"]
     told = [name for name in names if name not in (None, "a")]
     assert len(source.notes) == bool(told) and all(repr(name) in source.notes[0] for name in told)
+
+
+LISTS = {
+    "semicolons in a cell": ("id,text,y", "he said;'hello';5", ","),
+    "a list by semicolons": ("id,text,y", "['a'; 'b'; 'c']", ","),
+    "a list by commas": ("id;text;y", "['a', 'b', 'c']", ";"),
+    "a name": ("id;text;y", "Smith, 'Joe', Jr", ";"),
+    "quotes": ("id;text;y", 'a, "b", c', ";"),
+    "tabs": ("id\ttext\ty", "['a', 'b', 'c']", "\t"),
+    "bars": ("id|text|y", "p;'q';r", "|"),
+    "units in the header": ("a;weight, kg;y, EUR", "1,5", ";"),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_what_separates_words_in_cells_is_not_the_separator(case, tmp_path):
+    header, cell, separator = LISTS[case]
+    text = header + "\n" + "".join(f"{row}{separator}{cell}{separator}2,{row}\n" for row in range(30))
+    if separator == ",":
+        text = header + "\n" + "".join(f"{row},{cell},{row}\n" for row in range(30))
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    found = reading.read(str(path))
+    assert found.separator == separator
+    assert found.frame.shape == (30, 3) and found.frame.iloc[0, 1] == cell

@@ -12,6 +12,7 @@ from tabsym import DateParts
 from tabsym.compare import compare
 from tabsym.compare.prepare import prepare
 from tabsym.compare.reading import ReadOptions
+from tabsym.encoders.dates import date_format
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -270,3 +271,16 @@ def test_an_effect_of_the_hour_is_found(tmp_path):
         scores = result.ranking.set_index("name")["score"]
         assert scores["wide"] < 1.05
         assert scores["lightgbm"] < 1.2
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_day_or_month_first_is_decided_by_all_cells(shuffled):
+    """The first 200 rows of a file by time may lie within twelve days; so may 95 % of all."""
+    days = [f"{day:02}/01/2024" for day in range(1, 14) for _ in range(60 if day < 13 else 30)]
+    column = pd.Series(days)
+    column = column.sample(frac=1.0, random_state=0).reset_index(drop=True) if shuffled else column
+    assert date_format(column) == "%d/%m/%Y"
+    found = DateParts().fit_transform(pd.DataFrame({"at": column}))
+    assert (found["at month"] == "01").all()
+    other = column.str.replace(r"(\d\d)/(\d\d)/", r"\2/\1/", regex=True)
+    assert date_format(other) == "%m/%d/%Y"

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 _SNIFFED = 20_000  # characters by which the separator of a text file is guessed
-_SEPARATORS = ",;\t|"
+_SEPARATORS = ";\t|,"  # the comma last, as text and numbers have it, too
 _NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 
 
@@ -122,12 +122,24 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
         return separator
     if ending == ".tsv":
         return "\t"
-    line = next(line for line in lines_of(text) if line.strip())
+    some = text[:_SNIFFED].rpartition("\n")[0] if len(text) > _SNIFFED else text
+    fits = {sign: _fit(some, sign) for sign in _SEPARATORS}
+    return max(fits, key=fits.__getitem__) if any(n_columns for _, n_columns in fits.values()) else ","
+
+
+def _fit(text: str, separator: str) -> tuple[float, int]:
+    """How well a separator fits a file: the share of rows with as many fields as the header, and how many these are.
+
+    0 where the header has none outside of quotes: what separates cells of text is no sign of the file's.
+    """
     try:
-        return csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_SEPARATORS).delimiter
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(map(str.strip, row))]
     except csv.Error:
-        bare = re.sub(r'"[^"]*"', "", line)
-        return max(_SEPARATORS, key=bare.count) if any(sign in bare for sign in _SEPARATORS) else ","
+        return 0.0, 0
+    header, *others = rows
+    if len(header) < 2:
+        return 0.0, 0
+    return sum(len(row) == len(header) for row in others) / max(len(others), 1), len(header)
 
 
 def _blanks_follow(text: str, separator: str) -> bool:

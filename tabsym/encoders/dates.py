@@ -289,10 +289,16 @@ def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:
     sample = present.head(_SAMPLE)
     if not len(sample) or sample.str.contains(_STARTS, regex=True).mean() < MIN_DATE_SHARE:
         return None
+    counts = present.value_counts(sort=False)
+    cells, times = pd.Series(counts.index), counts.to_numpy()
+    best, most = None, 0
     for format_ in _candidates(sample, dayfirst):
-        if parse_dates(present, format_).notna().sum() >= MIN_DATE_SHARE * len(present):
-            return format_
-    return None
+        n_dates = int(times[parse_dates(cells, format_).notna().to_numpy()].sum())
+        if n_dates > most:
+            best, most = format_, n_dates
+        if most == len(present):
+            break
+    return best if most >= MIN_DATE_SHARE * len(present) else None
 
 
 def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
