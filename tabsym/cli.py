@@ -165,7 +165,7 @@ _COMMANDS = {"compare": _compare, "export": _export, "predict": _predict}
 def _all_ran(result: Any, named: list[str] | None) -> bool:
     """Whether all did all folds; one whose library is absent counts where it was named."""
     absent = set(result.not_installed) - set(named or [])
-    ranked = set(result.ranking["name"]) - ({"constant"} if named != ["constant"] else set())
+    ranked = set(result.ranking["name"]) - ({"constant"} if set(named or ()) != {"constant"} else set())
     return bool(ranked) and not set(result.failures) - absent
 
 

@@ -623,6 +623,23 @@ def test_an_encoder_that_does_not_fit_says_so(channels, columns, says):
         WideStypeEncoder(channels, _stats(X, ["a", "b"]), stype.categorical, model=model, columns=columns)
 
 
+def test_an_encoder_whose_columns_the_model_does_not_know_as_they_are_says_so():
+    from tabsym_torch.frame import WideStypeEncoder
+    from torch_frame import stype
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"s": rng.choice(list("abc"), 300), "k": rng.integers(0, 5, 300)})
+    options = {"loss": "squared_error", "interactions": None}
+    for rows, more, says in (
+        (X, {}, "Column 'k' is a number in the model"),
+        (X, {"numeric": "linear"}, "Column 'k' is a number in the model"),
+        (X.astype({"k": str}), {}, r"Column 'k' has categories such as \d, and the model such as '\d': none is known"),
+    ):
+        model = WideRegressor(**options, **more).fit(rows, X["k"] + rng.normal(size=300))
+        with pytest.raises(ValueError, match=says):
+            WideStypeEncoder(4, _stats(X, ["s", "k"]), stype.categorical, model=model, columns=["s", "k"])
+
+
 def test_the_door_gives_the_package():
     from tabsym.integrations import torch as bridge
 

@@ -21,6 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tabsym_torch.frame needs {error.name!r}: pip install pytorch-frame") from error
 
+from tabsym.design.sources import Symbols
 from tabsym.models.base import WideBase
 
 
@@ -48,8 +49,9 @@ class WideStypeEncoder(StypeEncoder):
     Raises
     ------
     ValueError
-        Fewer channels than the model has linear predictors, or another number of columns
-        than the tensor frame's.
+        Fewer channels than the model has linear predictors, another number of columns
+        than the tensor frame's, a column that is a number in the model, or one of whose
+        categories the model knows none.
 
     Examples
     --------
@@ -70,7 +72,14 @@ class WideStypeEncoder(StypeEncoder):
         columns: Sequence[str],
     ) -> None:
         width = model.model_.n_outputs
-        self.parameters_of = {name: model.coefs_[name].iloc[:, :width] for name in columns if name in model.coefs_}
+        known = {block.name: block.source for block in model.model_.spec.blocks if block.name in columns}
+        for name, source in known.items():
+            if source is None or not isinstance(model.model_.spec.sources[source], Symbols):
+                raise ValueError(
+                    f"Column {name!r} is a number in the model, which has no coefficient for each of its values; fit "
+                    "the model with it in categorical_features."
+                )
+        self.parameters_of = {name: model.coefs_[name].iloc[:, :width] for name in known}
         self.columns = list(columns)
         super().__init__(out_channels, stats_list, stype, post_module, na_strategy)
 
@@ -94,7 +103,7 @@ class WideStypeEncoder(StypeEncoder):
         with torch.no_grad():
             self.emb.weight.mul_(0.1)
             for name, start, stats in zip(self.columns, self.offset.tolist(), self.stats_list):
-                learned = _learned(self.parameters_of.get(name), stats[StatType.COUNT][0], self.out_channels)
+                learned = _learned(name, self.parameters_of.get(name), stats[StatType.COUNT][0], self.out_channels)
                 if learned is not None:
                     self.emb.weight[start : start + len(learned), : learned.shape[1]] = learned
 
@@ -103,10 +112,15 @@ class WideStypeEncoder(StypeEncoder):
         return self.emb(torch.where(feat < 0, 0, feat + self.offset))
 
 
-def _learned(values: Any, categories: Sequence[Any], channels: int) -> Tensor | None:
+def _learned(name: str, values: Any, categories: Sequence[Any], channels: int) -> Tensor | None:
     """A block's parameters (categories, scores) in the order of the categories; None where there is no block."""
     if values is None:
         return None
     if values.shape[1] > channels:
         raise ValueError(f"The model has {values.shape[1]} scores, and out_channels={channels} must hold them all.")
+    if len(categories) and not values.index.isin(list(categories)).any():
+        raise ValueError(
+            f"Column {name!r} has categories such as {categories[0]!r}, and the model such as {values.index[0]!r}: "
+            "none is known to both; give them one type."
+        )
     return torch.tensor(values.reindex(list(categories)).fillna(0.0).to_numpy(), dtype=torch.get_default_dtype())
