@@ -777,6 +777,22 @@ def test_a_separated_category_that_comes_first_where_events_are_rare(tol):
     assert np.isinf(model.contrast("g", "a", "c")["sd"])
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_separated_categories_of_several_classes_leave_the_others_their_deviations(tol):
+    """A class of .3 %, which the first category of the table never has."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcd"), 40_000)})
+    X.loc[0, "g"] = "a"
+    y = np.where(rng.random(40_000) < np.where(X["g"] == "a", 0.0, 0.003), 2, rng.integers(0, 2, 40_000))
+    with pytest.warns(ConvergenceWarning, match="'g' separates the target"):
+        model = WideClassifier(**GLM, tol=tol).fit(X, y)
+    kept = (X["g"] != "a").to_numpy()
+    rest = WideClassifier(**GLM).fit(X[kept], y[kept])
+    found, wanted = model.contrast("g", "b", "c"), rest.contrast("g", "b", "c")
+    np.testing.assert_allclose(found["sd"], wanted["sd"], rtol=1e-2)
+    assert np.isinf(model.contrast("g", "a", "c")["sd"]).all()
+
+
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])
 @pytest.mark.parametrize("formula", ["w[a] + v[a] * x + c[1]", "c[1] + s[1] * x + (1 | a) + (0 + x | a)"])
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])

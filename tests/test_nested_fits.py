@@ -230,5 +230,6 @@ def test_constraints_must_be_the_same(table):
     for one, other in ((larger, smaller[1]), (bound, smaller[0])):
         with pytest.raises(ValueError, match="different directions of 'e' in monotonic_cst, which are no coefficients"):
             one.likelihood_ratio_test(other)
-    assert larger.likelihood_ratio_test(smaller[0])["df"] == 4
+    found = larger.likelihood_ratio_test(smaller[0])
+    assert found["df"] == 4 and found["df_residual"] == N - 8  # intercept, 4 categories, 3 bins
     assert bound.likelihood_ratio_test(smaller[1])["df"] == 4
