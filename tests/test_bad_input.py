@@ -433,3 +433,5 @@ def test_rows_by_name_that_lack_one():
 def test_weights_of_other_types(name, values):
     with pytest.raises(TypeError, match=f"{name} must hold .*numbers, one for each row .its type is"):
         WideClassifier().fit(table(), Y, **{name: values})
+    with pytest.raises(ValueError, match="offset must hold numbers, one per row"):
+        WideClassifier().fit(table(), Y, offset=values)

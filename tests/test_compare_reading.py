@@ -429,3 +429,21 @@ def test_what_separates_words_in_cells_is_not_the_separator(case, tmp_path):
     found = reading.read(str(path))
     assert found.separator == separator
     assert found.frame.shape == (30, 3) and found.frame.iloc[0, 1] == cell
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("n_columns", [3, 2_000])
+def test_wide_headers_and_any_end_of_lines(end, separator, n_columns, tmp_path):
+    names = [f"column number {place:05}" for place in range(n_columns)]
+    lines = [separator.join(names), *[separator.join(map(str, range(n_columns)))] * 20]
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join(lines).encode())
+    found = reading.read(str(path))
+    assert found.separator == separator and found.frame.shape == (20, n_columns)
+
+
+def test_empty_fields_at_the_end_of_rows_and_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name;weight, kg\n" + "".join(f"x{row};1,5;\n" for row in range(30)))
+    assert reading.read(str(path)).frame.columns.tolist() == ["name", "weight, kg"]

@@ -490,14 +490,15 @@ def test_no_interactions_are_searched_where_main_effects_overfit(kind):
 
 
 @pytest.mark.parametrize("interactions", ["pairwise", "auto"])
-@pytest.mark.parametrize("value", ["same", 1.0, None])
+@pytest.mark.parametrize("value", ["same", 1.0, None, [None, np.nan] * 200])
 def test_a_constant_column_changes_nothing(interactions, value):
     """A pair with it is the other column's main effect again, whose variance two terms would share."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.choice(list("pqrs"), 400), "b": rng.choice(list("xyz"), 400), "z": rng.normal(size=400)})
     y = (X["a"] == "p") + X["z"] + rng.normal(size=400)
     made = []
-    for rows in (X, X.assign(c=value)):
+    more = pd.Series(value, dtype=object) if isinstance(value, list) else value
+    for rows in (X, X.assign(c=more)):
         model = WideRegressor(loss="squared_error", interactions=interactions).fit(rows, y)
         assert not any("c" in term.split(":") for term in model.coefs_ if ":" in term)
         made.append(model.predict(rows))

@@ -218,6 +218,17 @@ def test_given_coefficients_must_be_the_same(table):
             larger.likelihood_ratio_test(other)
 
 
+def test_given_coefficients_of_several_classes(table):
+    given = pd.DataFrame({"k": [0.1, 0.2, -0.3], "l": [0.0, 0.3, 0.1], "m": [0.2, -0.2, 0.0]}, index=list("xyz"))
+    larger, same, other = (
+        fit(table, f"three ~ {formula} + c[1]", "three", fixed={"v": times * given})
+        for formula, times in (("w[a] + v[b]", 1), ("v[b]", 1), ("v[b]", 5))
+    )
+    assert larger.likelihood_ratio_test(same)["df"] == 8
+    with pytest.raises(ValueError, match="The two fits have different coefficients of 'v' in fixed"):
+        larger.likelihood_ratio_test(other)
+
+
 def test_constraints_must_be_the_same(table):
     """What a constraint costs is no gain of a term."""
     own = table[["a", "e", "squared_error"]]

@@ -242,7 +242,9 @@ def test_penalties_of_interactions_are_named_in_any_order(interactions):
     made = [WideRegressor(alpha={name: 1.0}, **options).fit(X, y).predict(X) for name in ("g:h", "h:g")]
     np.testing.assert_array_equal(*made)
     assert np.abs(made[0] - WideRegressor(**options).fit(X, y).predict(X)).max() > 0.1
-    for name in ("g:nothing", "nothing", "g:h:nothing", "count of nothing"):
+    with pytest.raises(ValueError, match="alpha names 'h:g' twice"):
+        WideRegressor(alpha={"g:h": 1.0, "h:g": 1e-4}, **options).fit(X, y)
+    for name in ("g:nothing", "nothing", "g:h:nothing", "count of nothing", "gg:h", "count of gg"):
         with pytest.raises(ValueError, match=f"alpha names {name!r}, and there is no such term"):
             WideRegressor(alpha={name: 1.0}, **options).fit(X, y)
 
@@ -251,7 +253,7 @@ def test_penalties_of_interactions_that_are_absent():
     """Where they were searched a warning tells; elsewhere the name is an error."""
     X, y = interacting()
     y = X["g"].map(dict(zip(sorted(set(X["g"])), range(8), strict=True))) + np.random.default_rng(0).normal(size=500)
-    with pytest.warns(UserWarning, match="alpha names 'h:g', which was not chosen; it has no effect"):
+    with pytest.warns(UserWarning, match="alpha names 'h:g', which the model does not have; it has no effect"):
         WideRegressor(loss="squared_error", alpha={"h:g": 1.0}).fit(X, y)
     with pytest.raises(ValueError, match="alpha names 'g:h', and there is no such term"):
         WideRegressor(loss="squared_error", alpha={"g:h": 1.0}, interactions=None).fit(X, y)

@@ -8,13 +8,14 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-_SNIFFED = 20_000  # characters by which the separator of a text file is guessed
-_SEPARATORS = ";\t|,"  # the comma last, as text and numbers have it, too
+_SNIFFED = 200  # rows by which the separator of a text file is guessed
+_SEPARATORS = ";\t,|"  # of two that fit alike the first: commas are in numbers, too
 _NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 
 
@@ -122,24 +123,28 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
         return separator
     if ending == ".tsv":
         return "\t"
-    some = text[:_SNIFFED].rpartition("\n")[0] if len(text) > _SNIFFED else text
-    fits = {sign: _fit(some, sign) for sign in _SEPARATORS}
+    fits = {sign: _fit(text, sign) for sign in _SEPARATORS}
     return max(fits, key=fits.__getitem__) if any(n_columns for _, n_columns in fits.values()) else ","
 
 
 def _fit(text: str, separator: str) -> tuple[float, int]:
-    """How well a separator fits a file: the share of rows with as many fields as the header, and how many these are.
+    """How well a separator fits a file: the share of its first rows that have the header's fields, and how many these
+    are.
 
-    0 where the header has none outside of quotes: what separates cells of text is no sign of the file's.
+    0 where the header has none outside of quotes: what separates cells of text is no sign of the file's. Fields beyond
+    the header may be empty.
     """
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(map(str.strip, row))]
-    except csv.Error:
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            rows += [row] if any(map(str.strip, row)) else []
+            if len(rows) > _SNIFFED:
+                break
+    n = len(rows[0]) if rows else 0
+    if n < 2:
         return 0.0, 0
-    header, *others = rows
-    if len(header) < 2:
-        return 0.0, 0
-    return sum(len(row) == len(header) for row in others) / max(len(others), 1), len(header)
+    fitting = [len(row) >= n and not any(row[n:]) for row in rows[1:]]
+    return sum(fitting) / max(len(fitting), 1), n
 
 
 def _blanks_follow(text: str, separator: str) -> bool:

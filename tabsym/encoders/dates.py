@@ -291,13 +291,13 @@ def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:
         return None
     counts = present.value_counts(sort=False)
     cells, times = pd.Series(counts.index), counts.to_numpy()
-    best, most = None, 0
+    best, most, left = None, 0, np.ones(len(cells), dtype=np.bool_)  # cells that the best format does not read
     for format_ in _candidates(sample, dayfirst):
-        n_dates = int(times[parse_dates(cells, format_).notna().to_numpy()].sum())
-        if n_dates > most:
-            best, most = format_, n_dates
-        if most == len(present):
-            break
+        if not parse_dates(cells[left], format_).notna().any():
+            continue
+        found = parse_dates(cells, format_).notna().to_numpy()
+        if (n_dates := int(times[found].sum())) > most:
+            best, most, left = format_, n_dates, ~found
     return best if most >= MIN_DATE_SHARE * len(present) else None
 
 

@@ -285,7 +285,10 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
 def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
     """The offset of each row (n_rows, n_outputs), validated as finite numbers."""
     try:
-        values = np.asarray(as_given(offset), dtype=np.float64)
+        given = np.asarray(as_given(offset))
+        if given.dtype.kind in "mMc":  # durations, moments and complex numbers would become numbers
+            raise TypeError
+        values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("offset must hold numbers, one per row; convert it first.") from None
     if n_outputs > 1 and values.shape != (n_rows, n_outputs):

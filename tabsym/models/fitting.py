@@ -14,7 +14,7 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.program import Rows
 from tabsym.design.sources import Symbols
-from tabsym.frame import Kind
+from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
@@ -197,7 +197,7 @@ def build_spec(
         refuse_constrained(interactions, directions)
     apart = columns_apart(config, training)
     if whole and isinstance(interactions, int) and interactions > 1:  # pairs with a constant are main effects again
-        apart = {*apart, *(column.name for column in symbolic if column.series.n_unique() < 2)}
+        apart = {*apart, *(column.name for column in symbolic if _is_constant(column))}
         apart |= {one.column for one in cuts.coarse if len(one.bounds) + one.missing < 1}
     spec = plan_additive(
         symbolic,
@@ -210,6 +210,11 @@ def build_spec(
         apart=apart,
     )
     return with_directions(spec, directions, training)
+
+
+def _is_constant(column: Column) -> bool:
+    known = column.series.drop_nulls()
+    return int(known.n_unique()) + (len(known) < len(column.series)) < 2
 
 
 @one_blas_thread()

@@ -89,8 +89,8 @@ def _check_same_given(larger: Any, smaller: Any) -> None:
     differ = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
     if differ:
         raise ValueError(
-            f"The two fits have different directions of {differ[0]!r} in monotonic_cst, which are no coefficients; fit "
-            "both with the same."
+            f"The two fits have different directions of {differ[0]!r} in monotonic_cst, which are no coefficients: the "
+            "test is of fits with the same, and of terms without."
         )
 
 
@@ -103,8 +103,10 @@ def _is_fixed(estimator: Any, name: str) -> bool:
 
 
 def _are_same(larger: Any, smaller: Any, name: str) -> bool:
-    one, other = (estimator.coefs_[name]["value"] for estimator in (larger, smaller))
-    return len(one) == len(other) and bool(np.allclose(one, other.reindex(one.index), rtol=SAME, atol=0.0))
+    k = larger.model_.n_outputs
+    one, other = (estimator.coefs_[name].iloc[:, :k] for estimator in (larger, smaller))
+    same = one.shape == other.shape and one.columns.equals(other.columns)
+    return same and bool(np.allclose(one, other.reindex(one.index), rtol=SAME, atol=0.0))
 
 
 def _check_unpenalized(estimator: Any) -> None:

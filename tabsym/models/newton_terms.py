@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -169,12 +170,14 @@ def given_precisions(
         index = _term_named(name, spec, terms, may_lack=may_lack)
         if index is None:
             if newton.posterior:
-                warn_user(f"alpha names {name!r}, which was not chosen; it has no effect.")
+                warn_user(f"alpha names {name!r}, which the model does not have; it has no effect.")
             continue
         if terms[index].prior is Prior.FLAT:
             raise ValueError(
                 f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
             )
+        if index in found:
+            raise ValueError(f"alpha names {name!r} twice, as its columns come in any order; name it once.")
         found[index] = alpha * total / units.of_loss
     return found
 
@@ -190,7 +193,7 @@ def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack
         return found
     columns = {column for block in spec.blocks for column in block.columns}
     counted, (_, parts) = name.startswith(RARITY), _parts_of(name.removeprefix(RARITY))
-    known = all(any(part.startswith(column) for column in columns) for part in parts)  # also of one category, or bins
+    known = all(any(re.fullmatch(f"{re.escape(one)}( .*|=.*)?", part) for one in columns) for part in parts)  # or bins
     if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
         return None
     raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")

@@ -56,6 +56,9 @@ def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floa
     return float((np.square(gradients) / expected).sum()), -power * float((shares * gradients / expected).sum())
 
 
+LITTLE = 1e-7
+"""A shift of the intercept that leaves less than this squared of what it corrects."""
+
 LEAST_FLETCHER = -0.9
 """The least mean of Fletcher's terms that Pearson's dispersion is divided by 1 plus, as in mgcv: at -1 it would be
 infinite."""
@@ -231,6 +234,8 @@ class BlockDescent:
                 self.theta[index] = self.theta[index] + shift
                 self.rows.stand_at(scores + shift)
                 self.n_moves += 1
+            if np.abs(shift).max() < LITTLE:
+                return
 
     def scale(self, dispersion: float | None = None) -> float:
         """The unit in which changes of the loss are measured; the dispersion is computed where it is not given.

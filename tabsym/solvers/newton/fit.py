@@ -227,6 +227,8 @@ def _find_variances(
     for index in [*rare, *common, *fixed]:
         if not solver.dropped[index]:
             components.posterior(index)
+    if fixed and components.has_dispersion:
+        components.count_unpenalized()
     components.move(())
     return n_sweeps + more, stood
 

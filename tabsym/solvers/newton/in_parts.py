@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums, settle_softmax
-from tabsym.solvers.newton.block_descent import MAX_STEP, PARABOLAS, BlockDescent, SampledRows
+from tabsym.solvers.newton.block_descent import LITTLE, MAX_STEP, PARABOLAS, BlockDescent, SampledRows
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
@@ -193,6 +193,8 @@ class DescentInParts(BlockDescent):
                 self.theta[index] = self.theta[index] + shift
                 self._sums.every("shift", shift)
                 self.n_moves += 1
+            if np.abs(shift).max() < LITTLE:
+                return
 
     def dispersion(self) -> float:
         squares, curvature = self._sums.ask("squares")
