@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
@@ -1290,3 +1291,44 @@ def test_the_largest_category_may_be_the_missing_one(kind):
     assert values["None"] == 0.0
     wanted = [base + values[str(one)] for one in own]
     np.testing.assert_allclose(model.predict(X), wanted)
+
+
+def test_columns_of_classes_are_read_by_name():
+    """Frames in another order of the classes: coefficients, and offsets of fit and of predict."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("pqr"), 400), "b": rng.choice(list("tu"), 400)})
+    y = np.where(rng.random(400) < 0.2, "c", np.where(X["a"] == "p", "a", "b"))
+    offset = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))
+    model = WideClassifier(interactions=None).fit(X, y, offset=offset)
+    for other in (offset[["c", "a", "b"]], pl.from_pandas(offset).select("b", "c", "a"), offset.to_numpy()):
+        again = WideClassifier(interactions=None).fit(X, y, offset=other)
+        np.testing.assert_array_equal(again.predict_proba(X, offset=other), model.predict_proba(X, offset=offset))
+    online = [
+        WideSGDClassifier(random_state=0, max_iter=2).partial_fit(X, y, offset=one)
+        for one in (offset, offset[list("cab")])
+    ]
+    np.testing.assert_array_equal(*(one.predict_proba(X, offset=offset) for one in online))
+    own = model.coefs_["a"]
+    same = model.with_coefs({"a": own[["c", "sd a", "b", "a"]]})
+    np.testing.assert_allclose(same.predict_proba(X, offset=offset), model.predict_proba(X, offset=offset), rtol=1e-9)
+    with pytest.raises(ValueError, match=r"coefs\['a'\] has the columns .* name one for each"):
+        model.with_coefs({"a": own[["a", "b", "sd c"]].rename(columns={"sd c": "d"})})
+    with pytest.raises(ValueError, match=r"offset has the columns .* name one for each"):
+        model.predict(X, offset=offset.rename(columns={"c": "d"}))
+    numbers = np.searchsorted(["a", "b", "c"], y) + 1  # classes 1, 2, 3 beside columns 0, 1, 2
+    WideClassifier(interactions=None).fit(X, numbers, offset=pd.DataFrame(offset.to_numpy()))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_likelihood_ratios_under_class_weights_are_those_of_their_deviations(n_classes):
+    """A row of a rare class weighs more, and is no more rows: Kish's effect is that of Wald's test."""
+    rng = np.random.default_rng(0)
+    small = 0
+    for _ in range(25):
+        X = pd.DataFrame({"a": rng.choice(list("abcdef"), 800)})
+        u = rng.random(800)
+        y = u < 0.1 if n_classes == 2 else np.where(u < 0.05, 0, np.where(u < 0.5, 1, 2))
+        options = {"alpha": 0.0, "class_weight": "balanced"}
+        larger, smaller = (WideClassifier(text, **options).fit(X, y) for text in ("f[a] + c[1]", "c[1]"))
+        small += larger.likelihood_ratio_test(smaller)["p"] < 0.05
+    assert small <= 5  # some 15 without

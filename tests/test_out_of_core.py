@@ -757,3 +757,27 @@ def test_rows_far_out_are_fitted_as_in_memory(kind, tmp_path, in_parts):
     found = model.fit(tmp_path / "t.parquet").coefs_["s"].iloc[0]
     want = model.fit(table).coefs_["s"].iloc[0]
     np.testing.assert_allclose(found.to_numpy(float), want.to_numpy(float), rtol=2e-3)
+
+
+def test_predictions_take_the_place_of_a_file_when_all_are_there(tmp_path, monkeypatch):
+    """The file may be that which is read; what ends half way leaves none behind."""
+    monkeypatch.setattr(batches, "BATCH_ROWS", 500)
+    rows = SMALL[["store", "x"]]
+    path, out = tmp_path / "rows.parquet", tmp_path / "out.parquet"
+    rows.to_parquet(path)
+    model = WideRegressor(loss="squared_error", interactions=None).fit(rows, SMALL["amount"])
+    wanted = model.predict(rows)
+    strict = WideRegressor(loss="squared_error", interactions=None, handle_unknown="error").fit(rows, SMALL["amount"])
+    late = rows.copy()
+    late.loc[len(late) - 1, "store"] = "never"
+    late.to_parquet(tmp_path / "late.parquet")
+    with pytest.raises(ValueError, match="never"):
+        strict.predict_to_parquet(tmp_path / "late.parquet", out)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["late.parquet", "rows.parquet"]
+    assert model.predict_to_parquet(path, path, keep=["store", "x"]) == len(rows)
+    again = pd.read_parquet(path)
+    np.testing.assert_allclose(again["prediction"], wanted)
+    pd.testing.assert_frame_equal(again[["store", "x"]], rows.reset_index(drop=True), check_dtype=False)
+    for frame in (rows, pa.Table.from_pandas(rows), {"store": ["s1"], "x": [1.0]}):
+        with pytest.raises(TypeError, match="use predict for a table in memory"):
+            model.predict_to_parquet(frame, out)

@@ -36,7 +36,7 @@ from tabsym.frame import (
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.frame.read import FromRows, as_rows, refuse_lacking
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset, columns_of
+from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
@@ -294,7 +294,8 @@ class WideBase(Readable, TableEstimator):
             margins = margins + self._similar_of(table)
         if offset is None:
             return margins
-        return margins + check_offset(offset, len(table), self.model_.n_outputs)
+        given = by_class(offset, getattr(self, "classes_", None), "offset")
+        return margins + check_offset(given, len(table), self.model_.n_outputs)
 
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
         """The features of the fit from a table, validated, and the offset column (n,) or None."""

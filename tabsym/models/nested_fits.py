@@ -55,6 +55,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     gain, df = max(gain, 0.0), round(df)
     if one.loss.for_classes or one.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
         gain *= _sums_of(larger).get("sample weights", 1.0)
+        gain /= getattr(larger, "_class_effect", 1.0)  # a weight of a class is no repeated row
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
     left = rows[0] - round(one.certainty.total_edf)
     statistic = gain / df / one.certainty.dispersion

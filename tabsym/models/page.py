@@ -250,6 +250,8 @@ def _is_interaction(model: Any, name: str) -> bool:
 
 def _units(model: Any) -> str:
     """What the pictures show."""
+    if model.model_.n_outputs > 1:
+        return f"They show the {unit_of(model.model_, True)}. Bands and lines are intervals of 95 %."
     if model.model_.loss.for_classes and shows_ratios(model.model_):
         return "Odds ratios to the mean of the term: 2 is twice the odds. Bands and lines are intervals of 95 %."
     if shows_ratios(model.model_):

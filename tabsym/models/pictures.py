@@ -142,11 +142,15 @@ def unit_of(model: WideModel, ratios: bool, base: Any = None) -> str:
     """The label of an axis of coefficients."""
     to = "the mean" if base is None else "the base"
     if ratios:
+        if model.n_outputs > 1:
+            return f"ratio to {to}, of the class to the geometric mean of all"
         return f"odds ratio to {to}" if model.loss.for_classes else f"relativity to {to}"
     if not model.loss.is_smooth and model.loss.for_classes:
         return f"difference from {to}, of the decision function"
     if not has_ratios(model):
         return f"difference from {to}, in units of the target"
+    if model.n_outputs > 1:
+        return "difference of the logarithm, of the class to the geometric mean of all"
     return "difference of log odds" if model.loss.for_classes else "difference of the logarithm"
 
 

@@ -188,7 +188,9 @@ class Readable:
         For penalized terms the effective degrees of freedom, given the variance components: of up to 1,200 coefficients
         of all terms together, fewer than the sum of `edf` in `variances_`, each given the others. NaN for huber and
         tweedie. Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two
-        rows; for squared error and gamma its variance is half as large, as in weighted least squares.
+        rows; for squared error and gamma its variance is half as large, as in weighted least squares. So do weights of
+        classes, by which larger models look better than they are: compare fits without `class_weight`, or by
+        `likelihood_ratio_test`.
         """
         certainty = self._certainty("aic_")
         return 2.0 * certainty.total_edf - 2.0 * certainty.log_likelihood
@@ -266,7 +268,8 @@ class Readable:
         ----------
         scale : {"link", "response"}, default "link"
             "response": values, deviations and limits as factors of the mean for a log link, as factors of the odds
-            for classification.
+            for two classes; for more of the class's probability over the geometric mean of all classes' (differences of
+            two classes are logarithms of their odds).
         base : mapping of term -> category, "largest" or None, default None
             The base category of a term, from which `value` and `sd` are differences; "largest": the category with
             most rows. None: differences from the mean of the term. The intercept is that of the base categories, so
@@ -431,7 +434,8 @@ class Readable:
             Number of terms, those with the largest fraction of the linear predictor's variance; of products those
             whose coefficients differ most.
         scale : {"link", "response"}, default "link"
-            "response": relativities (factors of the mean) for a log link, odds ratios in classification.
+            "response": relativities (factors of the mean) for a log link, odds ratios of two classes; of more see
+            `coef_table`.
         output : optional
             A class, where there are several.
 
@@ -475,8 +479,8 @@ class Readable:
         term : str
             A key of `coefs_`.
         scale : {"link", "response"}, default "link"
-            "response": the axis shows relativities (factors of the mean) for a log link, odds ratios in classification;
-            positions in the axes are their logarithms.
+            "response": the axis shows relativities (factors of the mean) for a log link, odds ratios of two classes (of
+            more see `coef_table`); positions in the axes are their logarithms.
         base : category, optional
             The base, whose value is 0, or 1 as a ratio; default: the mean of the term.
         level : float, default 0.95

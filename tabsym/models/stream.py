@@ -15,7 +15,7 @@ from sklearn.base import clone, is_classifier
 
 from tabsym.design.formula import parse
 from tabsym.frame import check_named
-from tabsym.frame.batches import Batches
+from tabsym.frame.batches import Batches, is_larger_than_memory
 from tabsym.frame.read import is_dataset
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
@@ -187,6 +187,13 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not is_larger_than_memory(X):
+        raise TypeError(
+            f"predict_to_parquet reads a path, a dataset, a lazy frame or a relation, not {type(X).__name__}; use "
+            "predict for a table in memory."
+        )
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")  # which is the file in the end only: it may be that which is read
     writer, n_rows, batches = None, 0, Batches(X)
     read = iter(batches)
     first = next(read, None)
@@ -201,12 +208,17 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
                     f"Column {taken[0]!r} is in keep, and the predictions are called so; rename it in the table."
                 )
             table = pa.table({**{name: batch[name] for name in keep}, **found})
-            writer = pq.ParquetWriter(Path(path), table.schema) if writer is None else writer
+            writer = pq.ParquetWriter(part, table.schema) if writer is None else writer
             writer.write_table(table)
             n_rows += batch.num_rows
-    finally:
         if writer is not None:
             writer.close()
+        part.replace(path)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+        part.unlink(missing_ok=True)
+        raise
     return n_rows
 
 

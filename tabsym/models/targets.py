@@ -22,7 +22,7 @@ from tabsym.frame.read import as_rows
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
-from tabsym.models.checks import check_loss, check_offset, check_offset_of_loss, check_target_of_loss
+from tabsym.models.checks import by_class, check_loss, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 
@@ -79,6 +79,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """Fit from scratch on a table."""
         rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
         target = check_classes(rows.y, len(rows.table), caller=type(self).__name__)
+        rows = replace(rows, offset=by_class(rows.offset, target.classes.tolist(), "offset"))
         rows = self._with_class_weight(rows, target.classes, target.codes)
         if rows.weight is not None:
             totals = totals_of_classes(target.codes, len(target.classes), rows.weight)
