@@ -11,6 +11,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import chi2, f, f_oneway, norm
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -1308,6 +1309,12 @@ def test_columns_of_classes_are_read_by_name():
         for one in (offset, offset[list("cab")])
     ]
     np.testing.assert_array_equal(*(one.predict_proba(X, offset=offset) for one in online))
+    sgd = WideSGDClassifier(random_state=0, max_iter=2)
+    starts = [{"a": model.coefs_["a"]}, {"a": model.coefs_["a"][list("bca")]}]
+    online = [clone(sgd).set_params(coef_init=start).fit(X, y) for start in starts]
+    online += [clone(sgd).set_params(coef_init=start).partial_fit(X, y) for start in starts]
+    for one, other in zip(online[::2], online[1::2], strict=True):
+        np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
     own = model.coefs_["a"]
     same = model.with_coefs({"a": own[["c", "sd a", "b", "a"]]})
     np.testing.assert_allclose(same.predict_proba(X, offset=offset), model.predict_proba(X, offset=offset), rtol=1e-9)

@@ -217,3 +217,30 @@ def test_unknown_categories_of_given_terms_add_nothing(unknown):
     new = pd.DataFrame({"g": ["a", "a"], "h": ["x", "never"]})
     found = model.predict(new)
     assert found[0] - found[1] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], ["low", "mid", "high"], ["rows", "sd a", "value"], [1, 2, 3]])
+def test_given_coefficients_of_several_classes_are_read_by_name(labels, tmp_path):
+    """As `coefs_` has them, whatever the classes are called, and in any order of the classes."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("pqr"), 400), "z": rng.normal(size=400), "x": rng.normal(size=400)})
+    y = np.array(labels, dtype=object)[rng.integers(0, 3, 400)]
+    y = y.astype(int) if labels == [1, 2, 3] else y
+    numeric = {"z": [-0.5, 0.5], "x": "linear"}
+    model = WideClassifier(interactions=None, numeric=numeric).fit(X, y)
+    columns = [str(label) for label in model.classes_]
+    for names in (["g"], ["z"], ["g", "z"], ["x"]):
+        given = {name: model.coefs_[name] for name in names}
+        made, left = [], {name: how for name, how in numeric.items() if name not in names}
+        for frames in (given, {name: frame[frame.columns[::-1]] for name, frame in given.items()}):
+            again = WideClassifier(interactions=None, numeric=left, fixed=frames).fit(X, y)
+            for name in names:
+                found, wanted = (one.coefs_[name].iloc[:, :3].sort_index() for one in (again, model))
+                assert [str(column) for column in found.columns] == columns
+                np.testing.assert_allclose(found.to_numpy(), wanted.to_numpy(), rtol=1e-9)
+            save(again, tmp_path / "m.skops")
+            made.append(load(tmp_path / "m.skops").predict_proba(X))
+        np.testing.assert_array_equal(*made)
+    slope = WideClassifier(interactions=None, numeric="linear").fit(X[["x"]], y == y[0])
+    same = WideClassifier(interactions=None, numeric="linear", fixed={"x": slope.coefs_["x"]}).fit(X[["x"]], y == y[0])
+    np.testing.assert_allclose(same.predict_proba(X[["x"]]), slope.predict_proba(X[["x"]]), rtol=1e-3)

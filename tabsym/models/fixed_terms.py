@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -24,6 +24,7 @@ from tabsym.frame.read import is_missing
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel
+from tabsym.models.tables import edge_names
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.warn import warn_user
@@ -126,6 +127,9 @@ def _find(config: Config, name: str, value: Any, training: Training, n_outputs: 
             raise ValueError(
                 f"fixed names {name!r}, which is no feature of the table; there is {', '.join(map(repr, near))}."
             )
+    if isinstance(value, (Mapping, pd.DataFrame)) and (numeric is not None or table[column].kind is Kind.NUMERIC):
+        held = as_lists(value)  # of a slope, as `coefs_` has it
+        value = held["value"][0] if held.get("category") == [name] else value
     is_number = not isinstance(value, (Mapping, pd.Series, pd.DataFrame))
     if is_number and numeric is None:
         if config.formula is not None or table[column].kind is Kind.SYMBOLIC:
@@ -181,10 +185,11 @@ def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple
     return Bins(column.name, bounds, labels, bool(n_missing)), values[order]
 
 
-def as_lists(value: Any) -> dict[str, list[Any]]:
+def as_lists(value: Any, classes: Sequence[Any] = ()) -> dict[str, list[Any]]:
     """Values by category as lists: "category", or "low" and "high" of bins, and "value".
 
-    Such a mapping of lists is what files hold instead of a frame, and stays as it is.
+    Such a mapping of lists is what files hold instead of a frame, and stays as it is. `classes`: of a model of several
+    ones, by whose names a frame has columns, in any order.
     """
     if isinstance(value, Mapping):
         if "value" in value and isinstance(value["value"], list):
@@ -192,12 +197,41 @@ def as_lists(value: Any) -> dict[str, list[Any]]:
         return {"category": list(value), "value": list(value.values())}
     if isinstance(value, pd.Series):
         return {"category": plain_symbols(value.index).tolist(), "value": value.tolist()}
-    bins = {end: value[end].tolist() for end in ("low", "high") if end in value}
-    own = value.drop(columns=list(bins))
-    own = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
+    column_of, names = {str(column): column for column in value.columns}, [str(label) for label in classes]
+    by_class = len(names) > 2 and all(name in column_of for name in names)
+    ends = edge_names(names if by_class else ())
+    bins = {
+        end: value[column_of[own]].tolist() for end, own in zip(("low", "high"), ends, strict=True) if own in column_of
+    }
+    if by_class:
+        own = value[[column_of[name] for name in names]]
+    else:
+        own = value.drop(columns=[column_of[end] for end in bins])
+        own = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
     values = own.to_numpy(dtype=np.float64).tolist()
     keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
     return {**keys, "value": [one[0] if len(one) == 1 else one for one in values]}
+
+
+def with_classes(config: Config, classes: Sequence[Any]) -> Config:
+    """The configuration with frames of given coefficients by class in the order of the classes."""
+    fixed = {
+        name: as_lists(value, classes) if isinstance(value, pd.DataFrame) else value
+        for name, value in config.fixed.items()
+    }
+    init = config.init
+    if isinstance(init, Mapping) and len(classes) > 2:
+        init = {name: _in_order(value, classes) for name, value in init.items()}
+    return replace(config, fixed=fixed, init=init)
+
+
+def _in_order(value: Any, classes: Sequence[Any]) -> Any:
+    """The columns of a frame that are called as classes, in their order; others as they are."""
+    if not isinstance(value, pd.DataFrame):
+        return value
+    column_of = {str(column): column for column in value.columns}
+    names = [str(label) for label in classes]
+    return value[[column_of[name] for name in names]] if set(names) <= set(column_of) else value
 
 
 def _is_value(column: Any) -> bool:

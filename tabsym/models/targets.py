@@ -25,6 +25,7 @@ from tabsym.models.base import WideBase
 from tabsym.models.checks import by_class, check_loss, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
+from tabsym.models.fixed_terms import with_classes
 
 
 class ScoredAsFitted:
@@ -90,6 +91,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
             rows, target = rows.without_classes(totals == 0.0), target.without(totals == 0.0)
         classes, codes = target.classes, target.codes
         loss, n_outputs = self._loss_of_classes(len(classes))
+        config = with_classes(config, classes.tolist())
         interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
         self.classes_ = classes
         if interrupted is not None:

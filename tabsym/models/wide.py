@@ -45,7 +45,8 @@ class _Solved:
         state: Any = super().__getstate__()
         if isinstance(state.get("fixed"), Mapping):
             frames = (pd.Series, pd.DataFrame)
-            fixed = {name: as_lists(one) if isinstance(one, frames) else one for name, one in self.fixed.items()}
+            classes = list(getattr(self, "classes_", ()))
+            fixed = {n: as_lists(one, classes) if isinstance(one, frames) else one for n, one in self.fixed.items()}
             state = {**state, "fixed": fixed}
         return dict(state)
 

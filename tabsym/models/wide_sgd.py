@@ -19,6 +19,7 @@ from tabsym.models.config import Config, online_config
 from tabsym.models.data import Training
 from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import continue_model
+from tabsym.models.fixed_terms import with_classes
 from tabsym.models.stream import find_classes, fit_stream, target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 
@@ -255,7 +256,7 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
         rows = self._with_class_weight(rows, target.classes, target.codes)
         loss, n_outputs = self._loss_of_classes(len(target.classes))
         training = rows.training(target.codes.astype(np.float64), n_outputs)
-        self._partial_fit(config, training, loss, n_outputs)
+        self._partial_fit(with_classes(config, target.classes.tolist()), training, loss, n_outputs)
         self.classes_ = target.classes
         return self
 
