@@ -282,8 +282,11 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
     return LOSSES.get(name, name)
 
 
-def by_class(given: Any, classes: Sequence[Any] | None, what: str) -> Any:
-    """A frame with a column for each of several classes, in their order where its columns are called so."""
+def by_class(given: Any, classes: Sequence[Any] | None, what: str, *, beside: bool = False) -> Any:
+    """A frame with a column for each of several classes, in their order where its columns are called so.
+
+    `beside`: it may have other columns, which are left out then. What is no frame, or has other names, stays as it is.
+    """
     names = getattr(given, "columns", None) if classes is not None and len(classes) > 2 else None
     if names is None:
         return given
@@ -293,8 +296,8 @@ def by_class(given: Any, classes: Sequence[Any] | None, what: str) -> Any:
     is_plain = list(label_of.values()) == list(range(len(label_of)))  # as of an array
     if not known or is_plain or list(label_of) == wanted:
         return given
-    if len(known) < len(wanted) or len(label_of) > len(wanted):
-        raise ValueError(f"{what} has the columns {list(label_of)}, and the classes are {wanted}; name one for each.")
+    if len(known) < len(wanted) or (len(label_of) > len(wanted) and not beside):
+        raise ValueError(f"{what} has the columns {list(label_of)}, and needs {wanted}; name one for each.")
     columns = [label_of[name] for name in wanted]
     return given[columns] if isinstance(given, pd.DataFrame) else given.select(columns)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
+from tabsym.models.checks import by_class
 from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
@@ -378,7 +379,8 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
             raise ValueError(f"coefs[{name!r}] is one number, and the term has {len(frame)} categories; name them.")
         items: Iterable[tuple[Any, Any]] = [(frame.index[0], value)]
     elif isinstance(value, pd.DataFrame):
-        items = zip(value.index, _in_order(value, own.columns, name).to_numpy(), strict=True)
+        value = by_class(value, own.columns.tolist(), f"coefs[{name!r}]", beside=True).iloc[:, :width]
+        items = zip(value.index, value.to_numpy(), strict=True)
     elif isinstance(value, (pd.Series, Mapping)):
         items = value.items()
     else:
@@ -391,18 +393,6 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
             at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
         numbers[at] = _finite(number, name, key, width)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
-
-
-def _in_order(value: pd.DataFrame, columns: pd.Index, name: str) -> pd.DataFrame:
-    """The values of a frame in the order of the model's columns, which it has among others."""
-    given = {str(column): at for at, column in enumerate(value.columns)}
-    wanted = [str(column) for column in columns]
-    known = [one for one in wanted if one in given]
-    if len(known) == len(wanted):
-        return value.iloc[:, [given[one] for one in wanted]]
-    if known:
-        raise ValueError(f"coefs[{name!r}] has the columns {list(given)}, and needs {wanted}; name one for each.")
-    return value.iloc[:, : len(columns)]
 
 
 def _finite(number: Any, name: str, key: Any, width: int) -> Floats:

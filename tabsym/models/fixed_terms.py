@@ -21,6 +21,7 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
+from tabsym.models.checks import by_class
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel
@@ -221,17 +222,8 @@ def with_classes(config: Config, classes: Sequence[Any]) -> Config:
     }
     init = config.init
     if isinstance(init, Mapping) and len(classes) > 2:
-        init = {name: _in_order(value, classes) for name, value in init.items()}
+        init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True) for n, value in init.items()}
     return replace(config, fixed=fixed, init=init)
-
-
-def _in_order(value: Any, classes: Sequence[Any]) -> Any:
-    """The columns of a frame that are called as classes, in their order; others as they are."""
-    if not isinstance(value, pd.DataFrame):
-        return value
-    column_of = {str(column): column for column in value.columns}
-    names = [str(label) for label in classes]
-    return value[[column_of[name] for name in names]] if set(names) <= set(column_of) else value
 
 
 def _is_value(column: Any) -> bool:
