@@ -447,3 +447,11 @@ def test_empty_fields_at_the_end_of_rows_and_decimal_commas(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name;weight, kg\n" + "".join(f"x{row};1,5;\n" for row in range(30)))
     assert reading.read(str(path)).frame.columns.tolist() == ["name", "weight, kg"]
+
+
+@pytest.mark.parametrize("sep", [";;", "", '"', "\n", "tabs"])
+def test_separators_that_are_none(sep, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1;2\n")
+    with pytest.raises(ValueError, match=r"sep=.* is not possible; use one character, such as ';', or 'tab'"):
+        reading.read(str(path), ReadOptions(sep=sep))
