@@ -270,6 +270,12 @@ def test_cut_points_that_float64_does_not_hold():
     assert ((found[:50] == found[0]).all() and (found[50:] == found[50]).all()) and (found[0] != found[50]).all()
 
 
+@pytest.mark.parametrize("option", ["special_codes", "splits"])
+def test_numbers_that_float64_cannot_hold_at_all(option):
+    with pytest.raises(ValueError, match=rf"{option}\['x'\] holds a number beyond 1.8e308"):
+        MODLEncoder(**{option: {"x": [10**400]}}).fit(pd.DataFrame({"x": [1.0, 2.0] * 20}), [0, 1] * 20)
+
+
 IDS = [2**60 + place for place in range(4)]
 
 

@@ -216,7 +216,10 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float | com
         number = plain(value)
         if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {NUMBERS}; use finite numbers.")
-    found, rest = exact_parts(number)
+    try:
+        found, rest = exact_parts(number)
+    except OverflowError:
+        raise ValueError(f"{option}[{name!r}] holds a number beyond 1.8e308; use smaller ones.") from None
     return complex(found, rest) if rest else found
 
 

@@ -132,8 +132,8 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
     spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
     spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
     is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
-    doubted = is_best & ~certain.T
-    is_best = np.where(doubted.any(axis=1, keepdims=True), doubted, is_best)
+    uncertain = is_best & ~certain.T
+    is_best = np.where(uncertain.any(axis=1, keepdims=True), uncertain, is_best)
     base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)

@@ -100,7 +100,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
     def _with_class_weight(
         self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any], totals: Floats | None = None
     ) -> GivenRows:
-        """The rows with weights multiplied by `class_weight`; `totals`: of classes, where these are some rows only."""
+        """The rows with weights multiplied by `class_weight`; `totals`: the weight of each class, of a sample."""
         self._class_effect = 1.0
         if self.class_weight is None:
             return rows

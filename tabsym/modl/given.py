@@ -208,9 +208,7 @@ class _GivenColumn:
             found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
             bounds, middles = _exact(found.bounds, found.bound_rests), _exact(found.middles, found.middle_rests)
         else:
-            bounds = np.array(
-                self.given.splits or (), dtype=np.result_type(self.table.values, *(self.given.splits or ()))
-            )
+            bounds = self._bounds()
             middles = self._middles(bounds, labels, n)
             missing = bool(len(self.free)) and bool(np.isneginf(self.rest.values[0].real))
             found = Intervals(
@@ -279,10 +277,10 @@ def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tup
     """Special codes as the values of a numeric column are: in single precision where it has them so."""
 
     def stored(code: Any) -> Any:
-        single = (
-            np.float64(np.float32(code)) if not np.iscomplexobj(code) and abs(code) < np.finfo(np.float32).max else code
-        )
-        return single if single in table.values and code not in table.values else code
+        if np.iscomplexobj(code) or not abs(code) < np.finfo(np.float32).max or code in table.values:
+            return code
+        single = float(np.float32(code))
+        return single if single in table.values else code
 
     return tuple(tuple(map(stored, one)) for one in specials)
 

@@ -254,7 +254,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         loss = fitted.model_.loss
         if loss.name not in ("logistic", "multinomial"):
             return loss
-        return LOSSES["logistic" if n_classes == 2 else "multinomial"]  # rows held out may take a class with them
+        return LOSSES["logistic" if n_classes == 2 else "multinomial"]  # held-out rows may take a class with them
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         X, y = pair_of(eval_set)

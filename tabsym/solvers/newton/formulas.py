@@ -50,7 +50,7 @@ MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 """The most rounds of the last phase, by the joint posterior at the start of each, and iterations of L-BFGS in one, that
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
 
-SETTLED = 1e-10
+NEGLIGIBLE = 1e-10
 """Over the dispersion, what steps of the intercept and of slopes alone may leave of the objective."""
 
 FAR_OFF = 1e100
@@ -235,11 +235,11 @@ def _optimum(
             phi, is_known, n_steps = _finish(objective, phi, weighed.dispersion, newton)
             converged = converged if is_known is None else is_known
         weighed = _weigh(objective, phi) if n_steps else weighed
-    phi, n_steps = _settle(objective, phi, weighed.dispersion)
+    phi, n_steps = _finish_scalars(objective, phi, weighed.dispersion)
     return phi, converged and change < STILL, _weigh(objective, phi) if n_steps else weighed
 
 
-def _settle(objective: Objective, phi: Floats, dispersion: float) -> tuple[Floats, int]:
+def _finish_scalars(objective: Objective, phi: Floats, dispersion: float) -> tuple[Floats, int]:
     """Newton steps of the intercept and of slopes that nothing is multiplied by; also the number of steps.
 
     Where products have estimated variances no optimum of all coefficients is gone for (`_finish_estimated`); that of
@@ -257,7 +257,7 @@ def _settle(objective: Objective, phi: Floats, dispersion: float) -> tuple[Float
         gradient = (design.T @ _grads(objective, phi)[0]).ravel()
         information = _information(objective, phi, [design] * k).transpose(1, 0, 3, 2)
         steps = -inverse(information.reshape(len(at), -1))[0] @ gradient
-        if not -0.5 * float(gradient @ steps) > SETTLED * dispersion:
+        if not -0.5 * float(gradient @ steps) > NEGLIGIBLE * dispersion:
             return phi, n_steps
         moved = _lowered(objective, phi, at, steps)
         if moved is None:
