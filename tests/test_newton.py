@@ -810,7 +810,7 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     curve = classes.plot_term("x", output="mid")
     np.testing.assert_array_equal(curve.lines[0].get_ydata()[:-1], classes.coefs_["x"]["mid"].to_numpy()[1:])
     for block in "ax":
-        with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
+        with pytest.raises(ValueError, match="has no class 'else'; it has 'high', 'low', 'mid'"):
             classes.plot_term(block, output="else")
     with pytest.raises(ValueError, match="row='a' is not among the 600 rows"):
         model.plot_explanation(X, row="a")

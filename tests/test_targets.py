@@ -131,6 +131,7 @@ def test_nullable_booleans_by_themselves_are_booleans():
         [pd.Period("2020", "Y"), pd.Period("2021", "Y")],
         [pd.Interval(0, 1), pd.Interval(1, 2)],
         [1.0, 2.0],
+        [Decimal("1"), Decimal("2")],
     ],
 )
 @pytest.mark.parametrize(

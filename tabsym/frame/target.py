@@ -228,6 +228,8 @@ def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
 
 def plain_labels(y: Any) -> Any:
     """A target to score or to fit another library's model by: booleans and numbers as numpy's, others as they are."""
+    if isinstance(y, (list, tuple)) and y and isinstance(y[0], Decimal):
+        y = np.array(y)
     if isinstance(y, np.ndarray):
         return of_plain_type(as_given(y)) if y.ndim == 1 else y
     if isinstance(y, pd.api.extensions.ExtensionArray):

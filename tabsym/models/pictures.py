@@ -42,7 +42,7 @@ def draw_term(
     look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
     tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
     if output is not None and str(output) not in tables:
-        raise ValueError(f"Block {term!r} has no output {output!r}; it has {', '.join(map(repr, tables))}.")
+        raise ValueError(f"Term {term!r} has no class {output!r}; it has {', '.join(map(repr, tables))}.")
     block = next((one for one in model.spec.blocks if one.name == term), None)
     source = None if block is None or block.source is None else model.spec.sources[block.source]
     chosen = {str(output): tables[str(output)]} if output is not None else tables

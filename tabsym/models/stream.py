@@ -201,7 +201,13 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
         for batch in chain([batches.without_rows() if first is None else first], read):  # of no rows a file of none
             for name in keep:
                 check_named(name, batch.column_names, "to keep")
-            found = _predictions(estimator, batch)
+            try:
+                found = _predictions(estimator, batch)
+            except (TypeError, ValueError) as error:
+                if not n_rows:
+                    raise
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"In the rows from {n_rows:,} on: {error}") from error  # it counts from there
             taken = [name for name in keep if name in found]
             if taken:
                 raise ValueError(
