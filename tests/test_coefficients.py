@@ -494,6 +494,63 @@ def test_factors_of_a_product_have_mean_1_and_one_scale(kind, options):
     np.testing.assert_allclose(again.predict(X), read, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "formula"),
+    [
+        (WideClassifier, "g[s]*h[c] + b[1]"),
+        (WideClassifier, "t[1]*g[s]*h[c] + b[1]"),
+        (WideClassifier, "g[s]*h[c]*x + b[1]"),
+        (WideSGDClassifier, "g[s]*h[c] + b[1]"),
+        (WideSGDClassifier, "t[1]*g[s]*h[c] + b[1]"),
+    ],
+)
+def test_factors_of_a_product_have_mean_1_and_one_scale_for_each_class(kind, formula):
+    X, y, _ = product(n=900)
+    X["x"] = np.random.default_rng(1).normal(2.0, 0.5, 900)
+    labels = np.array(["low", "mid", "high"])[np.digitize(y * X["x"] / 2.0, [3.0, 7.0])]
+    options = {"alpha": 0.01} if kind is WideClassifier else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = kind(formula, random_state=0, **options).fit(X, labels)
+    classes = model.classes_.tolist()
+    for term in "gh":
+        frame = model.coefs_[term]
+        for label in classes:
+            assert np.average(frame[label], weights=frame["rows"]) == pytest.approx(1.0)
+    (name,) = [one for one in model.coefs_ if one.startswith("scale of ")]
+    scale = model.coefs_[name][classes].to_numpy()
+    read = scale * model.coefs_["g"][classes].loc[X["s"]].to_numpy() * model.coefs_["h"][classes].loc[X["c"]].to_numpy()
+    if formula.startswith("t"):
+        assert (model.coefs_["t"][classes] == 1.0).all(axis=None)
+        assert not model.coefs_["t"].isna().any(axis=None)
+    read = (read * X[["x"]].to_numpy() if "x" in formula else read) + model.coefs_["b"][classes].to_numpy()
+    shown = model.decision_function(X)
+    differences = (read - read[:, :1]) - (shown - shown[:, :1])
+    np.testing.assert_allclose(differences, 0.0, atol=1e-9)
+    np.testing.assert_allclose(model.with_coefs(model.coefs_).predict_proba(X), model.predict_proba(X), atol=1e-12)
+    halved = model.with_coefs({name: model.coefs_[name] / 2}).decision_function(X)
+    rest = model.coefs_["b"][classes].to_numpy()
+    expected = (read - rest) / 2 + rest
+    np.testing.assert_allclose(halved - halved[:, :1], expected - expected[:, :1], atol=1e-9)
+
+
+def test_deviations_of_factors_of_classes_cover_the_truth():
+    """Of one class among three; the other two share what is left, so that factors of each are told."""
+    X, _, truth = product(0, 1500)
+    eta = 1.2 * X["s"].map(truth).to_numpy() * X["c"].map({"red": 1, "blue": 1.5, "rust": 0.6}).to_numpy()
+    eta = np.column_stack([eta, -eta, np.zeros(len(eta))])
+    chance = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    scores = []
+    for seed in range(20):
+        draws = np.random.default_rng(seed).random((len(X), 1))
+        y = np.array(["a", "b", "c"])[np.minimum((draws > chance.cumsum(axis=1)).sum(axis=1), 2)]
+        model = WideClassifier("g[s]*h[c]", alpha=1e-3).fit(X, y)
+        first, second = (model.coefs_["g"][name] for name in ("a", "sd a"))
+        mean = X["s"].map(truth).mean()
+        scores += [(first[key] - truth[key] / mean) / second[key] for key in "abcd"]
+    assert 0.5 < np.std(scores) < 1.5
+
+
 def test_deviations_of_factors_cover_the_truth():
     scores = []
     for seed in range(40):

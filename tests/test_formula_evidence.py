@@ -490,7 +490,7 @@ def test_factors_that_are_multiplied_twice_have_mean_one_too(alpha, weighted):
 
 
 def test_a_summary_says_of_factors_what_is_true():
-    """Factors of products of several classes, and those of terms that others use, are shown as they are."""
+    """Factors of products that another term uses, or whose mean is near 0, are shown as they are."""
     rng = np.random.RandomState(0)
     table = frame(a=rng.randint(5, size=300), b=rng.randint(4, size=300))
     y = rng.normal(size=300)
@@ -501,4 +501,5 @@ def test_a_summary_says_of_factors_what_is_true():
     both = WideRegressor("w[a]*v[b] + u[a]*u[b] + u[a] + c[1]", loss="squared_error").fit(table, y).summary()
     assert "factors of v*w over their mean" in both
     classes = WideClassifier("w[a]*v[b] + c[1]").fit(table, rng.randint(3, size=300))
-    assert "over their mean" not in classes.summary()
+    assert ("over their mean" in classes.summary()) == ("scale of v*w" in classes.coefs_)
+    assert shown in WideClassifier("w[a]*v[b]").fit(table, rng.randint(3, size=300)).summary()

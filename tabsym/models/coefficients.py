@@ -16,7 +16,7 @@ from tabsym.models.checks import by_class
 from tabsym.models.identified import means_of
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
-from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, products_of, split_frame
+from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, mean_of_factor, split_frame
 from tabsym.solvers.newton.certainty import ORTHOGONAL, TermCovariance
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _part(
     split = split_frame(frame, rank * len(outputs))
     is_scalar = index is None or model.spec.blocks[index].source is None
     categories = [None if is_scalar else key for key in frame.index]
-    is_factor = any(index in product.means for product in products_of(model))
+    is_factor = index is not None and mean_of_factor(model, index) is not None
     found = []
     for number, column in enumerate(split.values.columns):
         value = split.values[column].to_numpy(dtype=np.float64)
@@ -289,7 +289,7 @@ def shown_covariance(model: WideModel, index: int) -> TermCovariance | None:
     """Posterior covariance of the coefficients of a block, as they are reported."""
     if model.certainty is None or not model.certainty.covariances:
         return None
-    mean = next((product.means[index] for product in products_of(model) if index in product.means), None)
+    mean = mean_of_factor(model, index)
     return model.certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
 
 

@@ -255,7 +255,7 @@ def of_formula(
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     spec, sd = model.spec, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    whole = replace(whole, unknown=np.array([_as_shown(model, one, shares) for one in whole.unknown]))
+    whole = replace(whole, unknown=np.array([_as_shown(model, one, shares, k) for k, one in enumerate(whole.unknown)]))
     found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, shares, random)
     for block, one in found.items():
         sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
@@ -266,10 +266,10 @@ SHOWN = 1e-3
 """Of what it is a difference of: a change of a shown coefficient below this is rounding."""
 
 
-def _as_shown(model: WideModel, unknown: Floats, shares: Shares) -> Floats:
+def _as_shown(model: WideModel, unknown: Floats, shares: Shares, k: int) -> Floats:
     """Directions (coefficients, r) without information, on the training scale, as shown coefficients change along them.
 
-    Which are differences from the mean of their term, and factors of products over their mean.
+    Which are differences from the mean of their term, and factors of products over their mean, of linear predictor k.
     """
     spec, units = model.spec, replace(model.units, centre=0.0)
     change, size = np.zeros_like(unknown), np.zeros_like(unknown)
@@ -284,7 +284,7 @@ def _as_shown(model: WideModel, unknown: Floats, shares: Shares) -> Floats:
         for block, level in product.means.items():
             own = spec.coefs(block)
             weights = model.weights[own] if spec.blocks[block].source is not None else np.ones(1)
-            change[own] -= model.theta[own] / level * (weights / weights.sum() @ change[own])
+            change[own] -= model.theta[own, k, None] / level[k] * (weights / weights.sum() @ change[own])
     for block in range(len(spec.blocks)):
         own = spec.coefs(block)
         change[own][np.abs(change[own]) <= SHOWN * size[own].max(axis=0)] = 0.0

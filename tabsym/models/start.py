@@ -275,16 +275,17 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
         theta[own] = _given_values(model, index, value, theta[own])
     for index, name in scales.items():  # the scale of a product multiplies its first factor
         if isinstance(init, Mapping) and name in init:
-            theta[spec.coefs(index)] *= _single(init[name])
+            theta[spec.coefs(index)] *= _scales(init[name])
     started = model.units.to_training(spec, theta)
     for home in {home.factors[0].block for home in spec.homes.values()} - given:
         started[spec.coefs(home)] = phi[spec.coefs(home)]
     return started
 
 
-def _single(value: float | pd.Series | pd.DataFrame) -> float:
+def _scales(value: float | pd.Series | pd.DataFrame) -> float | Floats:
+    """One number, or those of all classes (K,)."""
     if isinstance(value, (pd.Series, pd.DataFrame)):
-        return float(value.to_numpy(dtype=np.float64).ravel()[0])
+        return value.to_numpy(dtype=np.float64).ravel()
     return value
 
 

@@ -19,6 +19,8 @@ from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 
+Floats = NDArray[np.float64]
+
 MIN_MEAN = 0.1
 """Minimum of the mean over the root mean square; factors nearer to 0, as with both signs, are reported unchanged."""
 
@@ -31,25 +33,25 @@ class Product:
     ----------
     name : str
         Name of its scale.
-    scale : float
+    scale : (K,)
         The product of the means, to the powers of their factors, and of the scalar coefficients.
-    means : mapping of block -> float
-        The divisor of the factors of each block: their mean, for a scalar itself.
+    means : mapping of block -> (K,)
+        The divisors of the factors of each block: their means, for a scalar itself.
     """
 
     name: str
-    scale: float
-    means: Mapping[int, float]
+    scale: Floats
+    means: Mapping[int, Floats]
 
 
 def products_of(model: WideModel) -> list[Product]:
-    """The terms whose factors are reported with mean 1: of blocks in one term only, for one linear predictor."""
+    """The terms whose factors are reported with mean 1: of blocks in one term only."""
     found: list[Product] = []
-    for block, term in _told_apart(model.spec).items() if model.n_outputs == 1 else ():
+    for block, term in _told_apart(model.spec).items():
         powers = Counter(factor.block for factor in term.factors)
-        means = {one: mean for one in powers if (mean := _mean(model, one)) is not None}
+        means = {one: mean for one in powers if (mean := _means(model, one)) is not None}
         if len(means) == len(powers):
-            scale = float(np.prod([mean ** powers[one] for one, mean in means.items()]))
+            scale = np.prod([mean ** powers[one] for one, mean in means.items()], axis=0)
             found.append(Product(scale_names(model.spec)[block], scale, means))
     return found
 
@@ -74,18 +76,16 @@ def _told_apart(spec: ModelSpec) -> dict[int, Term]:
     return found
 
 
-def _mean(model: WideModel, block: int) -> float | None:
-    """The mean over training rows; None where it is small relative to the factors."""
+def _means(model: WideModel, block: int) -> Floats | None:
+    """The means over training rows (K,); None where one is small relative to the factors."""
     own = model.spec.coefs(block)
-    values, weights = model.theta[own, 0], model.weights[own]
+    values, weights = model.theta[own], model.weights[own]
     if model.spec.blocks[block].source is None or not weights.sum() > 0.0:
-        return float(values[0]) if len(values) == 1 and values[0] != 0.0 else None
-    mean = float(np.average(values, weights=weights))
-    size = float(np.sqrt(np.average(np.square(values), weights=weights)))
-    return mean if abs(mean) > MIN_MEAN * size else None
+        return values[0] if len(values) == 1 and values.all() else None
+    means = np.average(values, axis=0, weights=weights)
+    sizes = np.sqrt(np.average(np.square(values), axis=0, weights=weights))
+    return means if (np.abs(means) > MIN_MEAN * sizes).all() else None
 
-
-Floats = NDArray[np.float64]
 
 ROWS, OTHER_ROWS = "rows", "training rows"
 """The name of the column with the number of training rows; the second where a class is called "rows"."""
@@ -112,7 +112,8 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
             raise KeyError(self._unknown(name))
         if key not in made:
             if name in self._scales:
-                made[key] = pd.DataFrame({"value": [self._scales[name].scale]}, index=pd.Index([name], dtype=object))
+                scale, index = self._scales[name].scale[None], pd.Index([name], dtype=object)
+                made[key] = pd.DataFrame(scale, index=index, columns=list(self._outputs))
             else:
                 made[key] = coefficient_frame(self._model, self._indices[name], self._outputs)
         frame: pd.DataFrame = made[key]
@@ -147,13 +148,16 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
     """The coefficients of a term, on the original scale; `outputs` names the K linear predictors."""
     block, own = model.spec.blocks[index], model.spec.coefs(index)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
-    mean = next((product.means[index] for product in products_of(model) if index in product.means), 1.0)
+    mean = mean_of_factor(model, index)
     width = block.rank * model.n_outputs
     keys = _index(model.spec, block)
-    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=keys, columns=names)
+    values = model.theta[own].reshape(-1, width)
+    frame = pd.DataFrame(values if mean is None else values / mean, index=keys, columns=names)
     if model.certainty is not None:
-        covariance = covariance_of_factor(model, index, mean) if mean != 1.0 else None
-        sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
+        covariance = None if mean is None else covariance_of_factor(model, index, mean)
+        sd = model.certainty.sd[own]
+        if mean is not None:
+            sd = sd / np.abs(mean) if covariance is None else np.sqrt(covariance.variances())
         deviations = pd.DataFrame(sd.reshape(-1, width), index=keys, columns=deviation_names(names))
         frame = pd.concat([frame, deviations], axis=1)  # concatenated at once: pandas warns of many insertions
     if block.source is not None:
@@ -165,16 +169,22 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
     return frame
 
 
-def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovariance | None:
-    """Covariance of the factors of a product divided by their mean, by the delta method."""
+def mean_of_factor(model: WideModel, index: int) -> Floats | None:
+    """The means (K,) that the coefficients of a block are reported over; None where it is no factor of a product."""
+    return next((product.means[index] for product in products_of(model) if index in product.means), None)
+
+
+def covariance_of_factor(model: WideModel, index: int, mean: Floats) -> TermCovariance | None:
+    """Covariance of the factors of a product divided by their means (K,), by the delta method."""
     assert model.certainty is not None
     own, found = model.spec.coefs(index), model.certainty.covariances
     if not found or (raw := found[index]) is None:
         return None
-    shares = model.weights[own] / model.weights[own].sum()
+    shares = model.weights[own] if model.spec.blocks[index].source is not None else np.ones(1)
+    shares = shares / shares.sum()
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
-    relative = model.theta[own].T[:, :, None] / mean
-    factor = (raw.factor - relative * centre[:, None]) / mean
+    relative = (model.theta[own] / mean).T[:, :, None]
+    factor = (raw.factor - relative * centre[:, None]) / mean[:, None, None]
     return TermCovariance(raw.own / mean**2, factor, unknown=raw.unknown)
 
 
