@@ -154,8 +154,8 @@ def _predictions(model: Any, X: Any) -> dict[str, Any]:
     """Columns of what the model says of the rows."""
     found: dict[str, Any] = {}
     if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
-        shares = model.predict_proba(X)
-        found = {f"probability_{label}": shares[:, place] for place, label in enumerate(model.classes_)}
+        probabilities = model.predict_proba(X)
+        found = {f"probability_{label}": probabilities[:, place] for place, label in enumerate(model.classes_)}
     return found | {"prediction": model.predict(X)}
 
 
@@ -188,7 +188,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tabsym {version('tabsym')}")
     commands = parser.add_subparsers(dest="command", required=True)
-    c = commands.add_parser(
+    for add in (_add_compare, _add_export, _add_predict):
+        add(commands)
+    return parser
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
         "compare",
         help="compare treatments of categories on a table",
         description="Compare treatments of categories on a table, on the same folds, and test the differences. "
@@ -196,79 +202,87 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
         formatter_class=_Help,
     )
-    c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several")
-    c.add_argument(
+    parser.add_argument(
+        "tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several"
+    )
+    parser.add_argument(
         "--target", action="append", help="the column to predict; required with a table; repeat it if tables differ"
     )
     tasks = ["binary", "multiclass", "regression", "count"]
-    c.add_argument("--task", choices=tasks, help="default: detected from the target")
-    c.add_argument("--contenders", type=_names, help=f"comma-separated names of {_known()}")
-    c.add_argument(
+    parser.add_argument("--task", choices=tasks, help="default: detected from the target")
+    parser.add_argument("--contenders", type=_names, help=f"comma-separated names of {_known()}")
+    parser.add_argument(
         "--contender",
         action="append",
         metavar="NAME=MODULE:FACTORY",
         help="your own contender: a factory of the estimator in an importable module; may be repeated",
     )
-    c.add_argument("--folds", type=int, default=5, help="number of folds")
-    c.add_argument("--repeats", type=int, default=1, help="number of repeats with other folds")
+    parser.add_argument("--folds", type=int, default=5, help="number of folds")
+    parser.add_argument("--repeats", type=int, default=1, help="number of repeats with other folds")
     metrics = "auc, log_loss, average_precision, brier, accuracy; rmse, mae, r2; poisson_deviance"
-    c.add_argument("--metric", help=f"ranking metric: {metrics}")
-    c.add_argument(
+    parser.add_argument("--metric", help=f"ranking metric: {metrics}")
+    parser.add_argument(
         "--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then"
     )
-    c.add_argument("--time", metavar="COLUMN", help="train on earlier rows, test on the next ones")
-    c.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
-    c.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
-    c.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
-    c.add_argument("--exposure", metavar="COLUMN", help="exposures, for counts")
-    c.add_argument(
+    parser.add_argument("--time", metavar="COLUMN", help="train on earlier rows, test on the next ones")
+    parser.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
+    parser.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
+    parser.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
+    parser.add_argument("--exposure", metavar="COLUMN", help="exposures, for counts")
+    parser.add_argument(
         "--offset",
         metavar="COLUMN",
         help="added to the prediction of a continuous target, or to the logarithm of a predicted count",
     )
-    c.add_argument(
+    parser.add_argument(
         "--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s"
     )
-    c.add_argument("--drop", type=_names, help="columns to leave out, comma-separated")
-    c.add_argument("--numeric", type=_names, help="text columns to read as numbers")
-    c.add_argument("--categorical", type=_names, help="columns of numbers to read as categories, such as codes and ids")
-    c.add_argument("--na-values", type=_names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200")
-    c.add_argument(
+    parser.add_argument("--drop", type=_names, help="columns to leave out, comma-separated")
+    parser.add_argument("--numeric", type=_names, help="text columns to read as numbers")
+    parser.add_argument(
+        "--categorical", type=_names, help="columns of numbers to read as categories, such as codes and ids"
+    )
+    parser.add_argument(
+        "--na-values", type=_names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200"
+    )
+    parser.add_argument(
         "--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)"
     )
-    c.add_argument(
+    parser.add_argument(
         "--thousands", metavar="CHARACTER", help="thousands separator of numbers in text (detected by column)"
     )
-    c.add_argument("--sep", help="field separator of a text file, such as ';' or tab (detected)")
-    c.add_argument("--sheet", help="sheet of an Excel workbook (the first that has rows)")
-    c.add_argument("--encoding", help="encoding of a text file, such as cp1252 (detected)")
-    c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)")
-    c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
-    c.add_argument("--memory-limit", type=float, metavar="GB", help="for the process of one contender (Linux)")
-    c.add_argument(
+    parser.add_argument("--sep", help="field separator of a text file, such as ';' or tab (detected)")
+    parser.add_argument("--sheet", help="sheet of an Excel workbook (the first that has rows)")
+    parser.add_argument("--encoding", help="encoding of a text file, such as cp1252 (detected)")
+    parser.add_argument(
+        "--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)"
+    )
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
+    parser.add_argument("--memory-limit", type=float, metavar="GB", help="for the process of one contender (Linux)")
+    parser.add_argument(
         "--max-rows",
         type=int,
         metavar="N",
         help="of a larger table a sample of N rows, stratified by the target (a plain wide model that "
         "wins is trained on all rows); default: all, of Parquet and folders of it as many as fit into memory",
     )
-    c.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")
-    c.add_argument(
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")
+    parser.add_argument(
         "--jobs", type=int, default=1, help="contenders that run at a time; above 1, times are less comparable"
     )
-    c.add_argument(
+    parser.add_argument(
         "--threads", type=int, help="threads of each contender; default: OMP_NUM_THREADS, else processors / jobs"
     )
-    c.add_argument("--out", metavar="DIR", help="folder of the results; default: a new folder tabsym-compare-NAME")
-    c.add_argument("--resume", action="store_true", help="continue the comparison in the folder of --out")
-    c.add_argument("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")
-    c.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    _add_export(commands)
-    return parser
+    parser.add_argument("--out", metavar="DIR", help="folder of the results; default: a new folder tabsym-compare-NAME")
+    parser.add_argument("--resume", action="store_true", help="continue the comparison in the folder of --out")
+    parser.add_argument(
+        "--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def _add_export(commands: Any) -> None:
-    e = commands.add_parser(
+    parser = commands.add_parser(
         "export",
         help="write a model as SQL, ONNX, JSON, an Excel file or CSV files",
         description="Write a wide model as SQL, ONNX, JSON, an Excel file or CSV files, or a stack as files of its "
@@ -276,34 +290,39 @@ def _add_export(commands: Any) -> None:
         epilog="Example: tabsym export best.skops --to sql --table sales --dialect snowflake",
         formatter_class=_Help,
     )
-    e.add_argument("model", help="file of a model")
-    e.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv", "stack"], required=True)
-    e.add_argument(
+    parser.add_argument("model", help="file of a model")
+    parser.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv", "stack"], required=True)
+    parser.add_argument(
         "--out",
         metavar="FILE",
         help="default: the name of the model's file, with another ending; of CSV and stacks a folder, NAME-rates and "
         "NAME-stack",
     )
-    e.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
-    e.add_argument(
+    parser.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
+    parser.add_argument(
         "--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark"
     )
-    e.add_argument(
+    parser.add_argument(
         "--base", choices=["largest"], help="of Excel and CSV: relativities to the category of each term with most rows"
     )
-    p = commands.add_parser(
+
+
+def _add_predict(commands: Any) -> None:
+    parser = commands.add_parser(
         "predict",
         help="predict the rows of a table by a model in a file",
         description="Write the rows of a table with their predictions as CSV.",
         epilog="Example: tabsym predict best.skops new.csv --out predicted.csv",
         formatter_class=_Help,
     )
-    p.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
-    p.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
-    p.add_argument("--sep", help="field separator of a text file (that of the training, or detected)")
-    p.add_argument("--encoding", help="encoding of a text file (that of the training, or detected)")
-    p.add_argument("--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)")
-    p.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
+    parser.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
+    parser.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
+    parser.add_argument("--sep", help="field separator of a text file (that of the training, or detected)")
+    parser.add_argument("--encoding", help="encoding of a text file (that of the training, or detected)")
+    parser.add_argument(
+        "--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
 
 
 def _known() -> str:

@@ -239,7 +239,7 @@ def test_codes_without_zeros_with_groups_and_drops():
 
 def test_warn_names_the_columns():
     encoder = OneHotEncoder(handle_unknown="warn").fit(TRAIN)
-    with pytest.warns(UserWarning, match="Found unknown categories in column 'A', which are encoded as the rare ones"):
+    with pytest.warns(UserWarning, match="Found unknown categories in column 'A', which are encoded as infrequent"):
         encoder.transform(TEST.assign(B="p", C="u"))
 
 

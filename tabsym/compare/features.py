@@ -40,7 +40,7 @@ _NUMBERS = (numbers.Real, Decimal, np.number)
 class Features:
     """What each column is.
 
-    `kinds`: "categories" (categories), "number", "boolean", "moments", or the format of the dates it holds as text.
+    `kinds`: "categories", "number", "boolean", "moments", or the format of the dates it holds as text.
     `parts`: of columns of dates, the parts that are used. `dayfirst`: as the user said of dates in text.
     """
 

@@ -42,7 +42,7 @@ def read_text(
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.StringIO(text, newline=""), sep=separator, dtype="str", skipinitialspace=blanks, index_col=False,
-                keep_default_na=False, na_values=[""], header=None, skiprows=0,
+                keep_default_na=False, na_values=[""], header=None,
                 names=range(width),
             )  # fmt: skip
     except pd.errors.ParserError as error:
@@ -194,7 +194,7 @@ def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataF
     try:
         table = arrow.read_csv(
             io.BytesIO(text.encode()),
-            arrow.ReadOptions(column_names=[str(place) for place in range(width)], skip_rows=0, block_size=1 << 30),
+            arrow.ReadOptions(column_names=[str(place) for place in range(width)], block_size=1 << 30),
             arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=leave_out),
             arrow.ConvertOptions(
                 column_types={str(place): pa.string() for place in range(width)}, strings_can_be_null=True,

@@ -18,13 +18,13 @@ FUNCTIONS = {
     "exp": np.exp,
     "abs": np.abs,
 }
+"""Functions that a formula can apply to numeric columns."""
 _ELSEWHERE = {
     "offset": "give the offset as offset_column='NAME', or exposure_column='NAME' for the logarithm of an exposure",
     "C": "a category has coefficients where they are named: write b[NAME] for C(NAME)",
     "I": "write the product or the power itself, without I()",
 }
-"""What functions of other formulas are here."""
-"""Functions that a formula can apply to numeric columns."""
+"""Functions of other formula languages, and what to write here instead."""
 
 
 class FormulaError(ValueError):

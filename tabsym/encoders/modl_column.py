@@ -262,7 +262,7 @@ class Output:
         dropped: set[str],
         caller: str,
     ) -> Any:
-        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded; who: for errors."""
+        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded columns."""
         untouched = [name for name in table.names if name not in states]
         blocks = numeric_matrix(table, untouched, caller)
         for name, parts in parts_of.items():

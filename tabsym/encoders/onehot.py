@@ -374,7 +374,7 @@ class OneHotEncoder(ColumnEncoder):
 def _warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np.int32]], *, always: bool) -> None:
     """A warning that names the columns with unknown categories: all if `always`, else those where zeros mislead."""
     names = [name for name, one in codes.items() if (one == UNSEEN).any()]
-    how = "are encoded as the rare ones, as zeros where there are none"
+    how = "are encoded as infrequent categories, or as zeros where there are none"
     if not always:
         names = [n for n in names if states[n].unknown_index == ZEROS and states[n].dropped != UNSEEN]
         how = "are encoded as zeros, as the dropped category is"

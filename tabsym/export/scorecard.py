@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tabsym.export.spec import terms_of
 from tabsym.frame import NUMBERS, Measure
@@ -19,7 +18,6 @@ from tabsym.validation import Number, check_option
 
 UNKNOWN = "(unknown)"
 """In a scorecard: a category that the training rows lack."""
-Floats = NDArray[np.float64]
 
 
 def scorecard(

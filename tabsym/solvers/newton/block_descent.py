@@ -99,8 +99,8 @@ def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
     Under Huber's loss a few outliers can make up nearly all of the variance.
     """
     shares = weight if len(weight) and weight.any() else None
-    posterior = float(np.average(np.square(y - np.average(y, weights=shares)), weights=shares)) or 1.0
-    return min(posterior, loss.parameter**2) if loss.code == HUBER else posterior
+    variance = float(np.average(np.square(y - np.average(y, weights=shares)), weights=shares)) or 1.0
+    return min(variance, loss.parameter**2) if loss.code == HUBER else variance
 
 
 class BlockDescent:

@@ -58,8 +58,8 @@ class TermCovariance:
             found[self.unknown.any(axis=2).T] = np.inf
         if not len(self.shares):
             return np.asarray(found)
-        posterior = np.where(np.isfinite(self.own), self.own, 0.0)
-        return np.asarray(found - 2.0 * self.shares[:, None] * posterior + np.square(self.shares) @ posterior)
+        known = np.where(np.isfinite(self.own), self.own, 0.0)
+        return np.asarray(found - 2.0 * self.shares[:, None] * known + np.square(self.shares) @ known)
 
     def of_difference(self, a: int, b: int) -> Floats:
         """Variance of the difference of two coefficients (K,)."""

@@ -1,4 +1,4 @@
-"""Stochastic gradient trainer with the gradient estimator for symbolical features (GSE) or the mean gradient.
+"""Stochastic gradient descent with the gradient estimator for symbolical features (GSE) or the mean gradient.
 
 `loop` (epochs, learning rate, stopping) over `state` (one epoch) over `kernels`; `optimizers` and `rules` define the
 updates, `rates` finds a learning rate.

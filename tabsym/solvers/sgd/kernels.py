@@ -1,4 +1,4 @@
-"""Kernels of stochastic gradient trainer: linear predictors, updates of coefficients, predictions. Arrays only."""
+"""Kernels of stochastic gradient descent: linear predictors, updates of coefficients, predictions. Arrays only."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class _Optimizer:
 
 @dataclass(frozen=True)
 class SGD(_Optimizer):
-    """Stochastic gradient trainer: ``v = momentum * v + g; theta -= lr * v``.
+    """Stochastic gradient descent: ``v = momentum * v + g; theta -= lr * v``.
 
     Parameters
     ----------
