@@ -38,7 +38,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_m
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
-from tabsym.compare.prepare import prepare
+from tabsym.compare.table.prepare import prepare
 from tabsym.datasets import PUBLIC, load
 from tabsym.design.model_spec import ModelSpec
 from tabsym.interactions import AutoInteractions

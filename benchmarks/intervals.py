@@ -22,7 +22,7 @@ from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
-from tabsym.compare.prepare import Prepared, prepare
+from tabsym.compare.table.prepare import Prepared, prepare
 from tabsym.datasets import make_retail
 
 # What is known only after the target, or is an id, is dropped.

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym import compare
-from tabsym.compare import columns
+from tabsym.compare import column_gains as columns
 
 TARGETS = {
     "adult": "income", "amazon": "ACTION", "kick": "IsBadBuy", "usedcars": "price_usd", "titanic": "Survived",

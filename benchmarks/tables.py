@@ -33,7 +33,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import tabsym
 from tabsym import WideSGDClassifier, WideSGDRegressor
-from tabsym.compare.prepare import Prepared, prepare
+from tabsym.compare.table.prepare import Prepared, prepare
 from tabsym.datasets import make_retail
 
 TABLES = WITHOUT_KDD99 | {"kdd99": ("label", [])}

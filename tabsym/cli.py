@@ -116,8 +116,8 @@ def _export(args: dict[str, Any]) -> bool:
 def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
     with _extra("predict"):
-        from tabsym.compare.reading import read
-        from tabsym.compare.retyping import Retyping, typed_for
+        from tabsym.compare.table.files import read
+        from tabsym.compare.table.retyping import Retyping, typed_for
     from tabsym.export import load
 
     model = load(args["model"])

@@ -46,7 +46,7 @@ def _dtype(values, kind):
     }[kind]
 
 
-_SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.many.compare_tables")
+_SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.several_tables.compare_tables")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn", "validation"],
     ["plots"],
-    ["intrinsics", "jit"],
+    ["intrinsics", "jit", "threads"],
     ["frame"],
     ["categories"],
     ["modl"],

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tabsym import MODLEncoder
-from tabsym.compare.many import Comparisons, write_summary
+from tabsym.compare.several_tables import Comparisons, write_summary
 from tests.test_compare_report import EVIL as IMAGE
 from tests.test_compare_report import build
 from tests.test_pages import EVIL, model, rows  # noqa: F401

@@ -20,10 +20,10 @@ from tabsym.compare import load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.own import from_address
-from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.reading import ReadOptions
+from tabsym.compare.own_contenders import from_address
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import Columns, prepare
 from tabsym.datasets import make_retail
 from tabsym.export import from_spec, to_excel, to_spec, to_sql
 from tests.excel_formulas import Book

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.features import learn_features
-from tabsym.compare.prepare import prepare
-from tabsym.compare.reading import ReadOptions
-from tabsym.compare.reading import read as read_source
+from tabsym.compare.table.features import learn_features
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.files import read as read_source
+from tabsym.compare.table.prepare import prepare
 
 KINDS = ("categories", "number", "boolean", "moments")
 

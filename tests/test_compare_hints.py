@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym.compare.features import hints
-from tabsym.compare.prepare import prepare
-from tabsym.compare.reading import ReadOptions
+from tabsym.compare.table.features import hints
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import prepare
 
 RNG = np.random.default_rng(0)
 N = 2000

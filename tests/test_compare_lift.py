@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.report import held_out
 from tabsym.compare.results import prediction_path
+from tabsym.compare.table.prepare import Columns, prepare
 from tabsym.plots.held_out import HeldOutRows, deciles, gini, lorenz, mean_gini, pooled
 
 

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from tabsym.cli import main
-from tabsym.compare import compare_tables, many
-from tabsym.compare.many import critical_difference, friedman, summary
+from tabsym.compare import compare_tables
+from tabsym.compare import several_tables as many
+from tabsym.compare.several_tables import critical_difference, friedman, summary
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")

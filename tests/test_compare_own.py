@@ -17,7 +17,7 @@ from tabsym import WideEncoder, compare
 from tabsym.cli import main
 from tabsym.compare import Metric
 from tabsym.compare.contenders import all_contenders
-from tabsym.compare.own import choose
+from tabsym.compare.own_contenders import choose
 from tabsym.datasets import make_retail
 from tabsym.encoders import NativeCategories
 from tests.own_contenders import Mean, Names, ready

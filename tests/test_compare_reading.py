@@ -13,11 +13,11 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from tabsym.compare import reading
-from tabsym.compare.reading import ReadOptions, read_path
-from tabsym.compare.retyping import read_typed
-from tabsym.compare.sampling import read_some
 from tabsym.compare.settings import open_folder
+from tabsym.compare.table import files as reading
+from tabsym.compare.table.files import ReadOptions, read_path
+from tabsym.compare.table.retyping import read_typed
+from tabsym.compare.table.sampling import read_some
 
 
 def read(table, **options):

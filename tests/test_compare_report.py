@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym.compare.columns import column_gains, column_levels, leak_sentences
+from tabsym.compare.column_gains import column_gains, column_levels, leak_sentences
 from tabsym.compare.job import RunConfig
 from tabsym.compare.metrics import choose_metric, score_fold
-from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.report import sort_key, write_report
 from tabsym.compare.results import Results
 from tabsym.compare.run import _judged
 from tabsym.compare.settings import settings_of
 from tabsym.compare.splits import make_plan
+from tabsym.compare.table.prepare import Columns, prepare
 from tabsym.compare.text import summary
 
 EVIL = "<img src=x onerror=alert(1)>"

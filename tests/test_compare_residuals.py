@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tabsym.compare.prepare import Columns, prepare
+from tabsym.compare.table.prepare import Columns, prepare
 from tabsym.plots.held_out import STANDARD_ERRORS, HeldOutRows, cells_of, error_tables
 
 

@@ -13,10 +13,10 @@ from tabsym.compare import compare, load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.reading import ReadOptions
-from tabsym.compare.sampling import read_some
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.sampling import read_some
 from tabsym.models import wide
 
 N = 6_000

@@ -10,7 +10,7 @@ import pytest
 
 from tabsym import compare
 from tabsym.compare.results import prediction_path
-from tabsym.compare.retyping import read_typed
+from tabsym.compare.table.retyping import read_typed
 from tests.own_contenders import Mean
 
 pytestmark = pytest.mark.usefixtures("in_process")

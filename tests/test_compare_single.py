@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from tabsym import compare
-from tabsym.compare.columns import LEAK, column_gains, has_gain, leak_sentences, source_column
+from tabsym.compare.column_gains import LEAK, column_gains, has_gain, leak_sentences, source_column
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.reading import ReadOptions
 from tabsym.compare.results import prediction_path
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import Columns, prepare
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

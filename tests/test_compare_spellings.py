@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabsym.compare import compare, load
-from tabsym.compare.number_format import NumberFormat, number_of, split_cell
-from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.reading import ReadOptions
-from tabsym.compare.retyping import read_typed
 from tabsym.compare.splits import make_plan
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.number_format import NumberFormat, number_of, split_cell
+from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.retyping import read_typed
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

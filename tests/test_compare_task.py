@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.prepare import TASKS, prepare, read_target
+from tabsym.compare.table.prepare import TASKS, prepare, read_target
 
 
 def repeated(frequencies):

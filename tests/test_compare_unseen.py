@@ -8,7 +8,7 @@ from tabsym import TIWSEncoder, compare
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
-from tabsym.compare.own import choose
+from tabsym.compare.own_contenders import choose
 from tabsym.compare.results import _pair
 
 pytestmark = pytest.mark.usefixtures("in_process")

@@ -10,8 +10,8 @@ import pytest
 
 from tabsym import DateParts
 from tabsym.compare import compare
-from tabsym.compare.prepare import prepare
-from tabsym.compare.reading import ReadOptions
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import prepare
 from tabsym.encoders.dates import date_format
 
 pytestmark = pytest.mark.usefixtures("in_process")

@@ -14,9 +14,9 @@ from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.prepare import Columns, prepare
 from tabsym.export import from_spec, to_onnx, to_spec, to_sql
 from tests.excel_formulas import Book
 from tests.onnx_runs import run

@@ -23,8 +23,8 @@ from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.prepare import prepare
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.prepare import prepare
 from tabsym.export import from_spec, spec_schema, to_spec, to_stack
 from tests.options import ADDITIVE
 from tests.test_export_spec import SCORER, violations

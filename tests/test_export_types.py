@@ -20,8 +20,8 @@ from tabsym.compare import load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.prepare import TASKS, prepare
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.prepare import TASKS, prepare
 from tabsym.datasets import make_retail
 from tabsym.export import load as load_any
 from tabsym.export import save, trusted_types

@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.compare.prepare import prepare
+from tabsym.compare.table.prepare import prepare
 from tabsym.frame import batches
-from tabsym.models import coded_batches, kept_rows, out_of_core, wide
+from tabsym.models import out_of_core, wide
+from tabsym.models.out_of_core import coded_batches, kept_rows
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 RNG = np.random.default_rng(0)
@@ -409,7 +410,9 @@ KILLED = """
 import os, signal, sys
 from tabsym import WideClassifier, warn
 from tabsym.frame import batches
-from tabsym.models import coded_batches, kept_rows, wide
+from tabsym.models import wide
+from tabsym.models.out_of_core import kept_rows
+from tabsym.models.out_of_core import coded_batches
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 wide.SAMPLE_ROWS, batches.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700

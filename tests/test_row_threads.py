@@ -6,8 +6,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.categories import threads
+from tabsym import WideClassifier, WideRegressor, threads
 from tabsym.design.content import Dealt
 from tests.test_frequencies import TABLE, TARGETS
 

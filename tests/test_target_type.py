@@ -19,7 +19,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.compare.prepare import read_target
+from tabsym.compare.table.prepare import read_target
 from tests.options import ADDITIVE
 
 RNG = np.random.default_rng(0)

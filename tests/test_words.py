@@ -25,12 +25,12 @@ IDENTIFIERS = {
 """Retired as names of variables, functions, classes and attributes of these folders."""
 
 EXCEPTIONS = {
-    ("models/tables.py", "symbols"),  # an attribute of `codes.Categories`
+    ("models/inspection/coef_frames.py", "symbols"),  # an attribute of `codes.Categories`
     ("models/similar.py", "symbols"),
-    ("models/coded_batches.py", "symbols"),
-    ("models/kept_rows.py", "symbols"),
-    ("models/out_of_core.py", "symbols"),
-    ("models/terms.py", "symbols"),
+    ("models/out_of_core/coded_batches.py", "symbols"),
+    ("models/out_of_core/kept_rows.py", "symbols"),
+    ("models/out_of_core/estimator.py", "symbols"),
+    ("models/export_terms.py", "symbols"),
 }
 
 PHRASES = [

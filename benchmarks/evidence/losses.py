@@ -32,7 +32,7 @@ from sklearn.model_selection import KFold  # noqa: E402
 from tables import commit  # noqa: E402
 
 from tabsym import WideRegressor  # noqa: E402
-from tabsym.compare.prepare import Prepared, prepare  # noqa: E402
+from tabsym.compare.table.prepare import Prepared, prepare  # noqa: E402
 from tabsym.datasets import make_retail  # noqa: E402
 from tabsym.models import loss_selection as linking  # noqa: E402
 from tabsym.models import wide  # noqa: E402

@@ -38,17 +38,17 @@ from tabsym.compare.fitting import read_budget  # noqa: E402
 from tabsym.compare.job import RunConfig  # noqa: E402
 from tabsym.compare.live import Live  # noqa: E402
 from tabsym.compare.metrics import METRICS, choose_metric  # noqa: E402
-from tabsym.compare.own import choose  # noqa: E402
-from tabsym.compare.prepare import (  # noqa: E402
+from tabsym.compare.own_contenders import choose  # noqa: E402
+from tabsym.compare.processes import Runner  # noqa: E402
+from tabsym.compare.results import Results  # noqa: E402
+from tabsym.compare.settings import settings_of  # noqa: E402
+from tabsym.compare.splits import make_plan  # noqa: E402
+from tabsym.compare.table.prepare import (  # noqa: E402
     CLASSES,
     Columns,
     Prepared,
     prepare,
 )
-from tabsym.compare.processes import Runner  # noqa: E402
-from tabsym.compare.results import Results  # noqa: E402
-from tabsym.compare.settings import settings_of  # noqa: E402
-from tabsym.compare.splits import make_plan  # noqa: E402
 
 CELLS = HERE / "results" / "cells.csv"
 QUICK_TABLES = ["titanic", "amazon", "usedcars"]

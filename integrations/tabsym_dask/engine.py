@@ -1,7 +1,7 @@
 """The engine of a fit over workers: one actor each, which holds its parts and answers with their sums.
 
-The sweeps are those of fits out of core, `DescentInParts` in `tabsym.solvers.newton.in_parts`, whose `Engine` this is;
-what a worker computes of its rows in a sweep is `Shard`, in `tabsym.solvers.newton.shards`.
+The sweeps are those of fits out of core, `DescentInParts` in `tabsym.solvers.newton.partitioned`, whose `Engine` this
+is; what a worker computes of its rows in a sweep is `Shard`, in `tabsym.solvers.newton.partition`.
 
 Actors form a tree: the client asks `FEW` of them, and each passes the question on to as many that are below it and
 adds up their answers with its own. What the client sends and receives does not grow with the number of workers.
@@ -20,9 +20,9 @@ from distributed import Actor, Client, Future, get_client
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
-from tabsym.models.coded_batches import Reader, Sample, Wanted
-from tabsym.models.parts import InMemory
-from tabsym.solvers.newton.in_parts import OneAfterTheOther, add_up
+from tabsym.models.out_of_core.coded_batches import Reader, Sample, Wanted
+from tabsym.models.out_of_core.parts import InMemory
+from tabsym.solvers.newton.partitioned import OneAfterTheOther, add_up
 
 Floats = NDArray[np.float64]
 

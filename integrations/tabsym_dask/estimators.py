@@ -19,9 +19,9 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
 from tabsym.frame import check_same_rows
-from tabsym.models.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
-from tabsym.models.in_parts import refuse_options
-from tabsym.models.out_of_core import fit_read, wanted_of
+from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
+from tabsym.models.out_of_core.estimator import fit_read, wanted_of
+from tabsym.models.out_of_core.fit import refuse_options
 from tabsym_dask.engine import OnWorkers, answers, as_arrow, place, start
 
 Own = TypeVar("Own", bound="_OverDask")

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.categories.kernels import count_codes, find_intervals, gather_columns, mark_used
-from tabsym.categories.threads import in_threads
 from tabsym.frame import Column, Kind
 from tabsym.frame.read import is_missing
 from tabsym.frame.storage import arrow_in, library_of, object_array
+from tabsym.threads import in_threads
 
 Codes = NDArray[np.signedinteger[Any]]
 CategoriesAt = Callable[[Sequence[int] | NDArray[Any]], NDArray[Any]]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.categories.kernels import count_row_pairs, order_by_code
-from tabsym.categories.threads import in_threads
 from tabsym.frame import NUMBERS, Measure, Numbers
+from tabsym.threads import in_threads
 
 Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tabsym.compare.comparison import Comparison, Winner, load
-    from tabsym.compare.many import Comparisons, compare_tables
     from tabsym.compare.metrics import Metric
     from tabsym.compare.run import compare
+    from tabsym.compare.several_tables import Comparisons, compare_tables
 
 _HOMES = {
     "Comparison": "comparison",
-    "Comparisons": "many",
+    "Comparisons": "several_tables",
     "Metric": "metrics",
     "Winner": "comparison",
     "compare": "run",
-    "compare_tables": "many",
+    "compare_tables": "several_tables",
     "load": "comparison",
 }
 _EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich")

@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.features import Features, infinite_in, numbers_of, refuse_absent
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
-from tabsym.compare.number_format import is_plain
-from tabsym.compare.prepare import CLASSES, Columns, Prepared, is_number
-from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
+from tabsym.compare.table.features import Features, infinite_in, numbers_of, refuse_absent
+from tabsym.compare.table.number_format import is_plain
+from tabsym.compare.table.prepare import CLASSES, Columns, Prepared, is_number
+from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model
 from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns
 from tabsym.export.stack import Stack, stack_of
 from tabsym.models.data import OffsetColumn
-from tabsym.models.records import Derived, ModelTerms
+from tabsym.models.export_records import Derived, ModelTerms
 from tabsym.warn import warn_user
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.compare.metrics import Metric
-from tabsym.compare.prepare import CLASSES, Prepared, numbers_of_target, weights_of
 from tabsym.compare.splits import Split
+from tabsym.compare.table.prepare import CLASSES, Prepared, numbers_of_target, weights_of
 from tabsym.frame import relative_weights
 
 Floats = NDArray[np.float64]

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.own import from_address
-from tabsym.compare.prepare import CLASSES, Prepared
+from tabsym.compare.own_contenders import from_address
 from tabsym.compare.splits import Plan, Split
+from tabsym.compare.table.prepare import CLASSES, Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
 OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn import metrics
 
-from tabsym.compare.prepare import CLASSES, Prepared
 from tabsym.compare.splits import Places, Plan, Split
+from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
 

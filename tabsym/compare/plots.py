@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.prepare import CLASSES
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.results import load_results
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.compare.text import cells, headings
 from tabsym.plots.predictions import draw_deciles, draw_reliability
 from tabsym.plots.style import (

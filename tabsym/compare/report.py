@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.columns import LEAK, MAX_LEVEL_ROWS, source_column
+from tabsym.compare.column_gains import LEAK, MAX_LEVEL_ROWS, source_column
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import lift_plot, lorenz_plot, reliability_plot, scores_plot, time_plot
-from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results, load_predictions
 from tabsym.compare.splits import Split
+from tabsym.compare.table.prepare import Prepared
 from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
 from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, in_parts, lorenz, mean_gini, pooled
 from tabsym.plots.style import SCHEME, cut

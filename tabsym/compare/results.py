@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from tabsym.compare.job import RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
-from tabsym.compare.prepare import Prepared
 from tabsym.compare.ranking import Pair, rank
 from tabsym.compare.splits import Split
+from tabsym.compare.table.prepare import Prepared
 
 FORMAT = 3
 DIGEST = "digest"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.columns import column_gains, column_levels, leak_sentences
+from tabsym.compare.column_gains import column_gains, column_levels, leak_sentences
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import read_budget
@@ -20,8 +20,7 @@ from tabsym.compare.job import RunConfig
 from tabsym.compare.live import Live
 from tabsym.compare.machine import owned
 from tabsym.compare.metrics import Metric, choose_metric, refuse_unscorable, try_metric
-from tabsym.compare.own import choose
-from tabsym.compare.prepare import Columns, Prepared, prepare
+from tabsym.compare.own_contenders import choose
 from tabsym.compare.processes import Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results, clustered_errors, mend, pairs_with
@@ -40,6 +39,7 @@ from tabsym.compare.settings import (
     source_of,
 )
 from tabsym.compare.splits import make_plan
+from tabsym.compare.table.prepare import Columns, Prepared, prepare
 from tabsym.compare.text import in_one_line, listed, perhaps, summary
 from tabsym.jit import compilation_notice
 from tabsym.warn import warn_user

@@ -19,11 +19,11 @@ from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.own import digest_of
-from tabsym.compare.prepare import Prepared
-from tabsym.compare.reading import ReadOptions, name_of_file
+from tabsym.compare.own_contenders import digest_of
 from tabsym.compare.results import Results, check_places, load_results
 from tabsym.compare.splits import Split
+from tabsym.compare.table.files import ReadOptions, name_of_file
+from tabsym.compare.table.prepare import Prepared
 from tabsym.plots.style import load_matplotlib
 from tabsym.validation import Number, check_option
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from tabsym.compare.prepare import CLASSES
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.encoders.dates import date_format
 
 Places = NDArray[np.int64]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tabsym.categories.coding import keys_of
 from tabsym.categories.kernels import add_keys, number_repeats
-from tabsym.categories.threads import by_parts, by_rows, parts_of
 from tabsym.design.sources import Crossing, Source, Symbols
+from tabsym.threads import by_parts, by_rows, parts_of
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]

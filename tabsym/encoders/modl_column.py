@@ -13,7 +13,6 @@ from scipy import sparse
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
 from tabsym.categories.contingency import Contingency
-from tabsym.categories.threads import in_threads, one_blas_thread
 from tabsym.encoders.base import numeric_matrix, refuse_missing
 from tabsym.encoders.lookups import MISSING, ColumnLookup, refuse_checks, stacked, with_missing
 from tabsym.encoders.tiws import TIWSEncoder
@@ -31,8 +30,9 @@ from tabsym.frame import (
     restored_column,
 )
 from tabsym.frame.storage import object_array
-from tabsym.models.records import Coding
+from tabsym.models.export_records import Coding
 from tabsym.modl import Groups, Intervals, Settings, fit_column
+from tabsym.threads import in_threads, one_blas_thread
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
-from tabsym.categories.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import Split
 from tabsym.encoders.lookups import MISSING
@@ -46,6 +45,7 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.modl import Groups, Intervals, Settings, fit_column
+from tabsym.threads import in_threads
 
 Floats = NDArray[np.float64]
 

@@ -1,10 +1,10 @@
 """Fitted models outside of Python: files without code (`save`, `load`), and specs that other tools read."""
 
 from tabsym.export.excel import to_excel
-from tabsym.export.excel_tables import to_csv
 from tabsym.export.files import load, save, trusted_types
 from tabsym.export.from_spec import from_spec
 from tabsym.export.onnx_model import register_onnx_converters, to_onnx
+from tabsym.export.rate_tables import to_csv
 from tabsym.export.scorecard import scorecard
 from tabsym.export.spec import spec_schema, to_spec
 from tabsym.export.sql import to_sql

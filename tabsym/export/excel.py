@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.export.excel_tables import (
+from tabsym.export.rate_tables import (
     MISSING,
     TermSheets,
     Text,
@@ -22,7 +22,7 @@ from tabsym.export.excel_tables import (
     write_row,
 )
 from tabsym.export.spec import terms_of
-from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 EPOCH = 25_569
 """1970-01-01 as Excel counts days."""

@@ -12,8 +12,8 @@ from typing import Any
 from tabsym.encoders.base import TableTransformer, names_alike
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
-from tabsym.export.sql_parts import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
-from tabsym.models.records import LookupFactor, ModelTerms, TermRecord
+from tabsym.export.sql_dialects import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
+from tabsym.models.export_records import LookupFactor, ModelTerms, TermRecord
 
 PREDICTION = "prediction"
 _FAR = "7e2"

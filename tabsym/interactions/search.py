@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.categories import UNSEEN
-from tabsym.categories.threads import in_threads, number_of_threads
 from tabsym.design.plan import Within
 from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
 from tabsym.interactions.kernels import sum_gains
+from tabsym.threads import in_threads, number_of_threads
 
 FEW_STRAYS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, gammaln, logsumexp, softmax, xlogy
 
-from tabsym.categories.threads import by_parts
 from tabsym.losses import kernels
 from tabsym.losses.kernels import losses_of_rows, slope_of_shift, sum_softmax
+from tabsym.threads import by_parts
 
 Floats = NDArray[np.float64]
 

@@ -40,11 +40,11 @@ from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
+from tabsym.models.inspection.readable import Readable
 from tabsym.models.model import WideModel
-from tabsym.models.readable import Readable
 from tabsym.models.similar import Similar
 from tabsym.models.stream import predict_to_parquet
-from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.solvers.newton.options import Newton
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

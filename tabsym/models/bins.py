@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import code_numbers
-from tabsym.categories.threads import in_threads
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
@@ -20,7 +19,8 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
-from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.solvers.newton.options import Newton
+from tabsym.threads import in_threads
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

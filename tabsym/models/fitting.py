@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
-from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.program import Rows
@@ -54,11 +53,12 @@ from tabsym.models.start import (
     task_of,
     with_state,
 )
+from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.sgd.auto_rate import is_known_to_do, search_rate
 from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
-from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.solvers.sgd.options import Options
-from tabsym.solvers.sgd.rates import is_known_to_do, search_rate
 from tabsym.solvers.sgd.state import RowNumbers
+from tabsym.threads import one_blas_thread
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]

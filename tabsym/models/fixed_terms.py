@@ -24,8 +24,8 @@ from tabsym.frame.read import is_missing
 from tabsym.models.checks import by_class
 from tabsym.models.config import Config
 from tabsym.models.data import Training
+from tabsym.models.inspection.coef_frames import edge_names
 from tabsym.models.model import WideModel
-from tabsym.models.tables import edge_names
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.warn import warn_user

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
-from tabsym.categories.threads import one_blas_thread
 from tabsym.design.content import Dealt, Keys, content_of_rows
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
@@ -25,7 +24,8 @@ from tabsym.models.data import Training
 from tabsym.models.fitting import Precomputed, build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_MEMORY, blank_of, code_table
-from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE
+from tabsym.solvers.newton.options import ROUGHLY_CLOSE
+from tabsym.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories.threads import by_rows
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import RARITY
@@ -21,8 +20,9 @@ from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance
+from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.newton.terms import Prior, SolverTerm
-from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.threads import by_rows
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.categories.threads import threads_for_rows
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.program import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
@@ -42,9 +41,10 @@ from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
+from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
-from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.threads import threads_for_rows
 from tabsym.warn import show_progress, warn_user
 
 Floats = NDArray[np.float64]

@@ -17,14 +17,14 @@ from tabsym.frame.batches import Batches, is_larger_than_memory
 from tabsym.frame.read import is_dataset, is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
-from tabsym.models.coded_batches import SAMPLE_ROWS
 from tabsym.models.config import Config, defaults_of, solved_config
 from tabsym.models.data import GivenRows, Training
 from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import Precomputed
 from tabsym.models.fixed_terms import as_lists
 from tabsym.models.loss_selection import choose_loss
-from tabsym.models.out_of_core import fit_out_of_core
+from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS
+from tabsym.models.out_of_core.estimator import fit_out_of_core
 from tabsym.models.stream import target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.warn import show_progress, warn_user

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.frame import Table, match_features, read_table
 from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
-from tabsym.models.explain import columns_of_terms
+from tabsym.models.inspection.explain import columns_of_terms
 from tabsym.stacking.layer import Layer
 from tabsym.stacking.out_of_fold import margins_of
 from tabsym.validation import check_option

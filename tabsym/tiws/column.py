@@ -12,8 +12,8 @@ from scipy import sparse
 
 from tabsym.categories import UNSEEN, RawCodes
 from tabsym.categories.contingency import PairCounts
-from tabsym.categories.threads import one_blas_thread
 from tabsym.frame.dtypes import read_list, written_list
+from tabsym.threads import one_blas_thread
 from tabsym.tiws.counts import documents_of_rows
 from tabsym.tiws.donors import PRIOR_ROWS, DonorRule, similarities, weights_of
 from tabsym.tiws.regression import (

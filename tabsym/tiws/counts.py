@@ -28,10 +28,10 @@ from tabsym.categories import (
     encode_columns,
 )
 from tabsym.categories.lazy import LazyRows, LazyTarget, is_missing, number_of_bin, sizes_of
-from tabsym.categories.threads import in_threads
 from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
 from tabsym.frame.storage import object_array
 from tabsym.modl import Intervals, Settings, fit_column
+from tabsym.threads import in_threads
 from tabsym.tiws.regression import Sums
 
 Floats = NDArray[np.float64]

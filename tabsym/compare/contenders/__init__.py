@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
-from tabsym.compare.prepare import TASKS
+from tabsym.compare.table.prepare import TASKS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.prepare import CLASSES
+from tabsym.compare.table.prepare import CLASSES
 
 
 def _constant(task: str, random_state: int, n_jobs: int) -> Any:

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.prepare import CLASSES
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.integrations import available, load_adapter
 
 LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}

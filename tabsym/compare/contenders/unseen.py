@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.contenders.boosters import LABELS, space_of
-from tabsym.compare.prepare import CLASSES
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 37, "xgboost": 38, "catboost": 62}

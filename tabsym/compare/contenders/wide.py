@@ -13,7 +13,7 @@ from typing import Any
 from scipy.stats import loguniform
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.prepare import CLASSES
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.integrations import available
 
 _LABELS = {"xgboost": "XGBoost", "catboost": "CatBoost", "hist-gradient-boosting": "HistGradientBoosting"}

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories.threads import parts_of
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
 from tabsym.frame.weights import Copies, design_effect, of_one_copy
@@ -21,6 +20,7 @@ from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.small_terms import SmallTerms
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
+from tabsym.threads import parts_of
 
 Floats = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class BlockDescent:
     sampler: Sampler | None = None
     makes_posteriors: Callable[[Any], Any] | None = None
     makes_information: Callable[..., Any] | None = None
-    """How posteriors and information are summed where rows are not here: `in_parts`."""
+    """How posteriors and information are summed where rows are not here: `partitioned`."""
 
     def __init__(
         self,

@@ -31,8 +31,9 @@ from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
+from tabsym.solvers.newton.options import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
-from tabsym.solvers.sgd.optimizers import ROUGHLY_CLOSE, SGD, Newton
+from tabsym.solvers.sgd.optimizers import SGD
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.state import Task
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.categories.kernels import order_by_code
-from tabsym.categories.threads import by_parts
 from tabsym.intrinsics import address_of
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -26,6 +25,7 @@ from tabsym.solvers.newton.kernels_joint import (
     sum_pairs,
 )
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.threads import by_parts
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from tabsym.categories.threads import by_parts, parts_of
 from tabsym.losses.kernels import SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
 from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_classes, take_classes_turn
@@ -24,6 +23,7 @@ from tabsym.solvers.newton.kernels_rows import (
     take_turn,
 )
 from tabsym.solvers.newton.terms import SolverTerm
+from tabsym.threads import by_parts, parts_of
 
 Floats = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from scipy.linalg import null_space
 from scipy.stats import chi2, f
 
 from tabsym.design.sources import Bins
-from tabsym.models.explain import variances_of_blocks
 from tabsym.models.identified import at_means_of_numbers, means_of
+from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.information import penalty_of

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.features import Features, far_dates, hints, learn_features, without_infinity
-from tabsym.compare.reading import ReadOptions
-from tabsym.compare.retyping import Retyping, retype
-from tabsym.compare.sampling import Whole, read_some
+from tabsym.compare.table.features import Features, far_dates, hints, learn_features, without_infinity
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.retyping import Retyping, retype
+from tabsym.compare.table.sampling import Whole, read_some
 from tabsym.compare.text import listed, perhaps
 from tabsym.encoders.dates import format_of
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers

@@ -14,9 +14,15 @@ from scipy.stats import norm
 from tabsym.design.sources import Bins, Crossing, Flag, Source
 from tabsym.models.checks import by_class
 from tabsym.models.identified import means_of
+from tabsym.models.inspection.coef_frames import (
+    CoefficientFrames,
+    Split,
+    covariance_of_factor,
+    mean_of_factor,
+    split_frame,
+)
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
-from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, mean_of_factor, split_frame
 from tabsym.solvers.newton.certainty import ORTHOGONAL, TermCovariance
 
 Floats = NDArray[np.float64]

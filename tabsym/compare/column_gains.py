@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.prepare import CLASSES, Prepared
 from tabsym.compare.ranking import ALPHA, CONSTANT
 from tabsym.compare.results import load_prediction
 from tabsym.compare.splits import Split
+from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

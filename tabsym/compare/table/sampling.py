@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.reading import ReadOptions, Source, read, refuse_options, with_labels
+from tabsym.compare.table.files import ReadOptions, Source, read, refuse_options, with_labels
 from tabsym.frame.batches import Batches, is_larger_than_memory
 from tabsym.frame.read import is_dataset
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.cell_types import (
+from tabsym.compare.table.cell_types import (
     MAX_CLASSES,
     PlainNumbers,
     TextColumn,
@@ -26,7 +26,8 @@ from tabsym.compare.cell_types import (
     with_plain_types,
     word_of,
 )
-from tabsym.compare.number_format import (
+from tabsym.compare.table.files import ReadOptions, Source, has_sheet, is_text_file, is_workbook, options_of_text, read
+from tabsym.compare.table.number_format import (
     NumberFormat,
     are_thousands,
     is_plain,
@@ -34,7 +35,6 @@ from tabsym.compare.number_format import (
     separators_of,
     usual_decimal,
 )
-from tabsym.compare.reading import ReadOptions, Source, has_sheet, is_text_file, is_workbook, options_of_text, read
 from tabsym.compare.text import listed
 from tabsym.design.sources import Symbols
 from tabsym.encoders.dates import format_of, holds_days, moments_of, moments_of_words, parse_dates, text_and_rest

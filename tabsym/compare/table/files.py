@@ -17,8 +17,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import pandas as pd
 
+from tabsym.compare.table.text_files import lines_of, name_columns, read_text
 from tabsym.compare.text import listed, perhaps
-from tabsym.compare.text_files import lines_of, name_columns, read_text
 
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT, _WORKBOOKS = (".csv", ".tsv", ".txt"), (".xlsx", ".xlsm")

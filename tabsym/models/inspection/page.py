@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.design.sources import Bins, Crossing, Symbols
-from tabsym.models.explain import category_range, score_text, switched_off
-from tabsym.models.page_rows import RowsOfReport, sections_of_rows
-from tabsym.models.pictures import draw_term, important_terms, shows_ratios, texts_of, unit_of
-from tabsym.models.tables import split_frame
+from tabsym.models.inspection.coef_frames import split_frame
+from tabsym.models.inspection.explain import category_range, score_text, switched_off
+from tabsym.models.inspection.page_rows import RowsOfReport, sections_of_rows
+from tabsym.models.inspection.pictures import draw_term, important_terms, shows_ratios, texts_of, unit_of
 from tabsym.plots.style import (
     Raw,
     bar,

@@ -24,7 +24,7 @@ from tabsym.models.data import Training, lay_training, numeric_moments, training
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import solver_terms
 from tabsym.models.start import Coded
-from tabsym.solvers.newton.shards import Shard
+from tabsym.solvers.newton.partition import Shard
 from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, symbolic_columns
 from tabsym.frame.storage import object_array
 from tabsym.models.data import OffsetColumn
-from tabsym.models.parts import InFiles, InMemory, Part
+from tabsym.models.out_of_core.parts import InFiles, InMemory, Part
 
 Floats = NDArray[np.float64]
 

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from tabsym.categories.threads import threads_for_rows
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.batches import Batches
 from tabsym.frame.weights import weights_of_classes
 from tabsym.models.checks import check_target_of_loss, columns_of
-from tabsym.models.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
 from tabsym.models.config import Config
 from tabsym.models.data import offset_column_of
-from tabsym.models.in_parts import Parts, fit_parts, refuse_options
-from tabsym.models.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
-from tabsym.models.parts import InFiles, Part
+from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
+from tabsym.models.out_of_core.fit import Parts, fit_parts, refuse_options
+from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
+from tabsym.models.out_of_core.parts import InFiles, Part
 from tabsym.models.stream import target_name
-from tabsym.solvers.newton.in_parts import Engine, OneAfterTheOther
+from tabsym.solvers.newton.partitioned import Engine, OneAfterTheOther
+from tabsym.threads import threads_for_rows
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]

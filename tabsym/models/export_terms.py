@@ -1,4 +1,4 @@
-"""`to_terms`: the one place where the fitted state of a wide model becomes what exports are made of (`records`).
+"""`to_terms`: the one place where the fitted state of a wide model becomes what exports are made of (`export_records`).
 
 Count effects are added to the categories that they belong to; dropped terms, which contribute 0, are left out.
 """
@@ -19,18 +19,18 @@ from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
-from tabsym.models.coefficients import (
+from tabsym.models.export_records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.identified import means_of
+from tabsym.models.inspection.coef_frames import split_frame
+from tabsym.models.inspection.coef_table import (
     bases_taken_up,
     deviation_of_difference,
     position_of,
     shifts_of_scalars,
     without_home,
 )
-from tabsym.models.explain import term_name
-from tabsym.models.identified import means_of
+from tabsym.models.inspection.explain import term_name
 from tabsym.models.model import WideModel
-from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.tables import split_frame
 from tabsym.warn import warn_user
 
 MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, Cross
-from tabsym.categories.threads import one_blas_thread
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import CountEffect, Crossing, Symbols
 from tabsym.design.units import Moments, TargetUnits
@@ -22,13 +21,14 @@ from tabsym.models.data import Training, training_loss
 from tabsym.models.fitting import Fitted, Precomputed, plan_terms
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import given_precisions, with_keys
-from tabsym.models.parts import TermOfPart
+from tabsym.models.out_of_core.parts import TermOfPart
 from tabsym.models.solving import conclude, counted, goes_by_turns
 from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_parameters
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
-from tabsym.solvers.newton.in_parts import DescentInParts, Engine
+from tabsym.solvers.newton.partitioned import DescentInParts, Engine
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.threads import one_blas_thread
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories
 from tabsym.categories.coding import plain_symbols
 from tabsym.frame.read import is_dataset
-from tabsym.models.coded_batches import PART_ROWS, Read, Wanted
-from tabsym.models.parts import InFiles, Part
+from tabsym.models.out_of_core.coded_batches import PART_ROWS, Read, Wanted
+from tabsym.models.out_of_core.parts import InFiles, Part
 from tabsym.warn import warn_user
 
 NAME, LOCK, LIST, ROWS, WORK = "_tabsym", "lock", "rows.json", "rows-", "work-"

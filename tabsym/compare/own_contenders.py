@@ -24,8 +24,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tabsym.compare.contenders import Contender, all_contenders
-from tabsym.compare.prepare import CLASSES
 from tabsym.compare.ranking import CONSTANT
+from tabsym.compare.table.prepare import CLASSES
 from tabsym.compare.text import perhaps
 
 ALL = "all"

@@ -1,7 +1,7 @@
 """Block coordinate descent over rows that are stored in parts, by sums over these: out of core, or on a cluster.
 
 The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding. `Engine` is who asks the
-parts: `OneAfterTheOther` here, workers in Dask's adapter; `shards` has what a part computes.
+parts: `OneAfterTheOther` here, workers in Dask's adapter; `partition` has what a part computes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.number_format import (
+from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.number_format import (
     Cell,
     NumberFormat,
     is_plain,
@@ -26,7 +27,6 @@ from tabsym.compare.number_format import (
     split_cell,
     unit_factors,
 )
-from tabsym.compare.reading import ReadOptions
 from tabsym.encoders.dates import (
     MIN_DATE_SHARE,
     date_format,
