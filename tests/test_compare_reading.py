@@ -184,6 +184,15 @@ def test_windows_lines(tmp_path):
     same(read(write(tmp_path / "t.csv", "a,b\r\nx,1\r\ny,2\r\n")), {"a": ["x", "y"], "b": [1, 2]})
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_commas_that_are_decimal_everywhere_separate_nothing(tmp_path, separator):
+    """Also where the header has as many, in units."""
+    header = separator.join(["length, m", "width, m", "height, m"])
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([header, *[separator.join(["1,5", "2,5", "3,25"])] * 5]) + "\n")
+    assert list(read(path).columns) == ["length, m", "width, m", "height, m"]
+
+
 def test_spaces_after_separators(tmp_path):
     same(read(write(tmp_path / "t.csv", "a, b\nx, 1\ny, 2\n")), {"a": ["x", "y"], "b": [1, 2]})
 

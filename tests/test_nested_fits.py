@@ -229,6 +229,65 @@ def test_given_coefficients_of_several_classes(table):
         larger.likelihood_ratio_test(other)
 
 
+def test_offsets_of_other_rows_are_told_though_their_sums_are_0(table):
+    """A standardized target and offsets that are centred: the same rows in another order are the same."""
+    draw = np.random.default_rng(1)
+    y = draw.normal(size=N)
+    y = (y - y.mean()) / y.std()
+    offset = draw.normal(size=N)
+    offset -= offset.mean()
+    order = draw.permutation(N)
+
+    def made(columns, rows, offset):
+        model = WideRegressor(loss="squared_error", alpha=0.0, numeric="linear", interactions=None)
+        return model.fit(table[columns].iloc[rows], y[rows], offset=offset)
+
+    larger = made(["a", "b"], np.arange(N), offset)
+    wanted = larger.likelihood_ratio_test(made(["a"], np.arange(N), offset))
+    pd.testing.assert_series_equal(larger.likelihood_ratio_test(made(["a"], order, offset[order])), wanted)
+    for other in (offset[order], None):
+        with pytest.raises(ValueError, match="have different offsets"):
+            larger.likelihood_ratio_test(made(["a"], np.arange(N), other))
+    scores = draw.normal(size=(N, 3))
+    models = {
+        name: WideClassifier(formula, alpha=0.0).fit(table, table["three"], offset=one)
+        for name, formula, one in (
+            ("larger", "w[a] + c[1]", scores),
+            ("same", "c[1]", scores + draw.normal(size=(N, 1))),  # which all classes have in common
+            ("turned", "c[1]", scores[:, [1, 2, 0]]),
+            ("none", "c[1]", np.ones((N, 3))),
+        )
+    }
+    assert models["larger"].likelihood_ratio_test(models["same"])["df"] == 8
+    for name in ("turned", "none"):
+        with pytest.raises(ValueError, match="have different offsets"):
+            models["larger"].likelihood_ratio_test(models[name])
+
+
+@pytest.mark.parametrize("column", ["logistic", "three"])
+def test_constant_class_weights_change_no_test(table, column):
+    """Nor do rows of a class of weight 0, which the fit leaves out."""
+
+    def test(weights, rows):
+        part = table[rows]
+        larger, smaller = (
+            WideClassifier(formula, alpha=0.0, class_weight=weights).fit(part, part[column])
+            for formula in ("w[a] + v[b] + c[1]", "w[a] + c[1]")
+        )
+        return larger.likelihood_ratio_test(smaller), larger.coefs_["v"]
+
+    classes = table[column].unique().tolist()
+    everything = table[column].notna()
+    plain, _ = test(None, everything)
+    pd.testing.assert_series_equal(test(dict.fromkeys(classes, 3.0), everything)[0], plain, rtol=1e-6)
+    if column == "three":
+        weights = {classes[0]: 1.0, classes[1]: 2.0}
+        with_zeros, coefs = test(weights | {classes[2]: 0.0}, everything)
+        without, wanted = test(weights, table[column] != classes[2])
+        pd.testing.assert_series_equal(with_zeros, without)
+        pd.testing.assert_frame_equal(coefs, wanted)
+
+
 def test_constraints_must_be_the_same(table):
     """What a constraint costs is no gain of a term."""
     own = table[["a", "e", "squared_error"]]

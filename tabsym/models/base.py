@@ -36,7 +36,8 @@ from tabsym.frame import (
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.frame.read import FromRows, as_rows, refuse_lacking
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import by_class, check_offset, columns_of
+from tabsym.models.checks import check_offset, columns_of
+from tabsym.models.class_columns import by_class
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
@@ -64,6 +65,7 @@ class WideBase(Readable, TableEstimator):
     handle_unknown: str
     _class_effect = 1.0
     """By how much `class_weight` raises the variance of a mean (Kish's design effect)."""
+    _mean_class_weight = 1.0
     _only_predicts = False
     """Of a clone that is fitted once, for what it predicts: without a posterior, and without warnings of columns."""
 

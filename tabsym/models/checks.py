@@ -282,26 +282,6 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
     return LOSSES.get(name, name)
 
 
-def by_class(given: Any, classes: Sequence[Any] | None, what: str, *, beside: bool = False) -> Any:
-    """A frame with a column for each of several classes, in their order where its columns are called so.
-
-    `beside`: it may have other columns, which are left out then. What is no frame, or has other names, stays as it is.
-    """
-    names = getattr(given, "columns", None) if classes is not None and len(classes) > 2 else None
-    if names is None:
-        return given
-    label_of = {str(name): name for name in getattr(given, "column_names", names)}
-    wanted = [str(label) for label in ([] if classes is None else classes)]
-    known = [name for name in wanted if name in label_of]
-    is_plain = list(label_of.values()) == list(range(len(label_of)))  # as of an array
-    if not known or is_plain or list(label_of) == wanted:
-        return given
-    if len(known) < len(wanted) or (len(label_of) > len(wanted) and not beside):
-        raise ValueError(f"{what} has the columns {list(label_of)}, and needs {wanted}; name one for each.")
-    columns = [label_of[name] for name in wanted]
-    return given[columns] if isinstance(given, pd.DataFrame) else given.select(columns)
-
-
 def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
     """The offset of each row (n_rows, n_outputs), validated as finite numbers."""
     try:

@@ -157,12 +157,18 @@ class Training:
         if self.unit_weight is None and self.copies is not None:
             weight = weight * self.copies
         mean = float(weight.sum() / self.n_rows) if self.unit_weight is None else self.unit_weight
-        offset = 0.0 if self.offset is None else float(weight @ self.offset.sum(axis=1))
+        offset = np.zeros(len(self.y))
+        if self.offset is not None and self.offset.shape[1] > 1:  # what all classes have in common has no effect
+            offset = (self.offset - self.offset.mean(axis=1, keepdims=True)) @ np.arange(self.offset.shape[1])
+        elif self.offset is not None:
+            offset = self.offset[:, 0]
         return {
             "sample weights": mean,
             "targets": float(weight @ self.y),
             "squared targets": float(weight @ np.square(self.y)),
-            "offsets": offset,
+            "offsets": float(weight @ offset),
+            "squared offsets": float(weight @ np.square(offset)),
+            "offsets times targets": float(weight @ (offset * self.y)),
         }
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:

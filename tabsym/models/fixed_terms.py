@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -21,7 +21,7 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.models.checks import by_class
+from tabsym.models.class_columns import by_class, numbers_by_class, places_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.inspection.coef_frames import edge_names
@@ -186,42 +186,64 @@ def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple
     return Bins(column.name, bounds, labels, bool(n_missing)), values[order]
 
 
-def as_lists(value: Any, classes: Sequence[Any] = ()) -> dict[str, list[Any]]:
+def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str = "fixed") -> dict[str, list[Any]]:
     """Values by category as lists: "category", or "low" and "high" of bins, and "value".
 
-    Such a mapping of lists is what files hold instead of a frame, and stays as it is. `classes`: of a model of several
-    ones, by whose names a frame has columns, in any order.
+    Such a mapping of lists stays as it is. `classes`: of a model of several ones, by whose names a frame has columns,
+    in any order.
     """
-    if isinstance(value, Mapping):
-        if "value" in value and isinstance(value["value"], list):
+    if isinstance(value, Mapping) and isinstance(value.get("value"), list):
+        if "columns" not in value:
             return dict(value)
-        return {"category": list(value), "value": list(value.values())}
+        value = _frame_of(value)
+    if isinstance(value, Mapping):
+        given = [numbers_by_class(one, classes, f"{what}[{name!r}]") for name, one in value.items()]
+        return {"category": list(value), "value": given}
     if isinstance(value, pd.Series):
         return {"category": plain_symbols(value.index).tolist(), "value": value.tolist()}
-    column_of, names = {str(column): column for column in value.columns}, [str(label) for label in classes]
-    by_class = len(names) > 2 and all(name in column_of for name in names)
-    ends = edge_names(names if by_class else ())
+    several = len(classes) > 2
+    ends = edge_names([str(label) for label in classes] if several else ())
+    column_of = {str(column): column for column in value.columns}
     bins = {
         end: value[column_of[own]].tolist() for end, own in zip(("low", "high"), ends, strict=True) if own in column_of
     }
-    if by_class:
-        own = value[[column_of[name] for name in names]]
-    else:
-        own = value.drop(columns=[column_of[end] for end in bins])
-        own = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
-    values = own.to_numpy(dtype=np.float64).tolist()
+    own = value.drop(columns=[column_of[end] for end in ends if end in column_of])
+    values = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
+    if several and values.columns.tolist() != list(range(len(classes))):
+        values = own.iloc[:, places_of_classes(own.columns, classes, what, beside=True)]
+    rows = values.to_numpy(dtype=np.float64).tolist()
     keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
-    return {**keys, "value": [one[0] if len(one) == 1 else one for one in values]}
+    return {**keys, "value": [one[0] if len(one) == 1 else one for one in rows]}
 
 
-def with_classes(config: Config, classes: Sequence[Any]) -> Config:
-    """The configuration with frames of given coefficients by class in the order of the classes."""
+def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """The argument with lists instead of frames, for files without code; nothing that frames say is lost."""
+    found = {}
+    for name, value in fixed.items():
+        if isinstance(value, pd.DataFrame):
+            columns = [one if isinstance(one, (str, int, float)) else str(one) for one in value.columns]
+            rows = value.to_numpy(dtype=np.float64).tolist()
+            found[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
+        else:
+            found[name] = as_lists(value) if isinstance(value, pd.Series) else value
+    return found
+
+
+def _frame_of(lists: Mapping[str, list[Any]]) -> pd.DataFrame:
+    index = pd.Index(lists["category"], dtype=object)
+    return pd.DataFrame(lists["value"], index=index, columns=pd.Index(lists["columns"], dtype=object))
+
+
+def with_classes(config: Config, classes: NDArray[Any]) -> Config:
+    """The configuration with numbers that are given by class in the order of the classes."""
+    if len(classes) <= 2:
+        return config
     fixed = {
-        name: as_lists(value, classes) if isinstance(value, pd.DataFrame) else value
+        name: as_lists(value, classes, f"fixed[{name!r}]") if isinstance(value, (Mapping, pd.DataFrame)) else value
         for name, value in config.fixed.items()
     }
     init = config.init
-    if isinstance(init, Mapping) and len(classes) > 2:
+    if isinstance(init, Mapping):
         init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True) for n, value in init.items()}
     return replace(config, fixed=fixed, init=init)
 

@@ -192,17 +192,18 @@ def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack
     if found is not None:
         return found
     columns = {column for block in spec.blocks for column in block.columns}
-    counted, (_, parts) = name.startswith(RARITY), _parts_of(name.removeprefix(RARITY))
+    counted, (_, parts) = name.startswith(RARITY), _parts_of(name)
     known = all(any(re.fullmatch(f"{re.escape(one)}( .*|=.*)?", part) for one in columns) for part in parts)  # or bins
     if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
         return None
     raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
 
 
-def _parts_of(name: str) -> tuple[str, frozenset[str]]:
-    """What stands before the columns of a term's name, as in ``1 | a:b``, and these."""
-    *before, columns = name.split(" | ")
-    return " | ".join(before), frozenset(columns.split(":"))
+def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
+    """What stands before the columns of a term's name, as in ``1 | a:b`` or ``count of a:b``, and these in order."""
+    start = RARITY if name.startswith(RARITY) else ""
+    *before, columns = name.removeprefix(start).split(" | ")
+    return start + " | ".join(before), tuple(sorted(columns.split(":")))
 
 
 @dataclass(frozen=True)

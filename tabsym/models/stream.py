@@ -192,7 +192,9 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
             f"predict_to_parquet reads a path, a dataset, a lazy frame or a relation, not {type(X).__name__}; use "
             "predict for a table in memory."
         )
-    path = Path(path)
+    path = Path(path).resolve()  # of a link the file that it leads to
+    if path.is_dir():
+        raise ValueError(f"path={str(path)!r} is a folder; name a file in it, such as 'predicted.parquet'.")
     part = path.with_name(f".{path.name}.part")  # which is the file in the end only: it may be that which is read
     writer, n_rows, batches = None, 0, Batches(X)
     read = iter(batches)

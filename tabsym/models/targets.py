@@ -22,7 +22,8 @@ from tabsym.frame.read import as_rows
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
-from tabsym.models.checks import by_class, check_loss, check_offset, check_offset_of_loss, check_target_of_loss
+from tabsym.models.checks import check_loss, check_offset, check_offset_of_loss, check_target_of_loss
+from tabsym.models.class_columns import by_class
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 from tabsym.models.fixed_terms import with_classes
@@ -80,7 +81,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
         """Fit from scratch on a table."""
         rows = self._read_rows(config, X, y, sample_weight, offset, freq_weights)
         target = check_classes(rows.y, len(rows.table), caller=type(self).__name__)
-        rows = replace(rows, offset=by_class(rows.offset, target.classes.tolist(), "offset"))
+        rows = replace(rows, offset=by_class(rows.offset, target.classes, "offset"))
         rows = self._with_class_weight(rows, target.classes, target.codes)
         if rows.weight is not None:
             totals = totals_of_classes(target.codes, len(target.classes), rows.weight)
@@ -91,7 +92,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
             rows, target = rows.without_classes(totals == 0.0), target.without(totals == 0.0)
         classes, codes = target.classes, target.codes
         loss, n_outputs = self._loss_of_classes(len(classes))
-        config = with_classes(config, classes.tolist())
+        config = with_classes(config, classes)
         interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
         self.classes_ = classes
         if interrupted is not None:
@@ -101,14 +102,16 @@ class WideClassifierBase(LabelClassifier, WideBase):
         self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any], totals: Floats | None = None
     ) -> GivenRows:
         """The rows with weights multiplied by `class_weight`; `totals`: the weight of each class, of a sample."""
-        self._class_effect = 1.0
+        self._class_effect = self._mean_class_weight = 1.0
         if self.class_weight is None:
             return rows
         if totals is None:
             totals = totals_of_classes(codes, len(classes), rows.weight, rows.copies)
         of_class = weights_of_classes(self.class_weight, classes, totals)
         if (of_class * totals).any():
-            self._class_effect = float(totals.sum() * (totals @ of_class**2) / (totals @ of_class) ** 2)  # Kish's
+            total, mean = totals[of_class > 0.0].sum(), totals @ of_class  # a class of weight 0 takes no part
+            self._class_effect = float(total * (totals @ of_class**2) / mean**2)  # Kish's
+            self._mean_class_weight = float(mean / total)
         weight = of_class[codes]
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 

@@ -21,7 +21,7 @@ from tabsym.models.config import Config, defaults_of, solved_config
 from tabsym.models.data import GivenRows, Training
 from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import Precomputed
-from tabsym.models.fixed_terms import as_lists
+from tabsym.models.fixed_terms import without_frames
 from tabsym.models.loss_selection import choose_loss
 from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS
 from tabsym.models.out_of_core.estimator import fit_out_of_core
@@ -44,10 +44,7 @@ class _Solved:
         """Fixed coefficients as lists instead of frames, for files without code."""
         state: Any = super().__getstate__()
         if isinstance(state.get("fixed"), Mapping):
-            frames = (pd.Series, pd.DataFrame)
-            classes = list(getattr(self, "classes_", ()))
-            fixed = {n: as_lists(one, classes) if isinstance(one, frames) else one for n, one in self.fixed.items()}
-            state = {**state, "fixed": fixed}
+            state = {**state, "fixed": without_frames(self.fixed)}
         return dict(state)
 
     def _config(self) -> Config:

@@ -14,7 +14,8 @@ from tabsym.frame import NUMBERS, Table, check_classes, match_features
 from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
-from tabsym.models.checks import by_class, check_loss
+from tabsym.models.checks import check_loss
+from tabsym.models.class_columns import by_class
 from tabsym.models.config import Config, online_config
 from tabsym.models.data import Training
 from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in
@@ -252,11 +253,11 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
             )
         known = self.classes_ if fitted else classes
         target = check_classes(rows.y, len(rows.table), classes=known, caller=type(self).__name__)
-        rows = replace(rows, offset=by_class(rows.offset, target.classes.tolist(), "offset"))
+        rows = replace(rows, offset=by_class(rows.offset, target.classes, "offset"))
         rows = self._with_class_weight(rows, target.classes, target.codes)
         loss, n_outputs = self._loss_of_classes(len(target.classes))
         training = rows.training(target.codes.astype(np.float64), n_outputs)
-        self._partial_fit(with_classes(config, target.classes.tolist()), training, loss, n_outputs)
+        self._partial_fit(with_classes(config, target.classes), training, loss, n_outputs)
         self.classes_ = target.classes
         return self
 

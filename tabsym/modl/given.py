@@ -277,7 +277,7 @@ def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tup
     """Special codes as the values of a numeric column are: in single precision where it has them so."""
 
     def stored(code: Any) -> Any:
-        if np.iscomplexobj(code) or not abs(code) < np.finfo(np.float32).max or code in table.values:
+        if np.iscomplexobj(code) or not abs(code) < float(np.finfo(np.float32).max) or code in table.values:
             return code
         single = float(np.float32(code))
         return single if single in table.values else code

@@ -16,6 +16,8 @@ import pandas as pd
 
 _SNIFFED = 200  # rows by which the separator of a text file is guessed
 _SEPARATORS = ";\t,|"  # of two that fit alike the first: commas are in numbers, too
+_LISTED = re.compile(r"(?<!\d),|,(?!\d)")  # a comma that is not between digits
+_HEAD = 1 << 16  # characters in which such commas are looked for
 _NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 
 
@@ -116,6 +118,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 
 
 def _separator(text: str, ending: str, asked: str | None) -> str:
+    """The field separator: as asked for, by the file's extension, or that which fits best."""
     if asked is not None:
         separator = {"tab": "\t", "\\t": "\t"}.get(asked, asked)
         if len(separator) != 1 or separator in '\r\n"':
@@ -124,12 +127,13 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
     if ending == ".tsv":
         return "\t"
     fits = {sign: _fit(text, sign) for sign in _SEPARATORS}
+    if any(fits[sign] >= (1.0, 2) for sign in ";\t") and not _LISTED.search(text.partition("\n")[2][:_HEAD]):
+        fits[","] = 0.0, 0  # all of its commas, beyond the header, are decimal
     return max(fits, key=fits.__getitem__) if any(n_columns for _, n_columns in fits.values()) else ","
 
 
 def _fit(text: str, separator: str) -> tuple[float, int]:
-    """How well a separator fits a file: the share of its first rows that have the header's fields, and how many these
-    are.
+    """How well a separator fits a file: the share of its first rows that have the header's fields, and their number.
 
     0 where the header has none outside of quotes: what separates cells of text is no sign of the file's. Fields beyond
     the header may be empty.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
-from tabsym.models.checks import by_class
+from tabsym.models.class_columns import by_class, numbers_by_class
 from tabsym.models.identified import means_of
 from tabsym.models.inspection.coef_frames import (
     CoefficientFrames,
@@ -397,7 +397,8 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
         at = indices.get(_hashable(key))
         if at is None:
             at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
-        numbers[at] = _finite(number, name, key, width)
+        own_numbers = numbers_by_class(number, own.columns if width > 1 else None, f"coefs[{name!r}][{key!r}]")
+        numbers[at] = _finite(own_numbers, name, key, width)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 
 

@@ -55,7 +55,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     gain, df = max(gain, 0.0), round(df)
     if one.loss.for_classes or one.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
         gain *= _sums_of(larger).get("sample weights", 1.0)
-        gain /= getattr(larger, "_class_effect", 1.0)  # a weight of a class is no repeated row
+        gain /= larger._mean_class_weight * larger._class_effect  # a weight of a class is no repeated row
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
     left = rows[0] - round(one.certainty.total_edf)
     statistic = gain / df / one.certainty.dispersion
@@ -70,9 +70,17 @@ def _sums_of(estimator: Any) -> dict[str, float]:
 def _check_same_rows(larger: Any, smaller: Any) -> None:
     one, other = _sums_of(larger), _sums_of(smaller)
     for what in one.keys() & other.keys():
-        if abs(one[what] - other[what]) > SAME * max(abs(one[what]), abs(other[what])):
-            name = what.removeprefix("squared ")
+        sizes = [max(abs(sums[what]), _largest_sum(sums, what, larger._n_rows())) for sums in (one, other)]
+        if abs(one[what] - other[what]) > SAME * max(sizes):
+            name = what.removeprefix("squared ").removesuffix(" times targets")
             raise ValueError(f"The two fits have different {name}; fit both to the same rows, with the same {name}.")
+
+
+def _largest_sum(sums: dict[str, float], what: str, n_rows: float) -> float:
+    """What a weighted sum of values or products may be at most by the sums of squares; its own may be 0."""
+    first, _, second = what.partition(" times ")
+    others = sums.get(f"squared {second}", 0.0) if second else n_rows * sums["sample weights"]
+    return float(np.sqrt(sums.get(f"squared {first}", 0.0) * others))
 
 
 def _check_same_given(larger: Any, smaller: Any) -> None:

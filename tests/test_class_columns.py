@@ -1,0 +1,97 @@
+"""Numbers that users give by class: of frames, Series and mappings, by name and in any order."""
+
+import copy
+import datetime
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tabsym import WideClassifier, WideSGDClassifier
+from tabsym.models.class_columns import by_class, numbers_by_class
+
+MOMENTS = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[us]")
+CLASSES = [
+    (["a", "b", "c"], ["a", "b", "c"]),
+    ([1, 2, 3], ["1", "2", "3"]),
+    (["1", "2", "3"], [1, 2, 3]),
+    ([1.0, 2.0, 3.0], [1, 2, 3]),
+    (np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3])),
+    (MOMENTS, [str(one) for one in MOMENTS]),
+    (MOMENTS, [pd.Timestamp(one) for one in MOMENTS]),
+    ([datetime.date(2024, 1, day) for day in (1, 2, 3)], ["2024-01-01", "2024-01-02", "2024-01-03"]),
+]
+
+
+@pytest.mark.parametrize(("classes", "names"), CLASSES)
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_columns_are_those_of_the_classes(classes, names, order):
+    values = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=pd.Index(names, dtype=object))
+    np.testing.assert_array_equal(by_class(values.iloc[:, order], classes, "x").to_numpy(), values.to_numpy())
+    if all(isinstance(name, str) for name in names):
+        frame = pl.DataFrame(values.iloc[:, order].to_dict("list"))
+        np.testing.assert_array_equal(by_class(frame, classes, "x").to_numpy(), values.to_numpy())
+    row = values.iloc[1, order]
+    assert list(numbers_by_class(row, classes, "x")) == list(numbers_by_class(dict(row), classes, "x")) == [3, 4, 5]
+
+
+def test_columns_of_an_array_are_in_the_order_of_the_classes():
+    classes = [str(number) for number in (0, 1, 10, 2)]  # sorted as text
+    frame = pd.DataFrame(np.arange(8.0).reshape(2, 4))
+    assert by_class(frame, classes, "x") is frame
+    assert by_class(frame, None, "x") is frame
+    assert by_class(frame, ["a", "b"], "x") is frame  # of two classes there is one linear predictor
+
+
+def problem(labels=("a", "b", "c"), n=400):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("pqr"), n), "h": rng.choice(list("xyz"), n)})
+    y = np.array(labels, dtype=object)[np.minimum(rng.integers(0, 4, n), 2)]
+    given = pd.DataFrame({"a": [-2.0, 1.0, 0.0], "b": [0.0, 1.0, 0.5], "c": [2.0, -2.0, 0.0]}, index=list("pqr"))
+    return X, y, given
+
+
+def test_given_coefficients_are_the_same_however_they_are_given():
+    X, y, given = problem()
+    wanted = WideClassifier(interactions=None, fixed={"g": given}).fit(X, y).predict_proba(X)
+    turned = given[["c", "a", "b"]]
+    others = [
+        turned,
+        dict(turned.iterrows()),
+        {key: dict(row) for key, row in turned.iterrows()},
+        {key: row.tolist() for key, row in given.iterrows()},
+        given.set_axis([0, 1, 2], axis=1),
+    ]
+    for other in others:
+        model = WideClassifier(interactions=None, fixed={"g": other})
+        for unfitted in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
+            np.testing.assert_array_equal(unfitted.fit(X, y).predict_proba(X), wanted)
+
+
+def test_names_of_no_class_are_refused_in_the_same_words_everywhere():
+    X, y, given = problem()
+    wrong = given.rename(columns={"a": "A"})
+    rows = pd.DataFrame(np.zeros((len(X), 3)), columns=["A", "b", "c"])
+    fitted = WideClassifier(interactions=None).fit(X, y)
+    for refused in (
+        lambda: WideClassifier(interactions=None, fixed={"g": wrong}).fit(X, y),
+        lambda: WideSGDClassifier(coef_init={"g": wrong}).fit(X, y),
+        lambda: fitted.with_coefs({"g": wrong}),
+        lambda: fitted.with_coefs({"g": {"p": wrong.loc["p"]}}),
+        lambda: fitted.predict(X, offset=rows),
+        lambda: WideClassifier(interactions=None).fit(X, y, offset=rows),
+    ):
+        with pytest.raises(ValueError, match=r"has the columns \['A', 'b', 'c'\], and needs \['a', 'b', 'c'\]"):
+            refused()
+
+
+def test_offsets_of_moments_are_read_alike_in_fit_and_predict():
+    X, _, _ = problem()
+    y = MOMENTS[np.random.default_rng(1).integers(0, 3, len(X))]
+    offset = pd.DataFrame(np.random.default_rng(2).normal(size=(len(X), 3)), columns=[str(one) for one in MOMENTS])
+    turned = offset[offset.columns[::-1]]
+    model = WideClassifier(interactions=None).fit(X, y, offset=offset)
+    other = WideClassifier(interactions=None).fit(X, y, offset=turned)
+    np.testing.assert_array_equal(model.predict_proba(X, offset=offset), other.predict_proba(X, offset=turned))
