@@ -264,6 +264,21 @@ def test_offsets_of_other_rows_are_told_though_their_sums_are_0(table):
             models["larger"].likelihood_ratio_test(models[name])
 
 
+@pytest.mark.parametrize(("column", "formula"), [("poisson", "poisson ~"), ("logistic", "logistic ~")])
+def test_rows_of_weight_0_take_no_part(table, column, formula):
+    weight = np.where(np.arange(N) % 3 == 0, 0.0, 2.0)
+    kind, options = (WideClassifier, {}) if column == "logistic" else (WideRegressor, {"loss": "poisson"})
+    found = [
+        [
+            kind(f"{formula} {right}", alpha=0.0, **options).fit(part, sample_weight=own)
+            for right in ("w[a] + v[b] + c[1]", "w[a] + c[1]")
+        ]
+        for part, own in ((table, weight), (table[weight > 0.0], weight[weight > 0.0]))
+    ]
+    one, other = (larger.likelihood_ratio_test(smaller) for larger, smaller in found)
+    pd.testing.assert_series_equal(one, other, rtol=1e-6)
+
+
 @pytest.mark.parametrize("column", ["logistic", "three"])
 def test_constant_class_weights_change_no_test(table, column):
     """Nor do rows of a class of weight 0, which the fit leaves out."""

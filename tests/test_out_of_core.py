@@ -22,8 +22,9 @@ import pytest
 from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.table.prepare import prepare
 from tabsym.frame import batches
-from tabsym.models import out_of_core, wide
+from tabsym.models import wide
 from tabsym.models.out_of_core import coded_batches, kept_rows
+from tabsym.models.out_of_core import estimator as out_of_core
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 RNG = np.random.default_rng(0)

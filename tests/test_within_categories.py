@@ -9,8 +9,9 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor, load, save
 from tabsym.export import from_spec, to_csv, to_spec, to_sql
 from tabsym.interactions import AutoInteractions
-from tabsym.models import out_of_core, wide
+from tabsym.models import wide
 from tabsym.models.out_of_core import coded_batches
+from tabsym.models.out_of_core import estimator as out_of_core
 
 SHOPS, WEEKS = list("stuvwxyz"), list("0123456789")
 NAMED = [({"carrier": None}, "shop", "week")]

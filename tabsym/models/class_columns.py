@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 
-def places_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str, *, beside: bool = False) -> list[int]:
+def positions_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str, *, beside: bool = False) -> list[int]:
     """The index of each of several classes among names of columns; a `ValueError` where one is missing.
 
     `beside`: there may be other names. Names that count up from 0, as those of an array, name no classes.
@@ -40,10 +40,12 @@ def by_class(given: Any, classes: Iterable[Any] | None, what: str, *, beside: bo
     if columns is None or len(classes) <= 2:
         return given
     names = list(getattr(given, "column_names", columns))
-    places = places_of_classes(names, classes, what, beside=beside)
-    if places == list(range(len(names))):
+    positions = positions_of_classes(names, classes, what, beside=beside)
+    if positions == list(range(len(names))):
         return given
-    return given.iloc[:, places] if isinstance(given, pd.DataFrame) else given.select([names[at] for at in places])
+    if isinstance(given, pd.DataFrame):
+        return given.iloc[:, positions]
+    return given.select([names[at] for at in positions])
 
 
 def numbers_by_class(given: Any, classes: Iterable[Any] | None, what: str) -> Any:
@@ -53,7 +55,7 @@ def numbers_by_class(given: Any, classes: Iterable[Any] | None, what: str) -> An
         return given
     names = list(given.index if isinstance(given, pd.Series) else given)
     values = list(given.to_numpy() if isinstance(given, pd.Series) else given.values())
-    return [values[at] for at in places_of_classes(names, classes, what)]
+    return [values[at] for at in positions_of_classes(names, classes, what)]
 
 
 def _is_same(name: Any, label: Any) -> bool:

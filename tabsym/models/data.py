@@ -152,11 +152,13 @@ class Training:
         return None if self.weight is None else of_one_copy(self.weight, self.copies)
 
     def sums(self) -> dict[str, float]:
-        """The mean sample weight, and weighted sums by which fits to other rows, targets or offsets are told apart."""
+        """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets are
+        told apart.
+        """
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         if self.unit_weight is None and self.copies is not None:
             weight = weight * self.copies
-        mean = float(weight.sum() / self.n_rows) if self.unit_weight is None else self.unit_weight
+        mean = float(weight.sum() / self.n_weighted) if self.unit_weight is None else self.unit_weight
         offset = np.zeros(len(self.y))
         if self.offset is not None and self.offset.shape[1] > 1:  # what all classes have in common has no effect
             offset = (self.offset - self.offset.mean(axis=1, keepdims=True)) @ np.arange(self.offset.shape[1])

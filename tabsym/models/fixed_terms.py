@@ -21,7 +21,7 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.models.class_columns import by_class, numbers_by_class, places_of_classes
+from tabsym.models.class_columns import by_class, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.inspection.coef_frames import edge_names
@@ -210,7 +210,7 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
     own = value.drop(columns=[column_of[end] for end in ends if end in column_of])
     values = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
     if several and values.columns.tolist() != list(range(len(classes))):
-        values = own.iloc[:, places_of_classes(own.columns, classes, what, beside=True)]
+        values = own.iloc[:, positions_of_classes(own.columns, classes, what, beside=True)]
     rows = values.to_numpy(dtype=np.float64).tolist()
     keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
     return {**keys, "value": [one[0] if len(one) == 1 else one for one in rows]}
