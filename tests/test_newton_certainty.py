@@ -512,7 +512,8 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     y = draw(loss, 2.0 * np.sin(2.0 * X["x"].fillna(1.0)) * (X["s"] < "d") + X["z"], rng)
     model = estimator(loss, interactions=[("s", "x"), ("x", "z")])
     monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
-    monkeypatch.setattr(certainty, "MAX_BESIDE", 20)
+    monkeypatch.setattr(certainty, "FEW_BESIDE", 20)
+    monkeypatch.setattr(information, "MAX_BESIDE", 20)
     monkeypatch.setattr(information, "MAX_KEPT", 1.0)
     kept, found = [], information.Information._from_finer
     monkeypatch.setattr(
@@ -523,6 +524,39 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     monkeypatch.setattr(information, constant, 0)
     second = clone(model).fit(X, y).coef_table()
     np.testing.assert_allclose(second["sd"], first["sd"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+@pytest.mark.parametrize("stores", [60, 130])
+def test_small_terms_are_joint_with_a_larger_one_that_contains_them(loss, stores, monkeypatch):
+    """Regions of stores of store x article: beside dense algebra; from 100 stores on they were given the stores."""
+    rng, n, articles = np.random.default_rng(0), 4000, 12
+    store, article = rng.integers(0, stores, n), rng.integers(0, articles, n)
+    region = rng.permutation(np.arange(stores) % 5)[store]
+    cell = store * articles + article
+    eta = rng.normal(0, 0.5, stores)[store] + rng.normal(0, 0.3, stores * articles)[cell]
+    y = eta + rng.normal(0, 0.7, n) if loss == "squared_error" else rng.poisson(np.exp(eta))
+    names = {"region": region, "store": store, "cell": cell}
+    X = pd.DataFrame({name: pd.Series(codes).map(lambda code: f"v{code}") for name, codes in names.items()})
+    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
+    model = WideRegressor(loss=loss, interactions=None, count_effect=False).fit(X, y)
+    held = [(name, model.variances_.loc[name, "variance"]) for name in ("region", "store", "cell")]
+    blocks = [np.eye(model.coefs_[name].shape[0])[model.coefs_[name].index.get_indexer(X[name])] for name, _ in held]
+    design = np.column_stack([np.ones(n), *blocks])
+    precisions = np.concatenate([[0.0], *(np.full(block.shape[1], 1 / v) for block, (_, v) in zip(blocks, held))])
+    weight = np.ones(n) if loss == "squared_error" else model.predict(X)
+    information = (design * weight[:, None]).T @ design / model.dispersion_
+    covariance = np.linalg.inv(information + np.diag(precisions))
+    start = 1
+    for block, (name, _) in zip(blocks, held):
+        own = covariance[start : start + block.shape[1], start : start + block.shape[1]]
+        centred = np.eye(len(own)) - 1.0 / len(own)
+        wanted = np.sqrt(np.diag(centred @ own @ centred.T))
+        np.testing.assert_allclose(model.coefs_[name]["sd"], wanted, rtol=0.01)
+        first, second = model.coefs_[name].index[:2]
+        difference = np.sqrt(own[0, 0] + own[1, 1] - 2 * own[0, 1])
+        assert model.contrast(name, first, second)["sd"] == pytest.approx(difference, rel=0.01)
+        start += block.shape[1]
 
 
 @pytest.mark.parametrize("base", [-1.0, -2.5])

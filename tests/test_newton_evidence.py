@@ -1301,14 +1301,14 @@ def test_the_variance_of_a_curve_beside_categories_is_that_of_reml():
     [
         ({"MAX_BESIDE": 41}, True),
         ({"MAX_BESIDE": 40}, False),
-        ({"MAX_SHARED": 4920}, True),
-        ({"MAX_SHARED": 4919}, False),
+        ({"MAX_BESIDE_LARGEST": 4920}, True),
+        ({"MAX_BESIDE_LARGEST": 4919}, False),
     ],
 )
 def test_posteriors_are_joint_up_to_the_limits_of_their_matrices(limit, is_joint, monkeypatch):
     """Of 40 coefficients and the intercept beside 120, each limit at that number and one below."""
     for name, value in limit.items():
-        monkeypatch.setattr(f"tabsym.solvers.newton.posteriors_joint.{name}", value)
+        monkeypatch.setattr(f"tabsym.solvers.newton.information.{name}", value)
     rng = np.random.default_rng(0)
     a, b = np.repeat(np.arange(40), 6), np.tile(np.repeat(np.arange(3), 2), 40)
     y = 0.7 * rng.normal(size=40)[a] + rng.normal(size=(40, 3))[a, b] + rng.normal(size=240)

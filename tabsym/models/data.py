@@ -152,8 +152,8 @@ class Training:
         return None if self.weight is None else of_one_copy(self.weight, self.copies)
 
     def sums(self) -> dict[str, float]:
-        """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets are
-        told apart.
+        """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets
+        are told apart.
         """
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         if self.unit_weight is None and self.copies is not None:

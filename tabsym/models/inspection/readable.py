@@ -144,7 +144,8 @@ class Readable:
         classification, for categories with few rows), in 5 to 9 % with them, and a p below .01 in up to 4 %
         (`benchmarks/certainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
-        mean (12 %), and for interactions that ``interactions="auto"`` has chosen by the same rows; it does not count on
+        mean (12 %), for interactions that ``interactions="auto"`` has chosen by the same rows, and, in models of more
+        than 600 coefficients beside the largest term, for terms that several large terms contain; it does not count on
         `monotonic_cst`.
 
         Examples

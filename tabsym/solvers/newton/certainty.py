@@ -2,9 +2,10 @@
 
 The covariances are of all terms jointly where they are few enough: the inverse of the penalized Fisher information at
 the optimum, given the variance components (Wood 2017, "Generalized Additive Models", section 6.10; without penalties,
-the covariance of a GLM). Up to `MAX_COEFS` coefficients it is exact. Beyond, it is that of a term jointly with the
-intercept and the smallest terms (`MAX_BESIDE` coefficients), given the others; that of these small terms is joint with
-the largest term. They are computed in the scale of training, where the dispersion is 1.
+the covariance of a GLM). Up to `MAX_COEFS` coefficients, or `MAX_BESIDE` beside the largest term, it is exact. Beyond,
+it is that of a term jointly with the intercept and the smallest terms (`FEW_BESIDE` coefficients), given the others;
+that of these small terms is joint with the largest term. They are computed in the scale of training, where the
+dispersion is 1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import MAX_COEFS, information_of, inverse, inverse_or, root_of_inverse
+from tabsym.solvers.newton.information import (
+    MAX_COEFS,
+    are_few_beside_largest,
+    information_of,
+    inverse,
+    inverse_or,
+    largest_ridge,
+    root_of_inverse,
+)
 from tabsym.solvers.newton.kernels_joint import multiply, subtract_square
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -161,8 +170,8 @@ class Certainty:
         return float(self.edf.sum()) if np.isnan(self.joint_edf) else self.joint_edf
 
 
-MAX_BESIDE = 100
-"""Coefficients of the small terms that a term of a larger model is joint with."""
+FEW_BESIDE = 100
+"""Coefficients of the small terms that a term of a still larger model is joint with."""
 
 MAX_FACTOR = 100_000
 """The most numbers that are stored of the covariance of one term."""
@@ -230,7 +239,12 @@ class CovariancesByTerm:
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
         )
-        self.beside = _first_of(ordered, solver.terms, MAX_BESIDE)
+        self._together = are_few_beside_largest(solver.terms, indices)
+        largest = largest_ridge(solver.terms, indices)
+        if self._together:
+            self.beside = [index for index in ordered if index != largest]
+        else:
+            self.beside = _first_of(ordered, solver.terms, FEW_BESIDE)
         self.others = [index for index in ordered if index not in self.beside]
         self._matrix = self._information.of(self.beside)
         self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.beside)])
@@ -280,7 +294,7 @@ class CovariancesByTerm:
     def _of_other(self, index: int, size: float, mean: Floats | None) -> TermCovariance:
         """Covariance of a term that is not among the small ones, given the others that are not; as `__call__`."""
         term, width = self._terms[index], len(self._matrix)
-        while width > 1 and width * term.size > MAX_FACTOR:
+        while width > 1 and width * term.size > MAX_FACTOR and not self._together:
             width = int(self._starts[self._starts < width][-1]) or 1
         own, shared = self._shared(index, width)
         left = self._matrix[:width, :width].copy()
@@ -292,6 +306,9 @@ class CovariancesByTerm:
             factor = np.empty((term.size, root.shape[1]))
             multiply(shared, alone, root, start, factor)
             own = size**2 * inverse_or(np.inf, own)
+            if factor.size > MAX_FACTOR:
+                factor, rest = _principal(factor, MAX_FACTOR // len(factor))
+                own = own + rest
             return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
@@ -302,6 +319,13 @@ class CovariancesByTerm:
         """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
         beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
         return self._information.beside(index, beside)
+
+
+def _principal(factor: Floats, width: int) -> tuple[Floats, Floats]:
+    """The largest principal components (q, width) of a factor (q, r) of a covariance, and the variances (q,) beside."""
+    _, axes = np.linalg.eigh(factor.T @ factor)  # in ascending order
+    turned = factor @ axes[:, ::-1]
+    return np.ascontiguousarray(turned[:, :width]), np.square(turned[:, width:]).sum(axis=1)
 
 
 def covariance_of(matrices: Floats, untold: NDArray[np.bool_], unknown: Floats) -> TermCovariance:

@@ -43,6 +43,10 @@ MAX_SHARED_OF_PARTS = 2_000_000
 MAX_KEPT = 0.25
 """The most numbers that a term shares with others, over the rows, that are kept for the terms that it is nested in."""
 
+MAX_BESIDE, MAX_BESIDE_LARGEST = 600, 4_000_000
+"""The most coefficients beside the largest term, and numbers that these share with it, up to which posteriors are of
+all terms together: a matrix of the former is inverted."""
+
 SINGULAR = 1e-9
 """Eigenvalues below this, of an information matrix scaled to diagonal 1, count as 0."""
 
@@ -53,6 +57,20 @@ information."""
 
 ALIKE, ROUNDING = 1e-3, 1e-6
 """Of directions of length 1: singular values up to which some of them are alike, and components that count as 0."""
+
+
+def largest_ridge(terms: Sequence[SolverTerm], indices: Sequence[int]) -> int | None:
+    """The largest of some terms that has a ridge penalty, whose information is diagonal; None where none has one."""
+    ridges = [index for index in indices if terms[index].prior is Prior.RIDGE]
+    return max(ridges, key=lambda index: terms[index].size, default=None)
+
+
+def are_few_beside_largest(terms: Sequence[SolverTerm], indices: Sequence[int]) -> bool:
+    """Whether the terms beside the largest with a ridge penalty are few enough for posteriors of all together."""
+    largest = largest_ridge(terms, indices)
+    size = 0 if largest is None else terms[largest].size
+    beside = sum(terms[index].size for index in indices) - size
+    return beside <= MAX_BESIDE and beside * size <= MAX_BESIDE_LARGEST
 
 
 class Columns:

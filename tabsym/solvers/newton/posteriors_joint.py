@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import information_of, inverse, inverse_or, penalty_of
+from tabsym.solvers.newton.information import (
+    are_few_beside_largest,
+    information_of,
+    inverse,
+    inverse_or,
+    largest_ridge,
+    penalty_of,
+)
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosteriors
 from tabsym.solvers.newton.terms import Prior
 
 Floats = NDArray[np.float64]
 
-MAX_BESIDE, MAX_SHARED = 600, 4_000_000
-"""The most coefficients beside the largest term, and numbers that these share with it: an update inverts a matrix of
-the former."""
-
 
 def are_possible(solver: BlockDescent) -> bool:
-    """Whether the terms beside the largest that has a ridge penalty are few enough for joint posteriors."""
-    largest = max((term.size for term in solver.terms if term.prior is Prior.RIDGE), default=0)
-    beside = sum(term.size for term in solver.terms) - largest
-    return solver.loss.code != MULTINOMIAL and beside <= MAX_BESIDE and beside * largest <= MAX_SHARED
+    """Whether the terms are few enough for joint posteriors."""
+    return solver.loss.code != MULTINOMIAL and are_few_beside_largest(solver.terms, range(len(solver.terms)))
 
 
 class JointPosteriors(SingleOutputPosteriors):
@@ -70,8 +71,7 @@ class JointPosteriors(SingleOutputPosteriors):
     def _of_all(self) -> dict[int, tuple[Floats, float]]:
         solver = self.solver
         active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
-        ridges = [index for index in active if solver.terms[index].prior is Prior.RIDGE]
-        largest = max(ridges, key=lambda index: solver.terms[index].size, default=None)
+        largest = largest_ridge(solver.terms, active)
         others, information = [index for index in active if index != largest], information_of(solver, {})
         left, found = information.of(others), dict[int, tuple[Floats, float]]()
         if largest is not None:
