@@ -190,7 +190,8 @@ def multiplied(params):
     found = dict(params)
     for name in [name for name in found if name.startswith("scale of ")]:
         first = name.removeprefix("scale of ").split("*")[0]
-        found[first] = found[first].assign(value=found[first]["value"] * found.pop(name)["value"].iloc[0])
+        scale = found.pop(name).iloc[0]  # a column for each class
+        found[first] = found[first].assign(**{column: found[first][column] * scale[column] for column in scale.index})
     return found
 
 

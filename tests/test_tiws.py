@@ -650,3 +650,26 @@ def test_a_class_whose_rows_have_weight_0_is_absent(options):
     assert list(out) == list(found) and np.isfinite(out.loc[kept, "a"].to_numpy(dtype=float)).all()
     with pytest.raises(ValueError, match=r"rows of positive weight have 1 class only \('u'\)"):
         encoder.fit(X, y, sample_weight=np.where(y == "u", 1.0, 0.0))
+
+
+@pytest.mark.parametrize("method", ["documents", "poster"])
+@pytest.mark.parametrize("lazily", [False, True])
+def test_numbers_that_are_passed_through_say_nothing_of_a_row(method, lazily):
+    """Nor does whether they are missing: estimates are those without the columns."""
+    rng, n = np.random.default_rng(0), 400
+    X = pd.DataFrame({"s": rng.integers(0, 12, n).astype(str), "t": rng.choice(list("abc"), n)})
+    X["z"], X["w"] = rng.normal(size=(2, n))
+    X.loc[rng.random(n) < 0.2, "z"] = np.nan
+    y = rng.normal(size=n) + X["s"].astype(int) * 0.2
+    new = X.head(20).assign(s="new")
+    new.loc[:9, ["z", "w"]] = np.nan
+
+    def estimates(columns, numeric):
+        encoder = TIWSEncoder(cols=["s"], method=method, numeric=numeric)
+        table = X[columns].assign(y=y)
+        fitted = encoder.fit(pl.from_pandas(table).lazy(), "y") if lazily else encoder.fit(X[columns], y)
+        return fitted.transform(new[columns])["s"].to_numpy()
+
+    wanted = estimates(["s", "t"], "modl")
+    for numeric in ("passthrough", {}):
+        np.testing.assert_allclose(estimates(["s", "t", "z", "w"], numeric), wanted, rtol=1e-12)

@@ -97,6 +97,11 @@ MIN_ROWS = 30
 rows would otherwise determine the effect of many later rows (`benchmarks/evidence/constants_models.md`)."""
 
 
+MIN_CATEGORIES = 5
+"""Minimum number of categories in a bin of counts: the effect of a bin of one or two would be that of these categories,
+in which their coefficients, contrasts and tests lack it (`benchmarks/evidence/constants_models.md`)."""
+
+
 @dataclass(frozen=True)
 class CountEffect:
     """The number of training rows of another source's category, in bins, for the count effect.
@@ -150,7 +155,8 @@ class CountEffect:
         lowest = classes_of_counts(int(others.max()))
         by_count = np.zeros(max(int(lowest[-1]), int(others.max())) + 1, dtype=np.int64)
         np.add.at(by_count, others, np.append(counts, n_rows - counts.sum()))
-        return replace(self, counts=counts, lowest=with_rows(lowest, by_count))
+        categories = np.bincount(others[:-1][counts > 0], minlength=len(by_count))
+        return replace(self, counts=counts, lowest=merged_bins(lowest, by_count, categories))
 
     def codes_in_training(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The leave-one-out bins (n,) of training rows."""
@@ -193,16 +199,18 @@ def classes_of_counts(most: int) -> NDArray[np.int64]:
     return np.asarray(lowest[lowest <= most])
 
 
-def with_rows(lowest: NDArray[np.int64], by_count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest count of merged bins: each has `MIN_ROWS` of the rows `by_count` (counts,), where possible."""
-    rows = np.add.reduceat(by_count, lowest)
-    kept, n_rows = [], MIN_ROWS  # of the bin that is being filled, from the lowest count on
-    for least, own in zip(lowest, rows, strict=True):
-        if n_rows >= MIN_ROWS:
+def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The smallest count of merged bins: each has `MIN_ROWS` of the `rows`, and `MIN_CATEGORIES` of the `categories`,
+    by count (counts,), where possible.
+    """
+    kept, n_rows, n_categories = [], MIN_ROWS, MIN_CATEGORIES  # of the bin being filled, from the lowest count on
+    by_bin = (np.add.reduceat(numbers, lowest).tolist() for numbers in (rows, categories))
+    for least, own_rows, own_categories in zip(lowest, *by_bin, strict=True):
+        if n_rows >= MIN_ROWS and n_categories >= MIN_CATEGORIES:
             kept.append(least)
-            n_rows = 0
-        n_rows += own
-    if n_rows < MIN_ROWS and len(kept) > 1:
+            n_rows = n_categories = 0
+        n_rows, n_categories = n_rows + own_rows, n_categories + own_categories
+    if (n_rows < MIN_ROWS or n_categories < MIN_CATEGORIES) and len(kept) > 1:
         kept.pop()
     return np.asarray(kept, dtype=np.int64)
 

@@ -31,15 +31,20 @@ def positions_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str
     return found
 
 
-def by_class(given: Any, classes: Iterable[Any] | None, what: str, *, beside: bool = False) -> Any:
+def by_class(
+    given: Any, classes: Iterable[Any] | None, what: str, *, beside: bool = False, ranked: bool = False
+) -> Any:
     """A frame with a column for each of several classes, in their order; what is no frame stays as it is.
 
-    `beside`: it may have other columns, which are left out then.
+    `beside`: it may have other columns, which are left out then. `ranked`: it may be of latent vectors, with a column
+    for each component and class, in the order of `coefs_`.
     """
     columns, classes = getattr(given, "columns", None), [] if classes is None else list(classes)
     if columns is None or len(classes) <= 2:
         return given
     names = list(getattr(given, "column_names", columns))
+    if ranked and f"{classes[0]} 1" in names and f"{classes[0]}" not in names:
+        return given
     positions = positions_of_classes(names, classes, what, beside=beside)
     if positions == list(range(len(names))):
         return given

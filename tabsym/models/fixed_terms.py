@@ -244,7 +244,7 @@ def with_classes(config: Config, classes: NDArray[Any]) -> Config:
     }
     init = config.init
     if isinstance(init, Mapping):
-        init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True) for n, value in init.items()}
+        init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True, ranked=True) for n, value in init.items()}
     return replace(config, fixed=fixed, init=init)
 
 

@@ -78,8 +78,8 @@ class Symbols:
 class Bins:
     """The words of a column of numbers: the number of edges below the value; missing is the last of them.
 
-    `missing`: whether fit saw missing values; if not, they are no word. `uncut`: numbers were not asked for, and are
-    not looked at but for missing ones.
+    `missing`: whether fit saw missing values; if not, they are no word. `uncut`: numbers were not asked for, and no
+    value is a word, missing ones neither.
     """
 
     name: str
@@ -89,18 +89,16 @@ class Bins:
     uncut: bool = False
 
     def __len__(self) -> int:
-        return len(self.edges) + 1 + self.missing
+        return 0 if self.uncut else len(self.edges) + 1 + self.missing
 
     def codes(self, column: Column) -> Codes:
         """The word of each row (n,), UNSEEN where it is none."""
+        if self.uncut:
+            return np.full(len(column.missing), UNSEEN, dtype=np.int32)
         column.check_measure(self.measure)
-        values = self.numbers(column)
+        values = column.values
         found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
         return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
-
-    def numbers(self, column: Column) -> Floats:
-        """What is cut (n,), missing as NaN; of a column that is not, infinite values do no harm."""
-        return np.where(column.missing, np.nan, 0.0) if self.uncut else column.values
 
     def joined(self, other: Bins) -> Bins:
         """The words of both, which have the same edges."""
@@ -108,7 +106,9 @@ class Bins:
 
     def seen_in(self, column: Column, rows: NDArray[np.int64] | None) -> Bins:
         """Whether some rows, all if None, have missing values too."""
-        values = self.numbers(column)
+        if self.uncut:
+            return self
+        values = column.values
         return replace(self, missing=self.missing or bool(np.isnan(values if rows is None else values[rows]).any()))
 
     def places_in(self, other: Bins) -> NDArray[np.int64]:
@@ -337,8 +337,9 @@ def _words(counting: Counting, rows: LazyRows, encoded: list[str], target: LazyT
             groups = rows.groups([nw.col(name)])
             words.append(Symbols.of(name, encode_column(rows.read(groups, "k0", name))))
             continue
-        missing = bool(column.missing.any()) and rows.has_missing(name)
-        bins = Bins(name, np.empty(0), missing, column.measure, isinstance(how, str) and how == "passthrough")
+        uncut = isinstance(how, str) and how == "passthrough"
+        missing = not uncut and bool(column.missing.any()) and rows.has_missing(name)
+        bins = Bins(name, np.empty(0), missing, column.measure, uncut)
         if not isinstance(how, str):
             bins = replace(bins, edges=np.asarray(how, dtype=np.float64))
         elif how == "quantile":
@@ -381,8 +382,7 @@ def _key(rows: LazyRows, word: Words) -> nw.Expr:
     """The value of a column of categories, the number of the bin of one of numbers."""
     if isinstance(word, Symbols):
         return nw.col(word.name)
-    last = len(word.edges) + 1
-    bins = nw.lit(0) if word.uncut else number_of_bin(rows.frame, word.name, word.edges)
+    last, bins = len(word.edges) + 1, number_of_bin(rows.frame, word.name, word.edges)
     return nw.when(is_missing(rows.frame, word.name)).then(nw.lit(last)).otherwise(bins)
 
 
@@ -394,6 +394,8 @@ def _codes(rows: LazyRows, groups: nw.DataFrame, key: str, word: Words) -> NDArr
 
 
 def _block(rows: LazyRows, left: Words, right: Words) -> sparse.csr_array:
+    if not len(left) or not len(right):
+        return sparse.csr_array((len(left), len(right)), dtype=np.int32 if rows.weight is None else np.float64)
     groups = rows.groups([_key(rows, left), _key(rows, right)])
     data = sizes_of(groups) if rows.weight is not None else sizes_of(groups).astype(np.int32)
     where = _codes(rows, groups, "k0", left), _codes(rows, groups, "k1", right)
