@@ -438,6 +438,9 @@ def test_what_cannot_be_numeric_is_named(options, says):
     frame = pd.DataFrame({"c": ["a", "b"], "u": ["1 kg", "2 km"]})
     with pytest.raises(ValueError, match=says):
         read_typed(frame, ReadOptions(**options))
+    notes: list[str] = []
+    read_typed(pd.DataFrame({"u": ["1 kg", "2 km", "3 kg"] * 20}), notes=notes)
+    assert any("convert them to one unit to read numbers" in str(note) for note in notes), notes
 
 
 def test_encoding_is_taken_as_given(tmp_path):

@@ -137,6 +137,10 @@ def test_winners_of_comparisons(task, tmp_path):
         np.testing.assert_allclose(scorer.predict_proba(new), best.predict_proba(new), atol=1e-12)
     else:
         np.testing.assert_allclose(scorer.predict(new), expected, rtol=1e-10)
+        plain = new.assign(at=new["at"].astype(str)) if "at" in scorer.spec["features"] else new
+        by_row = json.loads(plain[scorer.spec["features"]].to_json(orient="records"))
+        assert "days" in scorer.spec["features"]
+        np.testing.assert_allclose(scorer.predict(by_row), expected, rtol=1e-10)  # what features names suffices
         np.testing.assert_allclose(view, expected, rtol=1e-10)
 
 

@@ -673,3 +673,31 @@ def test_numbers_that_are_passed_through_say_nothing_of_a_row(method, lazily):
     wanted = estimates(["s", "t"], "modl")
     for numeric in ("passthrough", {}):
         np.testing.assert_allclose(estimates(["s", "t", "z", "w"], numeric), wanted, rtol=1e-12)
+
+
+def cars_and_vans(n_cars, n_vans, names="{}{}"):
+    """Cars have 5 rows and the mean 0, vans 4 rows and the mean 10; the only other column tells them apart."""
+    kinds = ["car"] * n_cars + ["van"] * n_vans
+    rows = np.repeat(np.arange(len(kinds)), [5 if kind == "car" else 4 for kind in kinds])
+    X = pd.DataFrame({"model": [names.format(kinds[row], row) for row in rows], "kind": [kinds[row] for row in rows]})
+    return X, 10.0 * (X["kind"] == "van") + np.random.default_rng(0).normal(size=len(rows))
+
+
+@pytest.mark.parametrize(("n_cars", "n_vans"), [(600, 60), (1500, 100), (1500, 1500)])
+def test_of_many_categories_all_kinds_are_donors(n_cars, n_vans):
+    """Those with the most rows were, so that vans, of fewer rows, were none."""
+    X, y = cars_and_vans(n_cars, n_vans)
+    new = pd.DataFrame({"model": ["new"] * 10, "kind": ["van"] * 10})
+    encoder = TIWSEncoder(cols=["model"]).fit(X, y)
+    assert encoder.transform(new)["model"].to_numpy() == pytest.approx(10.0, abs=1.5)
+    assert encoder.donors(new.head(1), "model")["donor"].str.startswith("van").all()
+
+
+def test_of_many_categories_the_same_are_donors_whatever_they_are_called():
+    X, y = cars_and_vans(1500, 300)
+    new = pd.DataFrame({"model": ["new"] * 10, "kind": ["van", "car"] * 5})
+    other, _ = cars_and_vans(1500, 300, names="{1:x}-{0}")
+    rows = np.random.default_rng(1).permutation(len(X))
+    wanted = TIWSEncoder(cols=["model"]).fit(X, y).transform(new)["model"]
+    found = TIWSEncoder(cols=["model"]).fit(other.iloc[rows], y[rows]).transform(new)["model"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)

@@ -301,7 +301,10 @@ def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
     _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})
     if winner.task in CLASSES:
         terms = replace(terms, classes=winner.classes_[winner.seen])
-    return replace(terms, offset=_offset(winner, terms))
+    offset = _offset(winner, terms)
+    if offset is not None and offset.name not in terms.features:
+        terms = replace(terms, features=(*terms.features, offset.name))
+    return replace(terms, offset=offset)
 
 
 def stack_of_winner(winner: Any) -> Stack:

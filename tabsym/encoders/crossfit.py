@@ -32,6 +32,7 @@ from tabsym.encoders.folds import (
     split_by_target,
     warn_of_lost_categories,
     warn_of_prior,
+    warn_of_small_folds,
 )
 from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
@@ -47,7 +48,7 @@ from tabsym.frame import (
     name_of_target,
     read_table,
     remember_features,
-    split_target,
+    split_columns,
     symbolic_columns,
 )
 from tabsym.frame.frames import (
@@ -208,6 +209,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
+        if not isinstance(self.encoder, OutOfFoldEncoder):  # which warn by themselves
+            warn_of_small_folds(splits)
         if _takes_folds(self.encoder) and not len(never_held(splits, len(target))):
             if not isinstance(self.cv, Integral):
                 warn_of_lost_categories(self._categories(table), splits)
@@ -284,7 +287,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
         self._check_encoder(sample_weight)
         caller = type(self).__name__
-        X, y = split_target(X, y, caller)
+        X, y, sample_weight = split_columns(X, y, sample_weight, caller)
         check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
         table = read_table(X, caller=caller)
         target = check_target(y, len(table), caller)

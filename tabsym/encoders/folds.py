@@ -112,6 +112,8 @@ def _needs_groups(splitter: Any) -> bool:
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
     """The group of each row (n,), or a `ValueError`."""
+    if isinstance(groups, str):
+        raise TypeError(f"groups={groups!r} is text; pass the label of each row, such as X[{groups!r}].")
     if groups is None:
         return None
     found = column_or_1d(groups)
@@ -138,6 +140,25 @@ def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
         warn_user(
             f"cv holds {found:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
             "Leave them out of training, or use a splitter that holds every row out."
+        )
+
+
+MANY_FOLDS, FEW_HELD_OUT = 10, 10.0
+"""More folds than this, with fewer rows each on average, show a row's target by the mean of the other rows."""
+
+
+def warn_of_small_folds(splits: Sequence[Split]) -> None:
+    """A `UserWarning` where the mean of the rows that a fold learns from shows the targets of those that it holds out.
+
+    A category that they lack is encoded by it: over m rows held out at a time its squared correlation with a row's
+    target is about 1 / m (measured: .24 at 4 rows, .47 at 2, 1 at 1).
+    """
+    held = float(np.mean([len(test) for _, test in splits])) if splits else np.inf
+    if len(splits) > MANY_FOLDS and held < FEW_HELD_OUT:
+        warn_user(
+            f"cv holds out {held:.3g} rows at a time: the mean of the others, which categories that they lack are "
+            "encoded by, falls as these rows' targets rise, so that a column of ids predicts the target of training "
+            "rows; use fewer folds, such as cv=5."
         )
 
 

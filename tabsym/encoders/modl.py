@@ -345,6 +345,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """
         self._check_counts_suffice()
         first = not hasattr(self, "tables_")
+        X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         table, weight = self._read(X, y, sample_weight, first=first)
         counting = replace(_counting_of(self), whole=False)
         if first:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
-from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior
+from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior, warn_of_small_folds
 from tabsym.frame import Table, check_same_rows, check_weights, split_columns
 
 Floats = NDArray[np.float64]
@@ -154,6 +154,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         rows = np.zeros((len(target), 1))
         splits = split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
         warn_of_prior(splits, len(target))
+        warn_of_small_folds(splits)
         return splits
 
     def _fitted_folds(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> Iterator[FittedRows]:

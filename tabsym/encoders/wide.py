@@ -150,7 +150,10 @@ class WideEncoder(OutOfFoldEncoder):
         labels = values if target is None else target.classes[values]
 
         def encoded(train: NDArray[Any], held_out: NDArray[Any]) -> dict[str, NDArray[Any]]:
-            fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
+            options = self.get_params(deep=False) | {"cv": None}  # which may be an iterator, and has no clone
+            fold = clone(type(self)(**options)).set_params(
+                drop_invariant=False, return_df=True, cols=list(self.columns_)
+            )
             fold.set_params(target_type="classes" if classes else "continuous")  # as of all rows
             fold.set_params(model=None if self.model is None else with_loss_of(self.model, self.model_))
             if self.handle_unknown == "error":  # a category that the other folds lack was seen in fit

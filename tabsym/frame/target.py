@@ -340,13 +340,15 @@ def split_target(X: Any, y: Any, caller: str = "tabsym") -> tuple[Any, Any]:
     Raises
     ------
     ValueError
-        There is no such column.
+        There is no such column, or the indexes of pandas contradict each other.
     TypeError
         `X` is no table with names, or `y` is lazy.
     """
     if not isinstance(y, str):
         if y is not None and _is_lazy(y):
             raise TypeError(f"y is lazy ({type(y).__name__}); name its column instead: {caller}().fit(table, 'NAME').")
+        if y is not None:
+            check_same_rows(X, y=y)
         return X, y
     if is_stream(X):
         return X, y

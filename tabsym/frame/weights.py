@@ -32,6 +32,8 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, str):
+        raise TypeError(f"{name}={sample_weight!r} is text; pass the numbers, such as X[{sample_weight!r}].")
     weights = _as_numbers(sample_weight, f"{name} must hold numbers, one for each row")
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))

@@ -202,7 +202,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The estimator's own score: accuracy or R2.
+        """The estimator's own score: accuracy, R², or D² of a wide regressor whose options name a log link.
 
         Parameters
         ----------
@@ -257,6 +257,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         ['augmented', 'encoded', 'without column']
         """
         check_option("folds", folds, [Number(at_least=2, whole=True)])
+        X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         if column not in table.names:

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.frame import labels_to_score, match_features, plain_labels, read_table, split_target
+from tabsym.frame import match_features, plain_labels, read_table, split_target
 from tabsym.jitter.averaging import Answers, Batch, Treatment
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
 from tabsym.jitter.wrapped import is_fitted, road_of
+from tabsym.models.targets import score_of
 from tabsym.validation import Number, check_declared_options, check_option
 
 AVERAGES = ("probability", "raw")
@@ -337,7 +337,7 @@ class JitterPredictor(BaseEstimator):
     # -- for scikit-learn -----------------------------------------------------------------------
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, R2 of a regressor.
+        """Accuracy of a classifier; R² of a regressor, or D² where its `model` names a loss with a log link.
 
         Parameters
         ----------
@@ -350,8 +350,7 @@ class JitterPredictor(BaseEstimator):
         float
         """
         X, y = split_target(X, y, _WHO)
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(*labels_to_score(y, self.predict(X)), sample_weight=sample_weight))
+        return score_of(getattr(self, "model_", self.model), y, self.predict(X), sample_weight)
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -139,7 +139,8 @@ learning_rate : float or "auto", default "auto"
 schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
     scikit-learn's: ``1 / (alpha (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
     the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the category's own updates.
-    "optimal" is for sgd with a penalty, else refused.
+    "optimal" is for sgd with a penalty, else refused; unlike scikit-learn's it starts at the automatic rate at most,
+    and falls to zero over the last epochs, as that does.
 power_t : float, default 0.5
     Of "invscaling"; refused for other schedules.
 gradient : {"gse", "mean"}, default "gse"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.frame import (
@@ -29,11 +29,23 @@ from tabsym.models.data import GivenRows, Training
 from tabsym.models.fixed_terms import with_classes
 
 
+def score_of(estimator: Any, y: Any, predicted: NDArray[Any], sample_weight: Any) -> float:
+    """Accuracy; R²; or D² by the loss with a log link that `_power_of_score` of the estimator stands for."""
+    target, predicted = labels_to_score(y, predicted)
+    power = getattr(estimator, "_power_of_score", lambda: None)()
+    if power is not None:
+        return float(d2_tweedie_score(target, predicted, sample_weight=sample_weight, power=power))
+    measure = accuracy_score if is_classifier(estimator) else r2_score
+    return float(measure(target, predicted, sample_weight=sample_weight))
+
+
 class ScoredAsFitted:
     """A `score` that accepts the same targets as `fit`, in front of scikit-learn's mixins; not public."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier; R², the fraction of the target's variance that is explained, of a regressor.
+        """Accuracy of a classifier; R², the fraction of variance explained, of a regressor.
+
+        D², the fraction of deviance explained, where the wide model names a loss with a log link.
 
         Parameters
         ----------
@@ -46,8 +58,7 @@ class ScoredAsFitted:
         float
         """
         X, y = split_target(X, y, type(self).__name__)
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(*labels_to_score(y, self.predict(X)), sample_weight=sample_weight))  # type: ignore[attr-defined]
+        return score_of(self, y, self.predict(X), sample_weight)  # type: ignore[attr-defined]
 
 
 class LabelClassifier(ScoredAsFitted, ClassifierMixin):
@@ -221,6 +232,12 @@ class WideRegressorBase(RegressorMixin, WideBase):
 
     def _names_no_loss(self) -> bool:
         return isinstance(self.loss, str) and self.loss == "auto"
+
+    def _power_of_score(self) -> float | None:
+        """The variance power of the loss, where the user named one with a log link; `score` is D² then."""
+        if self._names_no_loss() or not self._named_loss().log_link:
+            return None
+        return self._named_loss().variance_power
 
     def _has_log_link(self) -> bool:
         return self._names_no_loss() or self._named_loss().log_link

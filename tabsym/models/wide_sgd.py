@@ -193,7 +193,8 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
         y : array-like of shape (n_rows,); with a stream the name of its target column
             Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
-            Rows of weight 0 count as absent.
+            Rows of weight 0 count as absent. A row's gradient is multiplied by its weight over the mean weight; under
+            gse the mean over a category's rows is over the mean weight of that category.
         offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
             Added to the linear predictor of each row; give it to `predict` too.
 
@@ -387,7 +388,8 @@ class WideSGDRegressor(WideSGDBase, WideRegressorBase):
         y : array-like of shape (n_rows,); with a stream the name of its target column
             Finite numbers. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
-            Rows of weight 0 count as absent.
+            Rows of weight 0 count as absent. A row's gradient is multiplied by its weight over the mean weight; under
+            gse the mean over a category's rows is over the mean weight of that category.
         offset : array-like of shape (n_rows,), optional
             Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too.
 

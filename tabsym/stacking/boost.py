@@ -257,7 +257,8 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         return LOSSES["logistic" if n_classes == 2 else "multinomial"]  # held-out rows may take a class with them
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
-        X, y = pair_of(eval_set)
+        table, target = pair_of(eval_set)
+        X, y = split_target(table, target, type(self).__name__)
         table = read_table(X, caller=type(self).__name__)
         target = check_classes(y, len(table), classes=labels, caller=type(self).__name__, remedy="leave such rows out")
         codes = target.codes.astype(np.int64)
@@ -349,6 +350,9 @@ class WideBoostRegressor(NumberRegressor, WideBoost):
         scores = self._scores(X)
         return self._loss.predict(scores)[:, 0]
 
+    def _power_of_score(self) -> float | None:
+        return None if self.wide is None else self.wide._power_of_score()
+
     def _settled(self, wide: Any, fitted: Any) -> Any:
         return with_loss_of(wide, fitted)
 
@@ -362,7 +366,8 @@ class WideBoostRegressor(NumberRegressor, WideBoost):
         return lambda scores, y: np.abs(loss.predict(scores)[:, 0] - y) ** power
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
-        X, y = pair_of(eval_set)
+        table, target = pair_of(eval_set)
+        X, y = split_target(table, target, type(self).__name__)
         table = read_table(X, caller=type(self).__name__)
         target = check_regression_target(y, len(table), caller=type(self).__name__)
         return table.native, _of_single_precision(target), None

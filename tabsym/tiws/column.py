@@ -32,9 +32,9 @@ from tabsym.tiws.similarity import Base, Described, Geometry, NameReader
 Floats = NDArray[np.float64]
 
 MAX_DONORS = 1500
-"""Categories, those with the most rows, that unknown ones are compared with: equations take their number cubed."""
+"""Categories that unknown ones are compared with, of more a sample: equations take their number cubed."""
 MAX_COMPARED = 500
-"""Categories, those with the most rows, by which the covariance and the donors' rule are chosen."""
+"""Categories by which the covariance and the donors' rule are chosen, of more a sample."""
 _TILE = 512  # unknown categories at a time
 
 
@@ -103,11 +103,13 @@ class FittedColumn:
     @classmethod
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
         """Components of variance; how donors are weighed follows."""
-        return cls(number, method, symbols, pairs, sums, components_of(sums), _most_frequent(sums.rows, MAX_DONORS))
+        components = components_of(sums)
+        donors = sampled(np.flatnonzero(sums.rows > 0), pairs, number, sums, components, MAX_DONORS)
+        return cls(number, method, symbols, pairs, sums, components, donors)
 
     @cached_property
     def covariance(self) -> Covariance:
-        """Of the donors' means, from the most frequent of them."""
+        """Of the donors' means, from a sample of them."""
         if self.method.method == "poster":
             return Covariance(None, 0.0, 1.0)
         some = self._compared
@@ -116,7 +118,7 @@ class FittedColumn:
 
     @cached_property
     def rule(self) -> DonorRule:
-        """How a donor's weight follows from its distance, from the most frequent donors."""
+        """How a donor's weight follows from its distance, from a sample of the donors."""
         if self.method.method == "poster":
             return DonorRule(0.0, 0.0, 1.0, np.ones(len(self.donors)))
         some = self._compared
@@ -126,7 +128,8 @@ class FittedColumn:
 
     @property
     def _compared(self) -> FittedColumn:
-        return replace(self, donors=_most_frequent(self.sums.rows, MAX_COMPARED))
+        some = sampled(self.donors, self.pairs, self.number, self.sums, self.components, MAX_COMPARED)
+        return replace(self, donors=some)
 
     # -- known categories -------------------------------------------------------------------------
 
@@ -331,10 +334,40 @@ def on_simplex(values: Floats) -> Floats:
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[1])
 
 
-def _most_frequent(rows: Floats, most: int) -> NDArray[np.int64]:
-    """Codes, ascending, of the categories with the most rows."""
-    seen = np.flatnonzero(rows > 0)
-    return np.sort(seen[np.argsort(-rows[seen], kind="stable")[:most]])
+def sampled(
+    codes: NDArray[np.int64], pairs: PairCounts, number: int, sums: Sums, components: Components, most: int
+) -> NDArray[np.int64]:
+    """Of some categories of column `number`, by code, at most so many, ascending; the same whatever they are called.
+
+    A systematic sample along their documents, in which a category's share is how surely its mean is known: all kinds of
+    documents are in it, and of one kind the categories with most rows are more likely.
+    """
+    if len(codes) <= most:
+        return codes
+    known = sums.of(codes)
+    order = np.lexsort((*known.sums.T, known.rows, _keys_of_rows(pairs.documents(number, codes))))
+    share = (known.rows / (known.rows + components.ratio))[order]
+    taken = np.zeros(len(codes), dtype=bool)
+    while (left := most - int(taken.sum())) > 0:  # those whose share is more than a step are taken, and steps shrink
+        step = share[~taken].sum() / left
+        sure = ~taken & (share >= step)
+        if not sure.any():
+            ends = np.cumsum(np.where(taken, 0.0, share))
+            picks = np.searchsorted(ends, (np.arange(left) + 0.5) * step)
+            taken[np.minimum(picks, len(codes) - 1)] = True
+            break
+        taken |= sure
+    return np.sort(codes[order[taken]])
+
+
+def _keys_of_rows(documents: sparse.csr_array) -> NDArray[np.uint64]:
+    """A number for each document (m,), the same for equal ones."""
+    counts = np.ascontiguousarray(documents.data, dtype=np.float64).view(np.uint64)
+    mixed = (documents.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ counts) * np.uint64(0xBF58476D1CE4E5B9)
+    totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed ^ (mixed >> np.uint64(32)))])
+    found = totals[documents.indptr[1:]] - totals[documents.indptr[:-1]]
+    return (found ^ (found >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
 
 
 CONTEXTS = ("batch", "row", "observed")

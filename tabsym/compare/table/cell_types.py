@@ -227,7 +227,7 @@ class TextColumn:
             return self._refuse(words) if forced else None
         factors = unit_factors(list(cells.values()))
         if isinstance(factors, str):
-            return self._left(factors) if not forced else self._refuse_mixed(factors)
+            return self._left(factors, "convert them to one unit") if not forced else self._refuse_mixed(factors)
         if not forced and _are_bounds([cell for cell, _ in cells.values()]):
             return self._left("its cells are bounds on either side of a number")
         digits: dict[str, int] = {}
@@ -325,11 +325,9 @@ class TextColumn:
             return f"Target {self.name!r} is read as numbers{said}{classes if len(good) <= MAX_CLASSES else ''}."
         return f"Column {self.name!r} is read as numbers{said}; use --categorical {quote(self.name)} to keep the text."
 
-    def _left(self, why: str) -> str:
-        return (
-            f"Column {self.name!r} looks like numbers but is read as text, as {why}; "
-            f"use --numeric {quote(self.name)} to read numbers."
-        )
+    def _left(self, why: str, remedy: str = "") -> str:
+        remedy = remedy or f"use --numeric {quote(self.name)}"
+        return f"Column {self.name!r} looks like numbers but is read as text, as {why}; {remedy} to read numbers."
 
     def _refuse(self, words: Mapping[str, int]) -> str:
         raise ValueError(
