@@ -1,4 +1,4 @@
-"""tabsym: symbolic (categorical) columns, treated properly.
+"""Models, encoders and comparisons for categorical columns.
 
 The public names are loaded when first used, so that ``import tabsym`` is
 quick and pulls in nothing heavy.

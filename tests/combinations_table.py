@@ -40,7 +40,7 @@ of {n_rows} rows. Pairs that are not listed are accepted, and every accepted val
 (`tests/test_options_matter.py`). A pair that is listed raises a `ValueError` before training. `sample_weight`,
 `offset` and, of the solved models, `freq_weights` are arguments of `fit`; `partial_fit` and `stream` (`fit` on an
 iterator of tables) are other ways of training.
-How the options act is in the docstrings of the classes, for the solved models also in [their guide](evidence.md).
+How the options act is in the docstrings of the classes, for the solved models also in [their guide](wide_models.md).
 """
 
 TAIL = """\

@@ -104,10 +104,10 @@ def test_the_page_of_errors_has_the_messages():
 
 @pytest.mark.slow
 def test_blocks_of_the_guide_to_coefficients_run(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "evidence.md").read_text(), flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "wide_models.md").read_text(), flags=re.S)
     namespace: dict = {}
     for block in blocks:
-        exec(compile(block, "evidence.md", "exec"), namespace)
+        exec(compile(block, "wide_models.md", "exec"), namespace)
     assert "df_residual" in capsys.readouterr().out
     assert namespace["larger"].likelihood_ratio_test(namespace["smaller"])["df"] == 6  # 7 sizes
 

@@ -73,7 +73,7 @@ class GSE(optim.Optimizer):
 
     References
     ----------
-    Peseux, Berar, Paquet, Nicollet, "Stochastic Gradient Trainer with
+    Peseux, Berar, Paquet, Nicollet, "Stochastic Gradient Descent with
     gradient estimator for symbolical features", Algorithm 1.
 
     Examples

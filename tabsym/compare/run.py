@@ -101,7 +101,7 @@ def compare(
         Names of built-in contenders; default: all whose libraries are installed. The values of a dict are estimators
         or pipelines of your own, ``(estimator, space)`` with a search space for `tune`, addresses
         ``"package.module:factory"``, or None for the built-in contender of that name (``"all": None`` for all).
-        Your own estimators get the columns as they are in the table. The baseline always takes part.
+        Your own estimators get the columns as they were read. The baseline always takes part.
     folds, repeats : int, default 5 and 1
         Folds of a cross-validation, and how often it is repeated with other folds. `fold_column` has its own number.
     metric : str or Metric, optional

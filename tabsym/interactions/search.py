@@ -74,7 +74,13 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class AutoInteractions:
-    """How ``interactions="auto"`` chooses interactions: pairs, then triples, by the gain on held-out rows.
+    """Options of the search of interactions: pairs, then triples, by the gain on held-out rows.
+
+    ``interactions="auto"`` is this search, too. In `WideClassifier` and `WideRegressor` with ``alpha="auto"`` it has
+    ``folds=4``, ``within_categories=True``, and: for regression ``significance=3.5, false_discoveries=.05,
+    penalty=30``; for several classes the same with ``significance=3``; for two classes ``significance=1.5,
+    false_discoveries=.05`` (``.2`` from 10,000 rows on), ``triple_share=.3, penalty=15``. Give these to change one of
+    them alone.
 
     Parameters
     ----------

@@ -90,11 +90,11 @@ exposure_column : str (or position, for arrays), default None
     As `offset_column`, but its logarithm is added: for losses with a log link, else refused, as beside `offset` and
     `offset_column`.
 handle_unknown : {"neutral", "error", "similar"}, default "neutral"
-    A category that fit has not seen adds nothing to the linear predictor (inside a product: stands for the mean of the
-    term over the training rows); is a `ValueError`; or adds what the categories add that occur in rows like its own in
-    the same call, as far as that has predicted anything of known categories (see TIWSEncoder; for `fit` on a table,
-    without a formula: "similar" is refused beside one, and in `partial_fit`). Missing is a category of its own where
-    fit saw it, else unknown.
+    What a category adds to the linear predictor that fit has not seen. "neutral": nothing but the effect of the count 0
+    (see `count_effect`); inside a product it stands for the mean of the term over the training rows. "error": a
+    `ValueError`. "similar": what the categories add that occur in rows like its own in the same call, as far as that
+    has predicted anything of known categories (see TIWSEncoder); for `fit` on a table without a formula, else refused.
+    Missing is a category of its own where fit saw it, else unknown.
 n_posterior_samples : int, default 0
     Samples of all coefficients together from their posterior, which ``return_std=True`` needs; some tens do. For sums
     of terms and one linear predictor; refused for others.
