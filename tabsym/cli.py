@@ -155,7 +155,7 @@ def _predictions(model: Any, X: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
         probabilities = model.predict_proba(X)
-        found = {f"probability_{label}": probabilities[:, place] for place, label in enumerate(model.classes_)}
+        found = {f"probability_{label}": probabilities[:, position] for position, label in enumerate(model.classes_)}
     return found | {"prediction": model.predict(X)}
 
 

@@ -97,25 +97,25 @@ class _Row:
     def __init__(self, context: Any, builder: Any, kind: Any, array: Any, index: Any, width: int) -> None:
         first = builder.mul(index, ir.Constant(index.type, width))
         start = builder.gep(arrayobj.make_array(kind)(context, builder, array).data, [first])
-        self.builder, self.places, at = builder, [], 0
+        self.builder, self.positions, at = builder, [], 0
         while at < width:
             length = min(LANES, 1 << ((width - at).bit_length() - 1))
             vector = ir.VectorType(ir.DoubleType(), length) if length > 1 else ir.DoubleType()
-            place = builder.gep(start, [ir.Constant(index.type, at)])
-            self.places.append(builder.bitcast(place, vector.as_pointer()))
+            position = builder.gep(start, [ir.Constant(index.type, at)])
+            self.positions.append(builder.bitcast(position, vector.as_pointer()))
             at += length
 
     def load(self) -> list[Any]:
         """The vectors of the row."""
-        loaded = [self.builder.load(place) for place in self.places]
+        loaded = [self.builder.load(position) for position in self.positions]
         for one in loaded:
             one.align = 8
         return loaded
 
     def store(self, vectors: list[Any]) -> None:
         """Overwrite the row."""
-        for vector, place in zip(vectors, self.places, strict=True):
-            self.builder.store(vector, place).align = 8
+        for vector, position in zip(vectors, self.positions, strict=True):
+            self.builder.store(vector, position).align = 8
 
     def times(self, vectors: list[Any], factor: Any) -> list[Any]:
         """The vectors times a number."""

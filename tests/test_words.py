@@ -21,6 +21,9 @@ IDENTIFIERS = {
     ("jitter", "stacking", "tiws", "modl", "export"): "MOST LEAST Likeness Tally stranger",
     ("categories", "frame", "encoders"): "Alphabet RawTable raws",
     ("compare",): "Course course",
+    ("categories", "compare", "encoders", "export", "frame", "jitter", "modl", "plots", "stacking", "tiws"): """
+        place places workplace
+    """,
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 

@@ -185,7 +185,7 @@ def as_arrow(piece: Any) -> Any:
     return pa.Table.from_pandas(pd.DataFrame(piece), preserve_index=False)
 
 
-def place(client: Client, pieces: Sequence[Any]) -> dict[str, list[Any]]:
+def position(client: Client, pieces: Sequence[Any]) -> dict[str, list[Any]]:
     """The futures of partitions by worker, neighbours together and in the order of the table.
 
     Where partitions lie depends on nothing but how many they and the workers are, so that a fit can be repeated;

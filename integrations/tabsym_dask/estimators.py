@@ -22,7 +22,7 @@ from tabsym.frame import check_same_rows
 from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
 from tabsym.models.out_of_core.estimator import fit_read, wanted_of
 from tabsym.models.out_of_core.fit import refuse_options
-from tabsym_dask.engine import OnWorkers, answers, as_arrow, place, start
+from tabsym_dask.engine import OnWorkers, answers, as_arrow, position, start
 
 Own = TypeVar("Own", bound="_OverDask")
 TARGET, WEIGHT = "tabsym_target", "tabsym_weight"
@@ -83,7 +83,7 @@ class _OverDask:
         refuse_options(config, self)
         client = self.client or get_client()
         pieces, y, sample_weight = _pieces(X, y, sample_weight)
-        held = place(client, pieces)
+        held = position(client, pieces)
         futures = [future for own in held.values() for future in own]
         with _columns_of_one_type():
             first = client.submit(_first, *(client.submit(_head, future) for future in futures)).result()

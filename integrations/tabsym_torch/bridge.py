@@ -101,8 +101,8 @@ class WideModule(nn.Module):
         for t, constant in enumerate(program.constants):
             first, last = first_slot + program.starts[t], first_slot + program.starts[t + 1]
             term = values[:, first:last].prod(1) * float(constant)
-            place = int(program.numeric[t])
-            score = score + (term if place < 0 else term * numbers[:, place, None])
+            position = int(program.numeric[t])
+            score = score + (term if position < 0 else term * numbers[:, position, None])
         return score + fixed[:, None]
 
 

@@ -129,10 +129,10 @@ class Kernels:
                 number = alike.setdefault((id(options), dtype), (len(alike), options))[0]
             if is_sparse:
                 sparse.append(len(gradients))
-                place = 0  # of the sums, which there are not yet
+                position = 0  # of the sums, which there are not yet
             else:
                 gradient = gradient.contiguous()
-                place = gradient.data_ptr()
+                position = gradient.data_ptr()
             lines += (
                 symbols.data_ptr(),
                 n,
@@ -141,7 +141,7 @@ class Kernels:
                 -1 if table.padding is None else table.padding,
                 *parameter.shape,
                 parameter.data_ptr(),
-                place,
+                position,
                 is_sparse,
                 n_rows if mean else 1,
                 number,
@@ -170,9 +170,9 @@ class Kernels:
     def move(self, counted: Counted) -> None:
         """Move the rows of the present categories."""
         tables, plan = counted.tables, counted.plan
-        sums = [self._add_up(counted, place) for place in counted.sparse]  # kept until the kernel has read them
-        for place, rows in zip(counted.sparse, sums):
-            plan[place, kernels.GRADIENT] = rows.data_ptr()
+        sums = [self._add_up(counted, position) for position in counted.sparse]  # kept until the kernel has read them
+        for position, rows in zip(counted.sparse, sums):
+            plan[position, kernels.GRADIENT] = rows.data_ptr()
         for kind, (number, options) in counted.alike.items():
             buffers = buffers_of(self._rule, options)
             state = self._state(tables, kind, buffers) if buffers else NO_STATE
@@ -194,13 +194,13 @@ class Kernels:
                 lines += [0] * len(names)
         return np.array(lines, np.int64).reshape(len(tables), -1)
 
-    def _add_up(self, counted: Counted, place: int) -> Tensor:
+    def _add_up(self, counted: Counted, position: int) -> Tensor:
         """A sparse gradient by present category.
 
         By addresses: as arrays of NumPy its parts could no longer grow, in which torch adds the next gradient up.
         """
-        gradient = counted.gradients[place]
-        first, n = self._found[place].tolist()
+        gradient = counted.gradients[position]
+        first, n = self._found[position].tolist()
         indices, values = gradient._indices()[0].contiguous(), gradient._values().detach().contiguous()
         sums = torch.zeros((n, values.shape[1]), dtype=values.dtype)
         symbols = self._distinct[first : first + n]

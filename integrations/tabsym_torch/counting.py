@@ -209,8 +209,8 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
         return embedding_pairs(module, args, kwargs)
     offsets = args[1] if len(args) > 1 else kwargs["offsets"]
     n_rows = len(offsets) - bool(module.include_last_offset)
-    places = torch.arange(len(codes), device=codes.device)
-    rows = torch.searchsorted(offsets[:n_rows].long().contiguous(), places, right=True) - 1
+    positions = torch.arange(len(codes), device=codes.device)
+    rows = torch.searchsorted(offsets[:n_rows].long().contiguous(), positions, right=True) - 1
     return Pairs(_own(codes), rows, n_rows, False)
 
 
@@ -232,8 +232,8 @@ def linear_pairs(columns: Tensor, module: nn.Linear, args: tuple[Any, ...], kwar
     x = x.reshape(1, -1) if x.dim() == 1 else x
     hot = x.index_select(-1, columns.to(x.device)) != 0
     hot = hot.flatten(1, -2).any(1) if hot.dim() > 2 else hot
-    rows, places = hot.nonzero(as_tuple=True)
-    return Pairs(columns.to(x.device)[places], rows, len(hot), True)
+    rows, positions = hot.nonzero(as_tuple=True)
+    return Pairs(columns.to(x.device)[positions], rows, len(hot), True)
 
 
 class ForwardHook:

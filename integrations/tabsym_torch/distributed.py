@@ -63,8 +63,8 @@ def _gather(said: Tensor, rows: Tensor, group: Group) -> list[tuple[Tensor, Tens
 def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], tables: list[Table]) -> list[Present]:
     said = torch.cat([body for body, _ in pieces])
     rows = torch.stack([of_tables for _, of_tables in pieces]).sum(0).tolist()
-    symbols, place = torch.unique(said[:, 0], return_inverse=True)
-    counts = torch.zeros_like(symbols).index_add_(0, place, said[:, 1])
+    symbols, position = torch.unique(said[:, 0], return_inverse=True)
+    counts = torch.zeros_like(symbols).index_add_(0, position, said[:, 1])
     joined = []
     for start, table, n_rows in zip(starts, tables, rows):
         here = (symbols >= start) & (symbols < start + table.size)

@@ -58,9 +58,9 @@ class Proxy:
 def proxies(table: Table, symbols: Tensor, grads: Tensor, state: State) -> Iterator[Proxy]:
     """One parameter for each history among the present categories, its gradient in place."""
     values = by_symbol(table.parameter.data, table.dim)
-    for places in _histories(symbols, state):
-        proxy = Proxy(table, symbols[places], nn.Parameter(values[symbols[places]]))
-        proxy.parameter.grad = grads[places]
+    for positions in _histories(symbols, state):
+        proxy = Proxy(table, symbols[positions], nn.Parameter(values[symbols[positions]]))
+        proxy.parameter.grad = grads[positions]
         yield proxy
 
 

@@ -184,8 +184,8 @@ class GSE(optim.Optimizer):
         """
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         for table in self.tables:
-            place = next(i for i, parameter in enumerate(parameters) if parameter is table.parameter)
-            check_shapes(table.name, state_dict["state"].get(place, {}), table.parameter, table.dim)
+            position = next(i for i, parameter in enumerate(parameters) if parameter is table.parameter)
+            check_shapes(table.name, state_dict["state"].get(position, {}), table.parameter, table.dim)
         self.optimizer.load_state_dict(state_dict)
         self._share()
 

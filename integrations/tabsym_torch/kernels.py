@@ -68,7 +68,7 @@ def count(plan, hits, last, distinct, counts, found):
 
 
 @kernel
-def add_up(indices_at, values_at, n_rows, symbols, place, sums):
+def add_up(indices_at, values_at, n_rows, symbols, position, sums):
     """Rows of a sparse gradient added up by category: sums (n, width), zeros before.
 
     Its indices (n_rows,) and values (n_rows, width) lie at addresses, of the types of `symbols` and `sums`; place (K,)
@@ -77,14 +77,14 @@ def add_up(indices_at, values_at, n_rows, symbols, place, sums):
     indices = matrix_at(indices_at, 1, n_rows, symbols)[0]
     values = matrix_at(values_at, n_rows, sums.shape[1], sums)
     for i in range(len(symbols)):
-        place[symbols[i]] = i
+        position[symbols[i]] = i
     for i in range(len(indices)):
-        at = place[indices[i]]
+        at = position[indices[i]]
         if at >= 0:
             for j in range(values.shape[1]):
                 sums[at, j] += values[i, j]
     for i in range(len(symbols)):
-        place[symbols[i]] = -1
+        position[symbols[i]] = -1
 
 
 @inlined

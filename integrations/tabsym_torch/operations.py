@@ -92,9 +92,9 @@ def _rows_of(gradient: Tensor, entries: Entries) -> Tensor:
     if held.shape == symbols.shape and torch.equal(held, symbols):
         return values
     rows = torch.zeros((len(symbols), values.shape[1]), dtype=values.dtype, device=values.device)
-    places = torch.searchsorted(symbols, held).clamp_(max=max(len(symbols) - 1, 0))
-    known = symbols[places] == held
-    return rows.index_copy_(0, places[known], values[known])
+    positions = torch.searchsorted(symbols, held).clamp_(max=max(len(symbols) - 1, 0))
+    known = symbols[positions] == held
+    return rows.index_copy_(0, positions[known], values[known])
 
 
 def put_gradient(move: Move) -> None:

@@ -76,8 +76,8 @@ def _parts(
             seen.add(module)
             yield name, module, PAIRS_OF[kind]
     names = {module: name for name, module in by_name.items()}
-    for linear, places in columns.items():
-        yield names.get(linear, "nn.Linear"), linear, partial(linear_pairs, places.to(linear.weight.device))
+    for linear, positions in columns.items():
+        yield names.get(linear, "nn.Linear"), linear, partial(linear_pairs, positions.to(linear.weight.device))
 
 
 def _table(name: str, module: Any, columns: dict[nn.Linear, Tensor]) -> Table:
@@ -92,10 +92,10 @@ def _table(name: str, module: Any, columns: dict[nn.Linear, Tensor]) -> Table:
 
 def _checked(one_hot_columns: Columns) -> dict[nn.Linear, Tensor]:
     columns = {}
-    for linear, places in one_hot_columns.items():
+    for linear, positions in one_hot_columns.items():
         if not isinstance(linear, nn.Linear):
             raise TypeError(f"one_hot_columns names columns of nn.Linear modules, and {linear!r} is none.")
-        numbers = torch.as_tensor(places if isinstance(places, Tensor) else list(places))
+        numbers = torch.as_tensor(positions if isinstance(positions, Tensor) else list(positions))
         if numbers.dtype is torch.bool:
             raise ValueError(
                 f"one_hot_columns of {linear} must be column numbers, not a mask; use mask.nonzero()[:, 0]."

@@ -159,7 +159,7 @@ class LazyRows:
         `spread`: a column whose least and greatest values, `low` and `high`, are wanted.
         """
         weight = None if self.weight is None else nw.col(self.weight).cast(nw.Float64)
-        columns = [key.alias(f"k{place}") for place, key in enumerate(keys)]
+        columns = [key.alias(f"k{position}") for position, key in enumerate(keys)]
         columns += [(one if weight is None else one * weight).alias(name) for name, one in sums.items()]
         wanted = [nw.len().alias("n") if weight is None else nw.col("w").sum().alias("n")]
         wanted += [nw.col(name).sum().alias(name) for name in sums]
@@ -168,7 +168,7 @@ class LazyRows:
         if spread is not None:
             columns += [nw.col(spread).alias("low"), nw.col(spread).alias("high")]
             wanted += [nw.col("low").min(), nw.col("high").max()]
-        names = [f"k{place}" for place in range(len(keys))]
+        names = [f"k{position}" for position in range(len(keys))]
         return collected(self.frame.select(*columns).group_by(names).agg(*wanted))
 
     def total(self, **sums: nw.Expr) -> dict[str, float]:
@@ -242,8 +242,8 @@ class LazyRows:
         if not n_rows:
             return np.empty(0)
         asked = [
-            nw.when(nw.col(_CELL) >= float(least)).then(number).min().alias(f"q{place}")
-            for place, least in enumerate(wanted)
+            nw.when(nw.col(_CELL) >= float(least)).then(number).min().alias(f"q{position}")
+            for position, least in enumerate(wanted)
         ]
         try:
             found = collected(rows.frame.select(number, reached.alias(_CELL)).select(*asked))
@@ -388,7 +388,7 @@ def _missing_in(frame: nw.LazyFrame[Any], names: list[str]) -> dict[str, int]:
     """The number of missing values in each of these columns."""
     if not names:
         return {}
-    counts = [is_missing(frame, name).cast(nw.Int64).sum().alias(f"m{place}") for place, name in enumerate(names)]
+    counts = [is_missing(frame, name).cast(nw.Int64).sum().alias(f"m{position}") for position, name in enumerate(names)]
     found = collected(frame.select(*counts)).rows()[0]
     return {name: int(number or 0) for name, number in zip(names, found, strict=True)}
 
@@ -410,4 +410,4 @@ def _in_order(column: Column) -> RawCodes:
     order = sorted(range(len(raw.symbols)), key=raw.symbols.tolist().__getitem__)
     rank = np.full(len(order) + 1, -1, dtype=np.int32)
     rank[order] = np.arange(len(order))
-    return RawCodes(rank[raw.codes], object_array([raw.symbols[place] for place in order]))
+    return RawCodes(rank[raw.codes], object_array([raw.symbols[position] for position in order]))

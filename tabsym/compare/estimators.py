@@ -78,9 +78,9 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
             return out
         state = self.encoder_.columns_[self.column]
         values = self._by_rows(X.iloc[rows]) if self.by == "knn" else self._by_names(X[self.column].iloc[rows])
-        for name, place in zip(state.names, state.shown, strict=False):
+        for name, position in zip(state.names, state.shown, strict=False):
             column = out[name].to_numpy(copy=True)
-            column[rows] = values[:, place]
+            column[rows] = values[:, position]
             out[name] = column
         return out
 

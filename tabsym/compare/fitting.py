@@ -57,16 +57,16 @@ class Data:
     offset: Floats | None = None
     names: NDArray[Any] | None = None
 
-    def rows(self, places: Places) -> Data:
+    def rows(self, positions: Places) -> Data:
         """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
 
         def of(values: Any) -> Any:
-            return None if values is None else values[places]
+            return None if values is None else values[positions]
 
         return replace(
             self,
-            X=take_rows(self.X, places),
-            y=self.y[places],
+            X=take_rows(self.X, positions),
+            y=self.y[positions],
             weight=of(self.weight),
             exposure=of(self.exposure),
             offset=of(self.offset),
@@ -176,19 +176,19 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
 def _places_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
     """Where the model's own classes are among the names; without a word from it they are sorted."""
     own = getattr(model, "classes_", None)
-    place = {name: place for place, name in enumerate(names.tolist())}
-    if own is None or len(own) != len(seen) or not {*np.asarray(own).tolist()} <= place.keys():
+    position = {name: position for position, name in enumerate(names.tolist())}
+    if own is None or len(own) != len(seen) or not {*np.asarray(own).tolist()} <= position.keys():
         return np.asarray(seen[np.argsort(names[seen], kind="stable")])
-    return np.array([place[name] for name in np.asarray(own).tolist()], dtype=np.int64)
+    return np.array([position[name] for name in np.asarray(own).tolist()], dtype=np.int64)
 
 
-def take_rows(X: Any, places: Places) -> Any:
+def take_rows(X: Any, positions: Places) -> Any:
     """Some rows of a frame, with a fresh index where it has one."""
     if hasattr(X, "iloc"):
-        return X.iloc[places].reset_index(drop=True)
+        return X.iloc[positions].reset_index(drop=True)
     import narwhals.stable.v2 as nw
 
-    return nw.from_native(X)[places.tolist()].to_native()
+    return nw.from_native(X)[positions.tolist()].to_native()
 
 
 _MAX_SETTINGS = 10_000  # within a budget of seconds

@@ -202,8 +202,8 @@ class Process(Protocol):
 class Channel:
     """Where a worker's events come from: a pipe that it inherits, or a file where processes inherit none (Windows)."""
 
-    def __init__(self, place: Path) -> None:
-        self._file: Path | None = None if os.name == "posix" else place / "events"
+    def __init__(self, folder: Path) -> None:
+        self._file: Path | None = None if os.name == "posix" else folder / "events"
         self.descriptors: tuple[int, ...] = ()
         if self._file is not None:
             self._file.write_bytes(b"")
@@ -252,9 +252,9 @@ class _Followed:
 
 
 @contextmanager
-def open_channel(place: Path) -> Iterator[Channel]:
+def open_channel(folder: Path) -> Iterator[Channel]:
     """A channel for the events of the worker in a folder."""
-    channel = Channel(place)
+    channel = Channel(folder)
     try:
         yield channel
     finally:

@@ -147,7 +147,7 @@ def plain_ranking(results: Results, ranking: list[dict[str, Any]]) -> str:
     """The ranking as aligned text, with what failed below."""
     settings = results.settings
     rows = [headings(settings, judged=True)]
-    rows += [cells(row, place, settings) for place, row in enumerate(ranking, 1)]
+    rows += [cells(row, position, settings) for position, row in enumerate(ranking, 1)]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines += [f"   {e['label']}: {e['error']}" for e in results.contenders.values() if e["error"]]
@@ -162,8 +162,8 @@ def _rich_table(results: Results) -> Any:
     table = Table(box=None)
     for heading in headings(settings, judged=False):
         table.add_column(heading, no_wrap=heading != "contender")
-    for place, row in enumerate(rank(settings, results.contenders), 1):
-        table.add_row(*(escape(cell) for cell in cells(row, place, settings)), style="bold" if place == 1 else "")
+    for position, row in enumerate(rank(settings, results.contenders), 1):
+        table.add_row(*(escape(cell) for cell in cells(row, position, settings)), style="bold" if position == 1 else "")
     for entry in results.contenders.values():
         if entry["error"]:
             table.add_row("", escape(entry["label"]), escape(entry["error"]), style="red")

@@ -247,7 +247,7 @@ _MIN_AGE = 60.0
 
 
 @contextmanager
-def workplace(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Path]]:
+def temporary_folders(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Path]]:
     """Folders, one for each worker, that share what `write` puts into a folder."""
     _remove_abandoned()
     made = Path(tempfile.mkdtemp(prefix=_MAKING))
@@ -263,15 +263,15 @@ def workplace(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Pa
             shutil.rmtree(path, ignore_errors=True)
 
 
-def renew(place: Path) -> None:
+def renew(folder: Path) -> None:
     """Make a worker's folder anew: the contender before may have done anything to it."""
-    place.unlink() if place.is_symlink() else shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    for path in (place.parent / "shared").iterdir():
+    folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path in (folder.parent / "shared").iterdir():
         try:
-            os.link(path, place / path.name)  # whoever removes it removes no one else's
+            os.link(path, folder / path.name)  # whoever removes it removes no one else's
         except OSError:
-            shutil.copyfile(path, place / path.name)
+            shutil.copyfile(path, folder / path.name)
 
 
 def _remove_abandoned() -> None:

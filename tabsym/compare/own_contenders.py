@@ -186,8 +186,8 @@ def _file_of(module: str) -> Path | None:
         spec = None if where is None else PathFinder.find_spec(part, where)
         if spec is None:
             return None
-        places = spec.submodule_search_locations
-        where = None if places is None else list(getattr(places, "_path", places))
+        positions = spec.submodule_search_locations
+        where = None if positions is None else list(getattr(positions, "_path", positions))
     return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
@@ -252,7 +252,7 @@ def _is_own(value: Any, seen: list[Any]) -> bool:
     if kind.__module__ == "builtins":
         return False
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return file is None or not any(Path(file).is_relative_to(place) for place in _INSTALLED)
+    return file is None or not any(Path(file).is_relative_to(position) for position in _INSTALLED)
 
 
 def _names_in(code: CodeType) -> set[str]:

@@ -48,22 +48,22 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
     figure, axes = _figure(0.4 * len(ranking) + 1.2)
     by_name = {row["name"]: scores_of(contenders[row["name"]], metric) for row in ranking}
     low, high = limits(np.array([row["score"] for row in ranking]), np.concatenate(list(by_name.values())))
-    for place, row in enumerate(reversed(ranking)):
+    for position, row in enumerate(reversed(ranking)):
         values = by_name[row["name"]]
         inside = (values >= low) & (values <= high)
-        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=PALE_BLUE, markersize=5, zorder=2)
+        axes.plot(values[inside], np.full(inside.sum(), position), "o", color=PALE_BLUE, markersize=5, zorder=2)
         for beyond, edge, mark in ((values < low, low, "<"), (values > high, high, ">")):
             if beyond.any():
-                axes.plot([edge], [place], mark, color=PALE_BLUE, markersize=7, zorder=2, clip_on=False)
+                axes.plot([edge], [position], mark, color=PALE_BLUE, markersize=7, zorder=2, clip_on=False)
         if low <= row["score"] <= high:
-            axes.plot([row["score"]], [place], "|", color=BLUE, markersize=16, markeredgewidth=2.5, zorder=3)
+            axes.plot([row["score"]], [position], "|", color=BLUE, markersize=16, markeredgewidth=2.5, zorder=3)
         else:
             right = row["score"] > high
             axes.annotate(
-                f"mean {row['score']:.3g}", (high if right else low, place), (-10 if right else 10, 0),
+                f"mean {row['score']:.3g}", (high if right else low, position), (-10 if right else 10, 0),
                 textcoords="offset points", ha="right" if right else "left", va="center", fontsize=9, color=BLUE,
             )  # fmt: skip
-    names = [f"{plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
+    names = [f"{plain(row['label'])}  {position}" for position, row in enumerate(ranking, 1)]
     axes.set_yticks(range(len(ranking)), names[::-1])
     axes.set_ylim(-0.6, len(ranking) - 0.4)  # room for the marks of the first and the last
     axes.set_xlim(*widened(low, high))
@@ -82,13 +82,13 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
     scores = np.array([row["score"] for row in ranking])
     low, high = limits(scores, scores)
     figure, axes = _figure(4.2)
-    for place, row in enumerate(ranking):
+    for position, row in enumerate(ranking):
         shown = min(max(row["score"], low), high)
         far = shown != row["score"]
         worse_is_down = (row["score"] < low) == settings["larger_is_better"]
         mark = ("v" if worse_is_down else "^") if far else "o"
-        axes.plot(row["fit_seconds"], shown, mark, color=BLUE if place == 0 else PALE_BLUE, clip_on=False)
-        text = f"{place + 1}" + (f" ({row['score']:.3g})" if far else "")
+        axes.plot(row["fit_seconds"], shown, mark, color=BLUE if position == 0 else PALE_BLUE, clip_on=False)
+        text = f"{position + 1}" + (f" ({row['score']:.3g})" if far else "")
         axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10, color=INK)
     axes.set_xscale("log")
     axes.margins(x=0.08)
@@ -142,11 +142,11 @@ def ranks_plot(means: pd.Series, critical: float) -> str:
 def ranks_figure(means: pd.Series, critical: float) -> Any:
     """Mean ranks, best first, with the critical difference from the best on, as a figure of matplotlib."""
     figure, axes = _figure(0.35 * len(means) + 1.2)
-    places = range(len(means))
+    positions = range(len(means))
     best = float(means.iloc[0])
     axes.axvspan(best, best + critical, color=PALE, zorder=1)
-    axes.plot(means.to_numpy(), places, "o", color=BLUE, zorder=3)
-    axes.set_yticks(places, [plain(str(name)) for name in means.index])
+    axes.plot(means.to_numpy(), positions, "o", color=BLUE, zorder=3)
+    axes.set_yticks(positions, [plain(str(name)) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlim(0.5, len(means) + 0.5)
     axes.set_xlabel("mean rank over tables (better to the left; the band: the critical difference)")
@@ -218,7 +218,7 @@ def comparison_html(comparison: Any) -> str:
         results = None
     if ranking and results is not None:
         settings = results.settings
-        rows = [cells(row, place, settings) for place, row in enumerate(ranking, 1)]
+        rows = [cells(row, position, settings) for position, row in enumerate(ranking, 1)]
         parts.append(table(headings(settings, judged=True), rows))
         plots = [("Scores by fold", scores_plot(settings, results.contenders, ranking))]
         plots.append(("Score against fit time; numbers are ranks", time_plot(settings, ranking)))

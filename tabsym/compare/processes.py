@@ -30,7 +30,7 @@ from tabsym.compare.job import (
     wrong_with,
 )
 from tabsym.compare.live import Live
-from tabsym.compare.machine import lacked_memory, over_limit, renew, thread_settings, threads_of_each, workplace
+from tabsym.compare.machine import lacked_memory, over_limit, renew, temporary_folders, thread_settings, threads_of_each
 from tabsym.compare.metrics import score_fold
 from tabsym.compare.results import Results
 from tabsym.compare.text import in_one_line
@@ -65,10 +65,10 @@ class Runner:
         def write(folder: Path) -> None:
             write_table(folder, config.prepared, config.splits, config.plan)
 
-        with _signals_interrupt(), workplace(max(1, config.jobs), write) as places:
+        with _signals_interrupt(), temporary_folders(max(1, config.jobs), write) as folders:
             # A Thread.join that Ctrl-C interrupts takes the thread for ended, so that events say who has ended.
-            ended = [threading.Event() for _ in places]
-            pairs = zip(places, ended, strict=True)
+            ended = [threading.Event() for _ in folders]
+            pairs = zip(folders, ended, strict=True)
             threads = [threading.Thread(target=self._serve, args=(waiting, *pair)) for pair in pairs]
             try:
                 for thread in threads:
@@ -101,19 +101,19 @@ class Runner:
             if not entry["error"] and any(str(fold) not in entry["folds"] for fold in asked):
                 self._fail(contender, "it was not run")
 
-    def _serve(self, waiting: queue.SimpleQueue[Contender], place: Path, ended: threading.Event) -> None:
+    def _serve(self, waiting: queue.SimpleQueue[Contender], folder: Path, ended: threading.Event) -> None:
         """One contender after another, until none waits."""
         config = self.config
         threads = threads_of_each(config.jobs, config.threads)
-        workers = Workers(place, os.environ | thread_settings(threads, config.threads))
+        workers = Workers(folder, os.environ | thread_settings(threads, config.threads))
         self._workers.append(workers)
         try:
-            self._serve_all(waiting, place, workers)
+            self._serve_all(waiting, folder, workers)
         finally:
             workers.close()
             ended.set()
 
-    def _serve_all(self, waiting: queue.SimpleQueue[Contender], place: Path, workers: Workers) -> None:
+    def _serve_all(self, waiting: queue.SimpleQueue[Contender], folder: Path, workers: Workers) -> None:
         while True:
             try:
                 contender = waiting.get_nowait()
@@ -124,7 +124,7 @@ class Runner:
             todo = [fold for fold in asked if str(fold) not in done]
             try:
                 if todo:
-                    self._run_one(contender, todo, place, workers)
+                    self._run_one(contender, todo, folder, workers)
                 self.live.update(self.results)
             except FolderError as error:
                 self._folder_error = error.why
@@ -149,19 +149,19 @@ class Runner:
         for workers in list(self._workers):
             workers.stop()
 
-    def _run_one(self, contender: Contender, todo: list[int], place: Path, workers: Workers) -> None:
+    def _run_one(self, contender: Contender, todo: list[int], folder: Path, workers: Workers) -> None:
         self.live.begin(contender.label)
         threads = threads_of_each(self.config.jobs, self.config.threads)
         try:
-            renew(place)
-            write_job(place, self._job(contender, todo, threads), contender, self.config.metric)
+            renew(folder)
+            write_job(folder, self._job(contender, todo, threads), contender, self.config.metric)
         except TypeError as error:
             self._fail(contender, str(error))
             return
         started = time.monotonic()
         token = secrets.token_hex(16)
-        (place / TOKEN).write_text(token)
-        with open_channel(place) as channel:
+        (folder / TOKEN).write_text(token)
+        with open_channel(folder) as channel:
             process = workers.start(channel)
             printed = Tail(process.stdout)
             self._processes.append(process)
@@ -169,7 +169,7 @@ class Runner:
                 if self._interrupted.is_set():  # after `_stop` had looked for processes
                     kill_group(process)
                 events = read_events(channel.open(process), token)
-                done = self._listen(contender, process, events, todo, place)
+                done = self._listen(contender, process, events, todo, folder)
                 if done == len(todo):  # it may end by itself, and remove what its libraries made
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_TO_END)
@@ -201,7 +201,7 @@ class Runner:
 
     def _listen(
         self, contender: Contender, process: Process, events: Iterator[dict[str, Any]],
-        todo: list[int], place: Path,
+        todo: list[int], folder: Path,
     ) -> int:  # fmt: skip
         """Keep what the process says until it ends; how many folds it did."""
         left = list(todo)
@@ -215,7 +215,7 @@ class Runner:
                 if "error" in event:
                     self._fail(contender, event["error"] if fold is None else f"fold {fold + 1}: {event['error']}")
                     break  # its last word; what comes after it was not sent by us
-                elif self._keep(contender, fold, event, place / f"prediction{fold}.npy"):
+                elif self._keep(contender, fold, event, folder / f"prediction{fold}.npy"):
                     left.remove(fold)
                 else:  # no fold of it can be scored
                     break

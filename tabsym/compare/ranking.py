@@ -81,9 +81,9 @@ def judge(
     best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
     tests = _tests(scores, best, others, pairs, settings)
     margin = _margin(scores, best)
-    for place, row in enumerate(rows[1:]):
+    for position, row in enumerate(rows[1:]):
         for what in ("p", "p_adjusted", "difference", "low", "high"):
-            row[what] = float(getattr(tests, what)[place])
+            row[what] = float(getattr(tests, what)[position])
         if max(abs(row["low"]), abs(row["high"])) <= margin:
             row["verdict"] = EQUIVALENT
         elif row["p_adjusted"] < ALPHA:

@@ -109,11 +109,11 @@ def write_report(
         headings=headings(settings, judged=True),
         unit=unit(ranking, settings),
         units=units(settings),
-        rows=[cells(row, place, settings) for place, row in enumerate(ranking, 1)],
+        rows=[cells(row, position, settings) for position, row in enumerate(ranking, 1)],
         other_headings=[*other_headings(settings), *(["Gini (normalized)"] if known else [])],
         other_rows=[
-            [*other_cells(row, place, settings), *([_gini(known.get(row["name"]))] if known else [])]
-            for place, row in enumerate(ranking, 1)
+            [*other_cells(row, position, settings), *([_gini(known.get(row["name"]))] if known else [])]
+            for position, row in enumerate(ranking, 1)
         ],
         summary=sentences,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],

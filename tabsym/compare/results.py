@@ -244,8 +244,8 @@ def _pair(
     within = []
     for difference, w, mean, (_, test) in zip(differences, weights, means, splits, strict=True):
         off = w / w.sum() * (difference - (mean if clusters is None else np.mean(means)))
-        held, place = np.unique(test if clusters is None else clusters[test], return_inverse=True)
-        share = np.bincount(place, off)  # a unit's share of its fold's score, less the mean
+        held, position = np.unique(test if clusters is None else clusters[test], return_inverse=True)
+        share = np.bincount(position, off)  # a unit's share of its fold's score, less the mean
         n_free = len(held) - 1 if clusters is None else len(held)
         within.append(float((share**2).sum()) * len(held) / max(n_free, 1))
         total[held] += share

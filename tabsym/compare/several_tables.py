@@ -129,10 +129,10 @@ def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
     labels: dict[str, str] = {}
     columns = {}
     for table, one in done.items():
-        place = {row["name"]: row["score"] for row in one.ranking.to_dict("records")}
+        position = {row["name"]: row["score"] for row in one.ranking.to_dict("records")}
         labels |= dict(zip(one.ranking["name"], one.ranking["label"], strict=True))
         sign = -1.0 if one.larger_is_better else 1.0
-        columns[table] = stats.rankdata([sign * place[name] if name in place else np.inf for name in everywhere])
+        columns[table] = stats.rankdata([sign * position[name] if name in position else np.inf for name in everywhere])
     ranks = pd.DataFrame(columns, index=pd.Index([labels.get(name, name) for name in everywhere], name="contender"))
     ranks["mean"] = ranks.mean(axis=1)
     return ranks.sort_values("mean", kind="stable")

@@ -321,18 +321,18 @@ def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
+def cells(row: dict[str, Any], position: int, settings: dict[str, Any]) -> list[str]:
     """A row of the ranking, with its significance if it has one."""
     if "verdict" in row:
         said = [difference(row, settings), verdict(row, settings)]
     else:
-        said = ["" if place == 1 else f"{row['difference']:+.3g}"]
+        said = ["" if position == 1 else f"{row['difference']:+.3g}"]
     tuned = [f"{row['tune_seconds']:.1f}" if row["tune_seconds"] is not None else ""] if settings.get("tune") else []
     clustered = []
     if "verdict" in row and units(settings):
         clustered = ["" if row.get("clustered_error") is None else _two_digits(row["clustered_error"])]
     return [
-        str(place),
+        str(position),
         row["label"],
         f"{row['score']:.5g} ± {_two_digits(row['sd'])}",
         *clustered,
@@ -357,12 +357,12 @@ def other_headings(settings: dict[str, Any]) -> list[str]:
     return ["", "contender", *settings["metrics"], totals]
 
 
-def other_cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
+def other_cells(row: dict[str, Any], position: int, settings: dict[str, Any]) -> list[str]:
     """Every metric of a contender, and how its predictions add up."""
-    totals = [(one, place) for place, one in enumerate(row["totals"]) if one is not None]
+    totals = [(one, position) for position, one in enumerate(row["totals"]) if one is not None]
     furthest, where = max(totals, key=lambda one: abs(one[0] - 1), default=(None, 0))
     total = "" if furthest is None else f"{furthest:.4f}"
     if furthest is not None and settings["task"] == "multiclass":
         total += f" ({settings['classes'][where]})"
     scores = (row["scores"][name] for name in settings["metrics"])
-    return [str(place), row["label"], *("-" if score is None else f"{score:.5g}" for score in scores), total]
+    return [str(position), row["label"], *("-" if score is None else f"{score:.5g}" for score in scores), total]

@@ -52,19 +52,19 @@ _STEP = 0.5  # seconds between two looks at a process without output
 _PROGRAM = f"""
 import os, shutil, signal, sys, threading, time
 
-def end_with(parent, workplace):
+def end_with(parent, folder):
     while os.getppid() == parent:
         time.sleep(0.2)
-    if os.path.basename(workplace).startswith({PREFIX!r}):
-        shutil.rmtree(workplace, ignore_errors=True)
+    if os.path.basename(folder).startswith({PREFIX!r}):
+        shutil.rmtree(folder, ignore_errors=True)
     if "tabsym.compare.machine" in sys.modules:
         sys.modules["tabsym.compare.machine"].kill_descendants()
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
-def watch(parent, workplace):
-    threading.Thread(target=end_with, args=(parent, workplace), daemon=True).start()
+def watch(parent, folder):
+    threading.Thread(target=end_with, args=(parent, folder), daemon=True).start()
 
 watch(int(sys.argv[2]), os.path.dirname(sys.argv[1]))
 from tabsym.compare import workers
@@ -80,14 +80,14 @@ class Workers:
 
     Parameters
     ----------
-    place : path
+    folder : path
         Where each job's files are.
     environment : dict
         Of the processes.
     """
 
-    def __init__(self, place: Path, environment: dict[str, str]) -> None:
-        self._place, self._environment = place, environment
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder, self._environment = folder, environment
         self._server: subprocess.Popen[bytes] | None = None
 
     def start(self, channel: Channel) -> Process:
@@ -109,7 +109,7 @@ class Workers:
 
     def _popen(self, arguments: list[str], descriptors: tuple[int, ...] | list[int]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(self._place), str(os.getpid()), *arguments],
+            [sys.executable, "-c", _PROGRAM, str(self._folder), str(os.getpid()), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -326,8 +326,8 @@ def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
 def _one_row(trained: Trained, test: Data) -> float:
     """Seconds for a table of one row: the median of a few."""
     seconds: list[float] = []
-    for place in range(min(_SINGLE_ROWS, len(test.y))):
-        row = test.rows(np.array([place]))
+    for index in range(min(_SINGLE_ROWS, len(test.y))):
+        row = test.rows(np.array([index]))
         start = time.perf_counter()
         trained.predict(row)
         seconds.append(time.perf_counter() - start)
@@ -338,8 +338,8 @@ def _one_row(trained: Trained, test: Data) -> float:
 
 def _warm_up(model: Any, data: Data, split: Split) -> None:
     """Load libraries and compile kernels before anything is timed."""
-    places = split[0][:: max(1, len(split[0]) // _WARM_ROWS)]
-    rows = data.rows(places)
+    indices = split[0][:: max(1, len(split[0]) // _WARM_ROWS)]
+    rows = data.rows(indices)
     try:
         train(model, rows).predict(rows)
     except Exception:

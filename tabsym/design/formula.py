@@ -150,7 +150,9 @@ def parse(text: str) -> Formula:
     target = None
     if signs:
         if len(tokens) < 2 or tokens[1] is not signs[0] or tokens[0].kind not in ("name", "quoted"):
-            raise FormulaError("Before '~' stands one column, the target; transform it beforehand.", text, tokens[0].at)
+            raise FormulaError(
+                "The left side of '~' must be one column, the target; transform it beforehand.", text, tokens[0].at
+            )
         target = tokens[0].text
         tokens = tokens[2:]
     try:
@@ -250,7 +252,7 @@ class _Parser:
         sign = self.take()
         token = self.token
         if token.kind != "number" or not token.text.isdigit() or not 1 <= int(token.text) <= MAX_POWER:
-            self.fail(f"After '**' stands a whole number from 1 to {MAX_POWER}, found {_shown(token)}.")
+            self.fail(f"The exponent after '**' must be a whole number from 1 to {MAX_POWER}, found {_shown(token)}.")
         self.take()
         return Binary("**", node, Number(float(token.text), token.at), sign.at)
 
@@ -368,7 +370,7 @@ class _Parser:
         known = [node.value for _, node in factors if isinstance(node, Number)]
         wrong = next((value for value in known if value not in (0.0, 1.0)), None)
         if wrong is not None:
-            self.fail(f"Before the bar stand 1, 0 and numeric columns, found {wrong:g}.", opened.at)
+            self.fail(f"Left of the bar use 1, 0 or numeric columns, found {wrong:g}.", opened.at)
         if not known:
             factors.insert(0, ("1", Number(1.0, opened.at)))  # (x | g) has intercepts too
         factors = [(label, node) for label, node in factors if not isinstance(node, Number) or node.value == 1.0]
@@ -397,7 +399,7 @@ class _Parser:
         start = self.token.at
         node = self.product()
         if _has_coefficients(node):
-            self.fail("Before the bar stand 1, 0 and numeric columns, not coefficients.", start)
+            self.fail("Left of the bar use 1, 0 or numeric columns, not coefficients.", start)
         return "".join(self.text[start : self.token.at].split()), node
 
     def group(self) -> tuple[str, ...]:

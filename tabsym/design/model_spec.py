@@ -148,25 +148,25 @@ class ModelSpec:
         return [1 if b.source is None else len(self.sources[b.source]) * b.rank for b in self.blocks]
 
     @cached_property
-    def offsets(self) -> list[int]:
-        """Offset of each block in the coefficient vector, and the total number of coefficients."""
+    def starts(self) -> list[int]:
+        """Where each block begins in the coefficient vector, and the total number of coefficients."""
         return [0, *np.cumsum(self.sizes).tolist()]
 
     @property
     def n_coefs(self) -> int:
-        return int(self.offsets[-1])
+        return int(self.starts[-1])
 
     def coefs(self, block: int) -> slice:
         """The slice of a block in the coefficient vector."""
-        return slice(self.offsets[block], self.offsets[block + 1])
+        return slice(self.starts[block], self.starts[block + 1])
 
     @cached_property
-    def learned(self) -> list[Term]:
+    def fitted_terms(self) -> list[Term]:
         """The terms that have coefficients."""
         return [term for term in self.terms if term.factors]
 
     @property
-    def fixed(self) -> list[Term]:
+    def offset_terms(self) -> list[Term]:
         """The terms without coefficients, which act as an offset."""
         return [term for term in self.terms if not term.factors]
 
@@ -183,7 +183,7 @@ class ModelSpec:
     @property
     def n_terms(self) -> int:
         """Number of terms with coefficients, not counting intercepts."""
-        return sum(1 for term in self.learned if term.numeric is not None or not self.is_scalar(term))
+        return sum(1 for term in self.fitted_terms if term.numeric is not None or not self.is_scalar(term))
 
     def is_scalar(self, term: Term) -> bool:
         """Whether all coefficient factors of a term are scalars."""
@@ -203,30 +203,30 @@ class ModelSpec:
         return len(term.factors) == 1 and self.uses[term.factors[0].block][term.factors[0].component] == 1
 
     @cached_property
-    def constant(self) -> Term | None:
+    def intercept(self) -> Term | None:
         """The intercept: a scalar term that no other term uses."""
-        found = (t for t in self.learned if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
+        found = (t for t in self.fitted_terms if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
         return next(found, None)
 
     @cached_property
-    def homes(self) -> dict[int, Term]:
+    def centering_terms(self) -> dict[int, Term]:
         """For each term whose numeric factor can be centred, by index, the term that compensates for the centring.
 
         For a slope the intercept; for slopes by category the main effect of the same category.
         """
         plain = {
             term.factors[0].read: term
-            for term in self.learned
+            for term in self.fitted_terms
             if term.numeric is None and self.stands_alone(term) and self.blocks[term.factors[0].block].rank == 1
         }
         by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
         found: dict[int, Term] = {}
-        for index, term in enumerate(self.learned):
+        for index, term in enumerate(self.fitted_terms):
             if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
                 continue
             categories = [factor for factor in term.factors if self.blocks[factor.block].source is not None]
             if not categories:
-                home = self.constant
+                home = self.intercept
             elif len(categories) == 1:
                 home = by_source.get((self.blocks[categories[0].block].source, categories[0].columns))
             else:
@@ -254,7 +254,9 @@ class ModelSpec:
     @property
     def is_plain(self) -> bool:
         """Whether every term is a main effect, interaction, slope or scalar, whose coefficients no other term uses."""
-        return all(self.stands_alone(term) and (term.numeric is None or self.is_scalar(term)) for term in self.learned)
+        return all(
+            self.stands_alone(term) and (term.numeric is None or self.is_scalar(term)) for term in self.fitted_terms
+        )
 
     @cached_property
     def reads(self) -> list[Read]:
@@ -295,11 +297,11 @@ class ModelSpec:
         indices = {read: index for index, read in enumerate(self.reads)}
 
         def slot(factor: Factor) -> Slot:
-            return Slot(factor.block, self.offsets[factor.block], indices.get(factor.read), factor.component)
+            return Slot(factor.block, self.starts[factor.block], indices.get(factor.read), factor.component)
 
         products = [
             Product(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
-            for constant, term in zip(constants, self.learned, strict=True)
+            for constant, term in zip(constants, self.fitted_terms, strict=True)
         ]
         return compile_program(products, self.n_coefs, averaged)
 

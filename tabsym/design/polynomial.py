@@ -120,7 +120,7 @@ def _expand_leaf(node: Node, text: str) -> list[Monomial]:
         case BlockRef():
             return [Monomial(1.0, blocks=(node,))]
         case Call():
-            _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for what is learned.")
+            _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for coefficients.")
             return [Monomial(1.0, numerics=(node,))]
         case Dot():
             return [Monomial(1.0, blocks=_components(node, r)) for r in range(node.rank)]
@@ -134,7 +134,7 @@ def _expand_leaf(node: Node, text: str) -> list[Monomial]:
 def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
     """The expansion of a sum or product, given the expansion of its left operand, which is modified."""
     if node.operator == "/":
-        _refuse_blocks(node.right, text, "A score cannot be divided by a learned block; multiply by one instead.")
+        _refuse_blocks(node.right, text, "Nothing can be divided by coefficients; multiply by them instead.")
         return _multiply(left, [_inverse(node.right, text)], node, text)
     right = _expand(node.right, text)
     if node.operator == "*":

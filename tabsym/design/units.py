@@ -103,7 +103,7 @@ class Units:
     def to_user(self, spec: ModelSpec, phi: Floats) -> Floats:
         """Coefficients (coefficients, K) from training to original scale."""
         theta = phi * self.sizes_of_entries(spec)
-        if self.centre == 0.0 and not spec.homes:  # no centring
+        if self.centre == 0.0 and not spec.centering_terms:  # no centring
             return theta
         return theta + self._shifts(spec, theta)
 
@@ -116,11 +116,11 @@ class Units:
     def _shifts(self, spec: ModelSpec, theta: Floats) -> Floats:
         """Coefficients (coefficients, K) that compensate for centring; `theta` is not used at these terms."""
         shifts = np.zeros_like(theta)
-        if spec.constant is not None:
-            own = spec.coefs(spec.constant.factors[0].block)
-            shifts[own] += self.centre / spec.constant.constant
-        for index, home in spec.homes.items():
-            term = spec.learned[index]
+        if spec.intercept is not None:
+            own = spec.coefs(spec.intercept.factors[0].block)
+            shifts[own] += self.centre / spec.intercept.constant
+        for index, home in spec.centering_terms.items():
+            term = spec.fitted_terms[index]
             assert term.numeric is not None
             moved = np.asarray(term.constant * self.means[term.numeric])
             for factor in term.factors:
@@ -133,7 +133,7 @@ def users_units(spec: ModelSpec, numerics: Sequence[Moments]) -> Units:
     """No standardization; missing numbers are replaced by the mean."""
     n = len(spec.numerics)
     fills = np.array([moments.mean for moments in numerics], dtype=np.float64)
-    sizes, constants = np.ones(len(spec.blocks)), np.array([term.constant for term in spec.learned])
+    sizes, constants = np.ones(len(spec.blocks)), np.array([term.constant for term in spec.fitted_terms])
     return Units(0.0, 1.0, np.zeros(n), np.ones(n), fills, sizes, constants)
 
 
@@ -147,24 +147,24 @@ def find_units(
     units = users_units(spec, numerics)
     centre, scale = 0.0, 1.0
     if log_link:
-        if target is not None and spec.constant is not None and target.mean > 0.0:
+        if target is not None and spec.intercept is not None and target.mean > 0.0:
             centre = float(np.log(target.mean))
     elif target is not None:
-        centre = target.mean if spec.constant is not None else 0.0
+        centre = target.mean if spec.intercept is not None else 0.0
         scale = target.spread_about(centre)
     means, spreads = units.means.copy(), units.spreads.copy()
-    for index, term in enumerate(spec.learned):
+    for index, term in enumerate(spec.fitted_terms):
         if term.numeric is not None:
-            means[term.numeric] = numerics[term.numeric].mean if index in spec.homes else 0.0
+            means[term.numeric] = numerics[term.numeric].mean if index in spec.centering_terms else 0.0
             spreads[term.numeric] = numerics[term.numeric].spread_about(means[term.numeric])
     return with_sizes(spec, replace(units, centre=centre, scale=scale, means=means, spreads=spreads))
 
 
 def with_sizes(spec: ModelSpec, units: Units) -> Units:
     """Add scales of blocks that make the constants in training 1, or nearly so by least squares of their logarithms."""
-    sizes, constants = np.ones(len(spec.blocks)), np.ones(len(spec.learned))
+    sizes, constants = np.ones(len(spec.blocks)), np.ones(len(spec.fitted_terms))
     shared = []
-    for index, term in enumerate(spec.learned):
+    for index, term in enumerate(spec.fitted_terms):
         spread = 1.0 if term.numeric is None else units.spreads[term.numeric]
         constants[index] = term.constant * spread / units.scale
         if spec.stands_alone(term):
@@ -173,10 +173,10 @@ def with_sizes(spec: ModelSpec, units: Units) -> Units:
         else:
             shared.append(index)
     if shared:
-        blocks = sorted({factor.block for index in shared for factor in spec.learned[index].factors})
+        blocks = sorted({factor.block for index in shared for factor in spec.fitted_terms[index].factors})
         times = np.zeros((len(shared), len(blocks)))
         for row, index in enumerate(shared):
-            for factor in spec.learned[index].factors:
+            for factor in spec.fitted_terms[index].factors:
                 times[row, blocks.index(factor.block)] += 1.0
         logs, *_ = np.linalg.lstsq(times, -np.log(np.abs(constants[shared])), rcond=None)
         sizes[blocks] = np.exp(logs)
@@ -203,7 +203,7 @@ def lay_rows(
     reads = [] if codes is None else [spec.reads[index] for index in compiled.reads]
     matrix = gather(
         [] if codes is None else [codes[read] for read in reads],
-        starts=[spec.offsets[read.block] for read in reads],
+        starts=[spec.starts[read.block] for read in reads],
         strides=[spec.blocks[read.block].rank for read in reads],
         n_rows=n_rows,
         order=order,
@@ -232,7 +232,7 @@ def lay_numbers(
 def fixed_score(spec: ModelSpec, numbers: Numbers, n_rows: int) -> Floats:
     """The sum of the terms without coefficients (n_rows,), on the original scale; empty where there are none."""
     total = _EMPTY
-    for term in spec.fixed:
+    for term in spec.offset_terms:
         value = np.full(n_rows, term.constant)
         if term.numeric is not None:
             value = value * spec.numerics[term.numeric].values(numbers)

@@ -225,12 +225,12 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
         if not isinstance(self.cv, Integral):
             warn_of_lost_categories(self._categories(table), splits)
-        places, others = [test for _, test in splits], never_held(splits, len(target))
+        positions, others = [test for _, test in splits], never_held(splits, len(target))
         if len(others):
             warn_of_prior(splits, len(target))
-            places.append(others)
+            positions.append(others)
             pieces.append(self._prior(data, target, weight, others, wanted))
-        out = gather(pieces, np.argsort(np.concatenate(places)))
+        out = gather(pieces, np.argsort(np.concatenate(positions)))
         if isinstance(out, pd.DataFrame):
             out.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(len(out))
         return self._finish(out, table, data)

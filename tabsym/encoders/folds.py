@@ -193,9 +193,9 @@ def cv_of_rows(cv: Any, rows: NDArray[np.integer], n_rows: int) -> Any:
     listed = cv.split() if isinstance(cv, PredefinedSplit) else cv
     if len(rows) == n_rows or hasattr(listed, "split") or not isinstance(listed, Iterable):
         return cv
-    places = np.full(n_rows, -1)
-    places[rows] = np.arange(len(rows))
-    splits = [(places[train], places[test]) for train, test in check_rows_once(list(listed), n_rows)]
+    positions = np.full(n_rows, -1)
+    positions[rows] = np.arange(len(rows))
+    splits = [(positions[train], positions[test]) for train, test in check_rows_once(list(listed), n_rows)]
     return [(train[train >= 0], test[test >= 0]) for train, test in splits]
 
 

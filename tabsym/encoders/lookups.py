@@ -57,9 +57,12 @@ class ColumnLookup:
         assert self.coding.categories is not None
         known, rows = self.coding.categories.tolist(), self.values.copy()
         if None in categories:
-            place = categories.index(None)
-            rows[known.index(None)] = values[place]
-            categories, values = [*categories[:place], *categories[place + 1 :]], np.delete(values, place, axis=0)
+            position = categories.index(None)
+            rows[known.index(None)] = values[position]
+            categories, values = (
+                [*categories[:position], *categories[position + 1 :]],
+                np.delete(values, position, axis=0),
+            )
         coding = Coding(object_array([*known, *categories]))
         return replace(self, coding=coding, values=np.concatenate([rows[:-1], values, rows[-1:]]))
 
@@ -131,8 +134,8 @@ def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[A
     """The rows that hold a category without a code, missing left out; with all columns of the frame."""
     _check_type(frame, lookup)
     names = list(frame.columns)
-    frame, place = _placed(frame.filter(~is_missing(frame, lookup.column)), lookup)
-    return frame.filter(place.is_null()).select(names)
+    frame, position = _placed(frame.filter(~is_missing(frame, lookup.column)), lookup)
+    return frame.filter(position.is_null()).select(names)
 
 
 def _check_type(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> None:
@@ -181,10 +184,10 @@ def _looked_up(
     if _by_expression(frame, len(keys)):
         key = _key(frame, lookup)
         return frame, [_replaced(key, keys, [one[code] for code in codes], one[-1]) for one in columns]
-    frame, place = _joined(frame, lookup, {str(j): [one[code] for code in codes] for j, one in enumerate(columns)})
+    frame, position = _joined(frame, lookup, {str(j): [one[code] for code in codes] for j, one in enumerate(columns)})
     found = [nw.col(f"{lookup.column}_{_PLACE}_{j}") for j in range(len(columns))]
     pairs = zip(found, columns, strict=True)
-    return frame, [nw.when(place.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
+    return frame, [nw.when(position.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
 
 
 def _placed(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], nw.Expr]:
@@ -212,17 +215,17 @@ def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dt
 def _joined(
     frame: nw.LazyFrame[Any], lookup: ColumnLookup, values: Mapping[str, list[Any]]
 ) -> tuple[nw.LazyFrame[Any], nw.Expr]:
-    """The frame with these values of its categories as columns, and the place of each category among the known."""
+    """The frame with these values of its categories as columns, and the position of each category among the known."""
     keys, codes = _keys(lookup)
-    name, place = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_PLACE}"
+    name, position = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_PLACE}"
     dtype = frame.collect_schema()[lookup.column]
     dtype = nw.String() if isinstance(dtype, _TEXT) else dtype
-    columns: dict[str, Any] = {name: keys, place: codes} | {f"{place}_{j}": one for j, one in values.items()}
-    schema = {name: dtype, place: nw.Int64()}
-    schema |= {f"{place}_{j}": nw.String() if _is_text(one) else nw.Float64() for j, one in values.items()}
+    columns: dict[str, Any] = {name: keys, position: codes} | {f"{position}_{j}": one for j, one in values.items()}
+    schema = {name: dtype, position: nw.Int64()}
+    schema |= {f"{position}_{j}": nw.String() if _is_text(one) else nw.Float64() for j, one in values.items()}
     table = _beside(frame, nw.from_dict(columns, schema, backend="pyarrow"))
     frame = frame.with_columns(_key(frame, lookup).alias(name))
-    return frame.join(table, on=name, how="left"), nw.col(place)
+    return frame.join(table, on=name, how="left"), nw.col(position)
 
 
 def _is_text(values: list[Any]) -> bool:

@@ -225,8 +225,8 @@ def _groups_of_donors(donors: TIWSEncoder, name: str, state: MODLColumn, unseen:
     """The group (m,) of each unknown category."""
     assert state.alphabet is not None and state.part_of is not None
     fitted = donors.columns_[name].fitted
-    place = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
-    group_of = state.part_of[[place[fitted.symbols[code]] for code in fitted.donors]]
+    position = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
+    group_of = state.part_of[[position[fitted.symbols[code]] for code in fitted.donors]]
     weights = fitted.weights(unseen)
     by_group = np.zeros((len(unseen), state.fitted.partition.n_parts))
     np.add.at(by_group.T, group_of, weights.T)
@@ -295,7 +295,7 @@ def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) ->
     within = np.arange(pointer[-1]) - np.repeat(pointer[:-1], lengths)  # of the entries of a row
     indices = np.where(np.repeat(is_nan, lengths), within, np.repeat(parts, lengths))
     ones = csr(np.repeat(np.where(is_nan, np.nan, 1.0), lengths), indices, pointer, (len(parts), n_outputs))
-    return ones[:, [place for place, name in enumerate(state.names) if name not in dropped]]
+    return ones[:, [position for position, name in enumerate(state.names) if name not in dropped]]
 
 
 # -- back to the table -----------------------------------------------------------------------------
@@ -320,22 +320,22 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
     """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent category."""
     fitted = state.fitted
     named = column.kind is Kind.SYMBOLIC
-    place: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
+    position: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
     labels = column.series.to_list()
     for row, label in enumerate(labels):
-        if not pd.isna(label) and label not in place:
+        if not pd.isna(label) and label not in position:
             raise ValueError(
                 f"Column {column.name!r} holds {label!r} (row {row}), which is none of its intervals or groups; "
                 "pass what transform returned."
             )
     if isinstance(fitted, Intervals):
         if fitted.middle_rests is None or fitted.measure.name != "numbers":
-            return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
+            return np.array([fitted.middles[position[one]] if one in position else np.nan for one in labels])
         pairs = zip(fitted.middles.tolist(), fitted.middle_rests.tolist(), strict=True)
         middles = [None if np.isnan(one) else exact_number(one, rest) for one, rest in pairs]
-        found = [middles[place[one]] if one in place else None for one in labels]
+        found = [middles[position[one]] if one in position else None for one in labels]
     else:
-        found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+        found = [fitted.groups[position[one]][0] if one in position else None for one in labels]
     return object_array(found)
 
 

@@ -396,8 +396,8 @@ class OutOfFold:
         target = state.fitted.target
         if target.bounds is None:
             assert self.classes is not None
-            place = np.searchsorted(self.classes, table.targets)
+            position = np.searchsorted(self.classes, table.targets)
         else:
-            place = np.searchsorted(target.bounds, table.targets, side="left")
+            position = np.searchsorted(target.bounds, table.targets, side="left")
         shape = fitted.partition.n_parts, len(target.names)
-        return estimates(table.summed(fitted.partition.labels, place, shape), self.output)
+        return estimates(table.summed(fitted.partition.labels, position, shape), self.output)

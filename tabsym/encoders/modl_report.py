@@ -292,9 +292,9 @@ class Sample:
         """Rows of each part, then of missing values and unknown categories that are encoded as NaN; weights have a
         mean of 1 among those above 0."""
         parts = self.parts[column]
-        places = np.where(parts == MISSING, n, np.where(parts == UNSEEN, n + 1, parts)).astype(np.int64)
+        positions = np.where(parts == MISSING, n, np.where(parts == UNSEEN, n + 1, parts)).astype(np.int64)
         weight = None if self.weight is None else self.weight / self.weight[self.weight > 0].mean()
-        return np.bincount(places, weight, minlength=n + 2).astype(np.float64)
+        return np.bincount(positions, weight, minlength=n + 2).astype(np.float64)
 
 
 def stability_table(labels: Mapping[str, list[str]], before: Sample, after: Sample, by: str) -> pd.DataFrame:

@@ -246,7 +246,7 @@ class OneHotEncoder(ColumnEncoder):
         return super().fit_transform(X, y, **fit_params)
 
     def transform_codes(self, X: Any) -> CodeMatrix:
-        """The encoded columns as a code matrix: the places of the ones, without the zeros.
+        """The encoded columns as a code matrix: the positions of the ones, without the zeros.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class OneHotEncoder(ColumnEncoder):
         blocks: dict[str, Any] = numeric_matrix(table, untouched, type(self).__name__)
         for name, codes in self._codes(table).items():
             state, dropped = self.columns_[name], set(self.invariant_cols_)
-            kept = [place for place, new in enumerate(state.names) if new not in dropped]
+            kept = [position for position, new in enumerate(state.names) if new not in dropped]
             blocks[name] = Ones(name, state.indices(codes), len(state.names)).keep(kept)
         dtype: Any = self._options.dtype
         if untouched and np.dtype(dtype).kind != "f":

@@ -132,7 +132,7 @@ def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     if (indices == NANS).any():
         return []
     ones = np.bincount(indices[indices >= 0], minlength=len(state.names))
-    return [state.names[place] for place in np.flatnonzero((ones == 0) | (ones == len(indices)))]
+    return [state.names[position] for position in np.flatnonzero((ones == 0) | (ones == len(indices)))]
 
 
 def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Categories, NDArray[np.int32]]:
@@ -188,7 +188,7 @@ def _group(
         labels.append(options.infrequent.name_of(alphabet.symbols[infrequent]))
         category_of = np.append(common, infrequent[np.argmax(counts[infrequent])])
     if not options.by_category:
-        labels = [str(place + 1) for place in range(len(labels))]
+        labels = [str(position + 1) for position in range(len(labels))]
     return group_of, labels, category_of
 
 
@@ -375,11 +375,11 @@ class DenseEncoding:
     def indices(self, width: int) -> Indices:
         """The greatest of the next columns in each row (n,), the first of equal ones; ZEROS or NANS where none is."""
         indices, best = np.full(self.n_rows, ZEROS), np.zeros(self.n_rows)
-        for place in range(width):
+        for position in range(width):
             values = next(self._columns).values
             indices[np.isnan(values) & (best == 0)] = NANS
             better = values > best
-            indices[better], best[better] = place, values[better]
+            indices[better], best[better] = position, values[better]
         return indices
 
 

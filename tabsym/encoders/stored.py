@@ -92,7 +92,7 @@ def _written(value: Any) -> list[Any]:
     if isinstance(value, pd.Series):
         return ["series", _numbers(value), written_categories(value.index), _written(value.name)]
     if isinstance(value, pd.DataFrame):
-        columns = [_numbers(value.iloc[:, place]) for place in range(value.shape[1])]
+        columns = [_numbers(value.iloc[:, position]) for position in range(value.shape[1])]
         return ["frame", columns, written_categories(value.index), written_categories(value.columns)]
     if isinstance(value, (np.dtype, pd.api.extensions.ExtensionDtype)):
         return ["type", written_type(value, "pandas")]

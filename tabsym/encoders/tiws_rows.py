@@ -127,11 +127,11 @@ class RowEncoding:
             low, high = state.fitted.intervals(found.unseen, level)
             if shares:
                 low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-            for place, shown in enumerate(state.shown):
+            for position, shown in enumerate(state.shown):
                 for side, bound in (("lower", low), ("upper", high)):
                     column = np.full(len(table), np.nan)
                     column[found.rows] = bound[found.which, shown]
-                    columns[f"{state.names[place]}_{side}"] = column
+                    columns[f"{state.names[position]}_{side}"] = column
         return columns
 
     def prior(self, table: Table, name: str) -> Floats:
@@ -235,11 +235,11 @@ def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: in
     for unseen, own in found:
         donors, by_symbol = fitted.shown_weights(unseen, own)
         for symbol, weights in zip(unseen.symbols, by_symbol, strict=True):
-            for place in np.argsort(-weights, kind="stable")[:n_donors]:
-                if weights[place] > 0:
-                    donor = donors[place]
+            for position in np.argsort(-weights, kind="stable")[:n_donors]:
+                if weights[position] > 0:
+                    donor = donors[position]
                     known = [*estimates[donor].tolist(), fitted.sums.rows[donor]]
-                    records.append([symbol, fitted.symbols[donor], weights[place], *known])
+                    records.append([symbol, fitted.symbols[donor], weights[position], *known])
     several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
     labels = several if len(several) > 1 else ["estimate"]
     return pd.DataFrame(records, columns=["category", "donor", "weight", *labels, "rows"])
@@ -249,8 +249,8 @@ def carried_over(
     observed: dict[str, Observed], before: TableCounts, now: TableCounts, columns: dict[str, TIWSColumn]
 ) -> dict[str, Observed]:
     """What was observed by the words of `before`, by those of `now`, without categories that are seen by now."""
-    places = before.places_among(now.words)
-    of_words = np.concatenate([now.offsets[j] + place for j, place in enumerate(places)])
+    positions = before.places_among(now.words)
+    of_words = np.concatenate([now.offsets[j] + position for j, position in enumerate(positions)])
     out = {}
     for name, one in observed.items():
         known = set(columns[name].fitted.symbols)

@@ -243,7 +243,7 @@ class WideEncoder(OutOfFoldEncoder):
 
 
 def _of_all_classes(columns: list[NDArray[Any]], seen: Any, n_columns: int) -> list[NDArray[Any]]:
-    """The output columns of a fold, 0 for classes that its training rows lack; `seen`: the places of the others.
+    """The output columns of a fold, 0 for classes that its training rows lack; `seen`: the indices of the others.
 
     The coefficients of several classes sum to 0. One column is the difference of two classes, which is half of it up
     and half of it down.
@@ -253,6 +253,6 @@ def _of_all_classes(columns: list[NDArray[Any]], seen: Any, n_columns: int) -> l
     if len(columns) == 1:
         columns = [-columns[0] / 2, columns[0] / 2]
     out = [0.0 * columns[0] for _ in range(n_columns)]  # NaN stays NaN
-    for place, column in zip(seen, columns, strict=True):
-        out[place] = column
+    for position, column in zip(seen, columns, strict=True):
+        out[position] = column
     return out

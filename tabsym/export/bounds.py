@@ -56,7 +56,7 @@ def _fits_histogram(booster: Any) -> bool:
         and isinstance(by_set, np.ndarray)
         and by_set.shape == (width,)
         and len(bounds) == width
-        and all(_are_bits(bounds[place]) for place in np.flatnonzero(by_set))
+        and all(_are_bits(bounds[position]) for position in np.flatnonzero(by_set))
         and all(len(stage) == state["n_trees_per_iteration_"] for stage in state["_predictors"])
         and all(_fits_tree(tree, by_set) for stage in state["_predictors"] for tree in stage)
     )
@@ -98,10 +98,10 @@ def _fits_tree(tree: Any, by_set: NDArray[Any]) -> bool:
     nodes, sets = vars(tree)["nodes"], vars(tree)["raw_left_cat_bitsets"]
     if not (isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE and nodes.ndim == 1):
         return False
-    place = np.flatnonzero(nodes["is_leaf"] == 0)
-    inner = nodes[place]
+    position = np.flatnonzero(nodes["is_leaf"] == 0)
+    inner = nodes[position]
     columns = inner["feature_idx"]
-    if not _is_tree(place, inner["left"], inner["right"], len(nodes)):
+    if not _is_tree(position, inner["left"], inner["right"], len(nodes)):
         return False
     if ((columns < 0) | (columns >= len(by_set))).any():
         return False
@@ -143,16 +143,16 @@ def _fits_jitter_tree(tree: Any) -> bool:
         tree.gain,
     )  # fmt: skip
     inner = np.flatnonzero(tree.feature >= 0)
-    places = tree.pointer
+    positions = tree.pointer
     return (
         all(array.shape == (n,) for array in by_node)
-        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, places, tree.symbols))
+        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.symbols))
         and tree.value.ndim == 2
         and len(tree.value) == n
-        and places.shape == (n + 1,)
-        and places[0] == 0
-        and bool((np.diff(places) >= 0).all())
-        and tree.symbols.shape == tree.to_left.shape == (places[-1],)
+        and positions.shape == (n + 1,)
+        and positions[0] == 0
+        and bool((np.diff(positions) >= 0).all())
+        and tree.symbols.shape == tree.to_left.shape == (positions[-1],)
         and _is_tree(inner, tree.left[inner], tree.right[inner], n)
     )
 

@@ -285,8 +285,8 @@ def _objects(items: list[Any], shape: list[int]) -> Any:
     if count != len(items):
         raise BadFile("has an array of objects of another shape than it says")
     array = np.empty(count, dtype=object)
-    for place, item in enumerate(items):
-        array[place] = item
+    for position, item in enumerate(items):
+        array[position] = item
     return array.reshape(shape)
 
 

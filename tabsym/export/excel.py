@@ -173,7 +173,7 @@ class _Book:
         table = self.terms.tables[factor.table]
         if factor in self._lookups:
             return
-        matches = [self._matches(factor, place) for place in range(len(table.codings))]
+        matches = [self._matches(factor, position) for position in range(len(table.codings))]
         formulas = []
         for output in self.outputs:
             values = self._sheets.values(factor, output)
@@ -183,11 +183,11 @@ class _Book:
         row = self._row(Text(label), *formulas)
         self._lookups[factor] = [f"${letter(2 + output)}${row}" for output in self.outputs]
 
-    def _matches(self, factor: LookupFactor, place: int) -> str:
+    def _matches(self, factor: LookupFactor, position: int) -> str:
         """Which rows of a table have the value of a column, as a formula of an array."""
         table = self.terms.tables[factor.table]
-        keys = self._sheets.keys(factor, place)
-        coding, column = table.codings[place], factor.columns[place]
+        keys = self._sheets.keys(factor, position)
+        coding, column = table.codings[position], factor.columns[position]
         own = self.terms.codings[coding]
         if own.bounds is not None:
             return f"({keys}={self._bin(coding, column)})"

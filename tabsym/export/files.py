@@ -110,7 +110,7 @@ def _parts_of(part: Any) -> list[tuple[str, Any]]:
     if isinstance(part, dict):
         return [(f"[{key!r}]", inner) for key, inner in part.items()]
     if isinstance(part, (list, tuple)):
-        return [(f"[{place}]", inner) for place, inner in enumerate(part)]
+        return [(f"[{position}]", inner) for position, inner in enumerate(part)]
     if hasattr(part, "get_params") or type(part).__module__.partition(".")[0] == "tabsym":
         return [(f".{name}", inner) for name, inner in getattr(part, "__dict__", {}).items()]
     return []

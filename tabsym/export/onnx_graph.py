@@ -64,10 +64,10 @@ class Graph:
         return self.add("ReduceSum", above, self.constant([1]), keepdims=keepdims)
 
     def encode(self, name: str, keys: list[str] | list[int]) -> str:
-        """The place of each text or whole number among the keys, from 1 on; 0 where it is none of them."""
+        """The position of each text or whole number among the keys, from 1 on; 0 where it is none of them."""
         kind = "keys_strings" if isinstance(keys[0], str) else "keys_int64s"
-        places = {kind: keys, "values_int64s": list(range(1, len(keys) + 1)), "default_int64": 0}
-        return self.add("LabelEncoder", name, **places)
+        positions = {kind: keys, "values_int64s": list(range(1, len(keys) + 1)), "default_int64": 0}
+        return self.add("LabelEncoder", name, **positions)
 
 
 @dataclass
@@ -108,19 +108,19 @@ class Codes:
         return graph.add("Squeeze", found, graph.constant([1]))
 
     def _of_numbers(self, tensor: str, categories: list[float | None]) -> str:
-        """(n, 1), like `Graph.encode`, which takes no doubles: the places of candidates, that are compared then."""
+        """(n, 1), like `Graph.encode`, which takes no doubles: the positions of candidates, that are compared then."""
         graph, known = self.graph, np.array([one for one in categories if one is not None])
-        places = np.flatnonzero([one is not None for one in categories]) + 1
+        positions = np.flatnonzero([one is not None for one in categories]) + 1
         if known.size and (known == np.floor(known)).all() and (np.abs(known) < MAX_WHOLE).all():
             candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())
-            known, places = np.append(np.nan, known), np.append(0, places)
+            known, positions = np.append(np.nan, known), np.append(0, positions)
         else:
             order = np.argsort(known)
             candidate = graph.count_above(tensor, known[order], keepdims=1)
-            known, places = np.append(known[order], np.nan), np.append(places[order], 0)
+            known, positions = np.append(known[order], np.nan), np.append(positions[order], 0)
         is_it = graph.add("Equal", graph.add("Gather", graph.constant(known), candidate), tensor)
         found = graph.add(
-            "Where", is_it, graph.add("Gather", graph.constant(places), candidate), graph.constant(np.int64(0))
+            "Where", is_it, graph.add("Gather", graph.constant(positions), candidate), graph.constant(np.int64(0))
         )
         if None not in categories:
             return found
@@ -128,7 +128,7 @@ class Codes:
         return graph.add("Where", graph.add("IsNaN", tensor), missing, found)
 
     def combined(self, codings: tuple[int, ...], columns: tuple[str, ...], codes: NDArray[Any]) -> str:
-        """(n,): the place of each row's combination among `codes` (m, positions), from 1 on; 0 where it is none."""
+        """(n,): the position of each row's combination among `codes` (m, positions), from 1 on; 0 where it is none."""
         own, *others = zip(codings, columns, codes.T.astype(np.int64), strict=True)
         found, known = self.of(*own[:2]), own[2] + shift(self.codings[own[0]])
         for left, (coding, column, other) in enumerate(others, 1 - len(others)):

@@ -233,7 +233,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 def _columns(graph: Graph, variables: list[Any], parts: Parts) -> dict[str, str]:
     """The tensors (n, 1) of the inputs, by name where the variables are the columns of fit, else by their order."""
     if {one.raw_name for one in variables} == set(parts.features) and len(variables) == len(parts.features):
-        places: dict[str, tuple[Any, int | None]] = {one.raw_name: (one, None) for one in variables}
+        positions: dict[str, tuple[Any, int | None]] = {one.raw_name: (one, None) for one in variables}
     else:
         widths = [one.type.shape[1] if len(one.type.shape) > 1 else 1 for one in variables]
         if len(variables) == 1:
@@ -243,13 +243,15 @@ def _columns(graph: Graph, variables: list[Any], parts: Parts) -> dict[str, str]
                 f"The step was fitted on {len(parts.features)} columns, and its inputs have {widths}; give each column "
                 "its type in initial_types, [None, 1]."
             )
-        order = [(one, place if width > 1 else None) for one, width in zip(variables, widths) for place in range(width)]
-        places = dict(zip(parts.features, order, strict=True))
+        order = [
+            (one, position if width > 1 else None) for one, width in zip(variables, widths) for position in range(width)
+        ]
+        positions = dict(zip(parts.features, order, strict=True))
     found = {}
-    for name, (variable, place) in places.items():
+    for name, (variable, position) in positions.items():
         if name in parts.inputs or not parts.inputs:
             own = variable.full_name
-            own = own if place is None else graph.add("Gather", own, graph.constant([place]), axis=1)
+            own = own if position is None else graph.add("Gather", own, graph.constant([position]), axis=1)
             found[name] = _converted(graph, own, name, _type_of(variable), parts)
     return found
 

@@ -180,10 +180,10 @@ class _ModelParts(Parts):
             return {"variable": graph.add("Exp", margins) if self.terms.link == "log" else margins}
         if self.terms.n_outputs == 1:
             above = graph.add("Greater", margins, graph.constant(0.0))
-            place = graph.cast(graph.add("Squeeze", above, graph.constant([1])), INT64)
+            position = graph.cast(graph.add("Squeeze", above, graph.constant([1])), INT64)
         else:
-            place = graph.add("ArgMax", margins, axis=1, keepdims=0)
-        found = {"label": graph.add("Gather", graph.constant(self.classes), place)}
+            position = graph.add("ArgMax", margins, axis=1, keepdims=0)
+        found = {"label": graph.add("Gather", graph.constant(self.classes), position)}
         if "scores" in self.outputs:
             return found | {"scores": margins}
         if self.terms.n_outputs == 1:
@@ -250,11 +250,11 @@ class _EncoderParts(Parts):
             if values.dtype == object:
                 values = np.where(values == None, "", values)  # noqa: E711 (by element)
             return graph.add("Gather", graph.constant(values), rows)
-        place = graph.add("Gather", graph.constant(values.astype(np.int64)[:, None]), rows)
-        ones = graph.cast(graph.add("Equal", place, graph.constant(np.arange(len(lookup.names))[None, :])), DOUBLE)
+        position = graph.add("Gather", graph.constant(values.astype(np.int64)[:, None]), rows)
+        ones = graph.cast(graph.add("Equal", position, graph.constant(np.arange(len(lookup.names))[None, :])), DOUBLE)
         if not (values == -2).any():
             return ones
-        is_nan = graph.add("Equal", place, graph.constant(-2))
+        is_nan = graph.add("Equal", position, graph.constant(-2))
         return graph.add("Where", is_nan, graph.constant(np.nan), ones)
 
 

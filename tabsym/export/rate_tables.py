@@ -177,16 +177,16 @@ class TermLines:
         codes = table.codes if table.codings else np.zeros((1, 1), dtype=np.int64)
         values = table.values.reshape(len(table.values), -1).tolist()
         deviations = None if table.sd is None else table.sd.reshape(len(table.values), -1).tolist()
-        for place, line in enumerate(values):
-            cells: list[Any] = [own[code] for own, code in zip(self._keys, codes[place].tolist(), strict=True)]
-            cells += [int(table.rows[place]), *line]
-            own = [f"{letter(first + k)}{place + 2}" for k in range(len(line))] if self.with_formulas else line
+        for position, line in enumerate(values):
+            cells: list[Any] = [own[code] for own, code in zip(self._keys, codes[position].tolist(), strict=True)]
+            cells += [int(table.rows[position]), *line]
+            own = [f"{letter(first + k)}{position + 2}" for k in range(len(line))] if self.with_formulas else line
             if self._has_ratios:
                 cells += [f"=EXP({one})" if self.with_formulas else float(np.exp(one)) for one in own]
             if deviations is not None:
-                limits = self._limits(own, deviations[place])
+                limits = self._limits(own, deviations[position])
                 cells += limits + ([_exp_of(one) for one in limits] if self._has_ratios else [])
-            yield cells + self._edges(codes[place].tolist())
+            yield cells + self._edges(codes[position].tolist())
 
     def _heads(self) -> list[str]:
         table = self.table
@@ -200,7 +200,7 @@ class TermLines:
         else:
             between = ["" if what == "coefficient" else f"{what} " for what in of]
             limits = [f"{what}{side} {one}" for what in between for one in own for side in ("lower", "upper")]
-        bins = [f"bin {place + 1}" for place, coding in enumerate(self.table.codings) if self._is_bin(coding)]
+        bins = [f"bin {position + 1}" for position, coding in enumerate(self.table.codings) if self._is_bin(coding)]
         edges = [f"{column} {side}" for column in bins for side in ("above", "up to")]
         return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
 
@@ -227,10 +227,10 @@ class TermLines:
         for coding, code in zip(self.table.codings, codes, strict=False):
             bounds = self.terms.codings[coding].bounds
             if bounds is not None:
-                place = code - int(self.terms.codings[coding].missing)
+                position = code - int(self.terms.codings[coding].missing)
                 found += [
-                    float(bounds[place - 1]) if place > 0 else None,
-                    float(bounds[place]) if 0 <= place < len(bounds) else None,
+                    float(bounds[position - 1]) if position > 0 else None,
+                    float(bounds[position]) if 0 <= position < len(bounds) else None,
                 ]
         return found
 
@@ -308,8 +308,8 @@ def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any
         for factor in term.lookups:
             factors.setdefault(factor.table, factor)
     tables = {}
-    for place, factor in enumerate(factors.values(), 1):
-        name = re.sub('[<>|"]', "_", title(f"{place} {terms.tables[factor.table].name}"))
+    for position, factor in enumerate(factors.values(), 1):
+        name = re.sub('[<>|"]', "_", title(f"{position} {terms.tables[factor.table].name}"))
         tables[f"{name}.csv"] = list(TermLines(terms, factor, names_of_outputs(terms), with_formulas=False))
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -129,13 +129,13 @@ def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
         if found is None:
             constant += term.constant * _scalar(terms, term)
             continue
-        part, place = _part(terms, term, found), None
+        part, position = _part(terms, term, found), None
         if base == "largest":
-            place = int(part["rows"].argmax())
+            position = int(part["rows"].argmax())
         elif isinstance(base, Mapping) and term.name in base:
-            place = _place_of(part, base[term.name], term.name)
-        if place is not None:
-            shift = float(part["coefficient"].iloc[place])
+            position = _place_of(part, base[term.name], term.name)
+        if position is not None:
+            shift = float(part["coefficient"].iloc[position])
             part["coefficient"] -= shift
             constant += shift
         parts.append(part)

@@ -276,7 +276,7 @@ class EncoderView(SQLTables):
         is_text, is_onehot = lookup.values.dtype == object, lookup.values.ndim == 1
         values = lookup.values[:, None] if is_onehot else lookup.values
         literals = [[self._literal(one, whole=is_onehot) for one in row] for row in values.tolist()]
-        heads = [f"value_{place + 1}" for place in range(values.shape[1])] if values.shape[1] > 1 else ["value"]
+        heads = [f"value_{position + 1}" for position in range(values.shape[1])] if values.shape[1] > 1 else ["value"]
         key = unique([f"{lookup.column} bin" if is_bins else lookup.column], {"code", *heads})[0]
         kind = "whole" if is_bins else self.columns.key_kind(lookup.coding, lookup.column)
         keys = self.columns.literals(lookup.coding, lookup.column)
@@ -288,7 +288,7 @@ class EncoderView(SQLTables):
         self.create(name, [(key, kind), ("code", "whole"), *((head, type_) for head in heads)], rows)
         self.join(lookup.column, name, [(key, self.key(index, lookup.column))])
         alias = self.aliases[lookup.column]
-        found = [self._value(alias, head, [line[place] for line in literals]) for place, head in enumerate(heads)]
+        found = [self._value(alias, head, [line[position] for line in literals]) for position, head in enumerate(heads)]
         yield from zip(lookup.names, self._ones(found[0], lookup) if is_onehot else found, strict=True)
 
     def _value(self, alias: str, head: str, literals: list[str]) -> str:
@@ -303,7 +303,7 @@ class EncoderView(SQLTables):
     def _ones(self, one: str, lookup: ColumnLookup) -> list[str]:
         """0/1 columns from the number of the one that is 1; -2 is a row of NULL."""
         missing = " WHEN -2 THEN NULL" if (lookup.values == -2).any() else ""
-        return [f"CASE {one} WHEN {place} THEN 1{missing} ELSE 0 END" for place in range(len(lookup.names))]
+        return [f"CASE {one} WHEN {position} THEN 1{missing} ELSE 0 END" for position in range(len(lookup.names))]
 
     def _literal(self, value: Any, *, whole: bool) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -210,6 +210,6 @@ def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> C
         own = np.full(len(codes), np.nan)
     coding = Coding(object_array([*levels, None]))
     if group is not None:
-        coding, place = group.coding, {level: code for code, level in enumerate([*levels, None])}
-        own = own[[place.get(label, len(levels) + 1) for label in group.values[:, 0].tolist()]]
+        coding, position = group.coding, {level: code for code, level in enumerate([*levels, None])}
+        own = own[[position.get(label, len(levels) + 1) for label in group.values[:, 0].tolist()]]
     return ColumnLookup(name, "category", [new], coding, own[:, None], checked=False)

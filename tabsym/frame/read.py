@@ -372,8 +372,10 @@ def as_rows(X: Any) -> Any:
     if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
         made = FromRows([dict(row) for row in X])
         if any(len(row) < made.shape[1] for row in X):
-            lacking = {name: next((place for place, row in enumerate(X) if name not in row), None) for name in made}
-            made.attrs[LACKING] = {name: place for name, place in lacking.items() if place is not None}
+            lacking = {
+                name: next((position for position, row in enumerate(X) if name not in row), None) for name in made
+            }
+            made.attrs[LACKING] = {name: position for name, position in lacking.items() if position is not None}
         return _with_large_wholes(made, lambda name: [row.get(name) for row in X])
     return X
 

@@ -347,9 +347,9 @@ def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
     if not is_classifier(inner):
         return np.asarray((np.asarray(y, dtype=float) - inner.predict(rows)) ** 2)
     shares = inner.predict_proba(rows)
-    place = np.searchsorted(inner.classes_, y)
-    known = (place < len(inner.classes_)) & (inner.classes_[np.minimum(place, len(inner.classes_) - 1)] == y)
-    chosen = np.where(known, shares[np.arange(len(y)), np.minimum(place, len(inner.classes_) - 1)], 0.0)
+    position = np.searchsorted(inner.classes_, y)
+    known = (position < len(inner.classes_)) & (inner.classes_[np.minimum(position, len(inner.classes_) - 1)] == y)
+    chosen = np.where(known, shares[np.arange(len(y)), np.minimum(position, len(inner.classes_) - 1)], 0.0)
     return -np.log(np.maximum(chosen, _MIN_PROBABILITY))
 
 

@@ -136,7 +136,7 @@ class Batch:
         source = without_strange_levels(given, known)
         hit = {name: one for name, one in found.items() if len(one.rows)}
         rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in hit.values())]))
-        columns, places, most = [], [], 1
+        columns, positions, most = [], [], 1
         for name, one in hit.items():
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
@@ -144,9 +144,9 @@ class Batch:
             symbols = [None] if treat.used == "missing" else fitted.donor_symbols
             weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
-            places.append(Found(document, weigh))
+            positions.append(Found(document, weigh))
             most = max(most, len(symbols))
-        return cls(X if source is given else source, source, len(table), rows, columns, places, most)
+        return cls(X if source is given else source, source, len(table), rows, columns, positions, most)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -255,8 +255,8 @@ class Answers:
         own = self._own(self.model.predict)
         if not len(self.batch.rows):
             return self._out(own, np.zeros(self.batch.n_rows))
-        place, std = self._classes()
-        labels = np.asarray(self.model.classes_)[place]
+        position, std = self._classes()
+        labels = np.asarray(self.model.classes_)[position]
         return self._out(self.batch.joined(own, labels), self._joined_std(std))
 
     def probabilities(self) -> Any:
@@ -268,7 +268,7 @@ class Answers:
         return self._given(self.model.decision_function, linked=False)
 
     def _classes(self) -> tuple[Any, Any]:
-        """Of rows with unknown values: the class, by its place, and the spread of what speaks for it."""
+        """Of rows with unknown values: the class, by its index, and the spread of what speaks for it."""
         if hasattr(self.model, "predict_proba"):
             mixed = self._mixed(self.model.predict_proba, linked=True)
         elif self.average == "raw":
@@ -279,8 +279,8 @@ class Answers:
             raise ValueError(
                 f"average='probability' needs predict_proba, which {name_of(self.model)} lacks; use average='raw'."
             )
-        place = mixed.mean.argmax(axis=1)
-        return place, mixed.std[np.arange(len(place)), place]
+        position = mixed.mean.argmax(axis=1)
+        return position, mixed.std[np.arange(len(position)), position]
 
     # -- pieces -------------------------------------------------------------------------------
 

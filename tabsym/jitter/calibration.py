@@ -38,7 +38,7 @@ _MIN_VALUE = 1e-15
 
 @dataclass(frozen=True)
 class Losses:
-    """A loss by its name, and the target (n,) of all rows: places of classes, or numbers."""
+    """A loss by its name, and the target (n,) of all rows: indices of classes, or numbers."""
 
     name: str
     target: NDArray[Any]
@@ -132,9 +132,9 @@ class Asking:
 def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     found, which = np.unique(sample.codes, return_inverse=True)
-    places, geometry = fitted.places(fitted.donors, found), fitted.between(fitted.as_unseen(found))
+    positions, geometry = fitted.positions(fitted.donors, found), fitted.between(fitted.as_unseen(found))
     rules = _rules(fitted, geometry)
-    chosen = _chosen(geometry, places, rules)
+    chosen = _chosen(geometry, positions, rules)
     answers = _with_donors(fitted, sample, model.ask, chosen[which])
 
     def loss(weights: Floats) -> Floats:
@@ -142,8 +142,8 @@ def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Cal
         some = some / np.maximum(some.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return model.losses.of(model.finish(np.einsum("ik,ik...->i...", some[which], answers)), sample.rows)
 
-    plain = loss(_plain(fitted, found, geometry, places))
-    by_rule = [loss(rule.weights(geometry, places)) for rule in rules]
+    plain = loss(_plain(fitted, found, geometry, positions))
+    by_rule = [loss(rule.weights(geometry, positions)) for rule in rules]
     totals = [float(sample.weight @ one) for one in by_rule]
     best = int(np.argmin(totals)) if totals else -1
     keep_plain = best < 0 or sample.weight @ plain <= totals[best]
@@ -175,21 +175,21 @@ def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
     return rule.others(geometry)
 
 
-def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, places: Places) -> Floats:
+def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, positions: Places) -> Floats:
     """Weights by the encoder's own rule."""
     if fitted.method.method == "poster":
         return fitted.weights(fitted.as_unseen(codes), codes)
-    return fitted.rule.weights(geometry, places)
+    return fitted.rule.weights(geometry, positions)
 
 
-def _chosen(geometry: Geometry, places: Places, rules: list[DonorRule]) -> Places:
+def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Places:
     """Places (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
     if donors <= MAX_DONORS:
         return np.tile(np.arange(donors), (m, 1))
     rank = np.full((m, donors), donors)
     for rule in rules:
-        order = np.argsort(-rule.weights(geometry, places), axis=1, kind="stable")
+        order = np.argsort(-rule.weights(geometry, positions), axis=1, kind="stable")
         np.minimum(rank, np.argsort(order, axis=1, kind="stable"), out=rank)
     return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 

@@ -51,10 +51,10 @@ def find_leaves(cells, feature, threshold, left, right, other_left, pointer, sym
 def _divide(live, u, begin, end, t, donors, weights, first, other_left, pointer, symbols, to_left):
     """Live donors that go left before those that go right: where the latter begin, and the weight of both."""
     middle, goes_weight, stays_weight = begin, 0.0, 0.0
-    for place in range(begin, end):
-        k = live[u, place]
+    for position in range(begin, end):
+        k = live[u, position]
         if _symbol_goes_left(donors[u, k], t, other_left, pointer, symbols, to_left):
-            live[u, place] = live[u, middle]
+            live[u, position] = live[u, middle]
             live[u, middle] = k
             middle += 1
             goes_weight += weights[first + k]
@@ -123,8 +123,8 @@ def spread_rows(
                     live, u, begin, end, t, donors, weights, first, other_left, pointer, symbols, to_left
                 )
             if goes_weight > 0.0 and stays_weight > 0.0:
-                for place in range(stack.shape[1]):
-                    stack[top + 1, place] = stack[top, place]
+                for position in range(stack.shape[1]):
+                    stack[top + 1, position] = stack[top, position]
                 share = goes_weight / (goes_weight + stays_weight)
                 masses[top + 1] = masses[top] * share
                 masses[top] *= 1.0 - share

@@ -69,16 +69,16 @@ def describe(orders, begin, end, y, weight, rules, sums, node):
     """Sums and impurity of a node into `sums[0]` and `node`; whether its targets differ."""
     classes, first, differ = rules[0] > 0, y[orders[0, begin]], False
     node[0], node[1] = 0.0, 0.0
-    for place in range(begin, end):
-        row = orders[0, place]
+    for position in range(begin, end):
+        row = orders[0, position]
         node[0] += weight[row]
         node[1] += weight[row] * (y[row] - first)
         differ = differ or y[row] != first
     node[1] = first + node[1] / node[0]
     sums[0] = 0.0
     squares = 0.0
-    for place in range(begin, end):
-        row = orders[0, place]
+    for position in range(begin, end):
+        row = orders[0, position]
         _add(sums, 0, y, weight, row, node[1], classes)
         squares += weight[row] * (1.0 if classes else (y[row] - node[1]) ** 2)
     node[3] = -node[0] * np.log2(node[0]) if rules[1] > 0 else 0.0
@@ -105,10 +105,10 @@ def search_numbers(cells, f, orders, begin, end, y, weight, rules, sums, node, b
         left, count = missing * side, (end - known) * side
         for k in range(sums.shape[1]):
             sums[1, k] = sums[3, k] * side
-        for place in range(begin, known):
-            row = orders[f, place]
-            if place > begin:
-                low, high = cells[f, orders[f, place - 1]], cells[f, row]
+        for position in range(begin, known):
+            row = orders[f, position]
+            if position > begin:
+                low, high = cells[f, orders[f, position - 1]], cells[f, row]
                 if high > low and _is_better(sums, count, n, left, node, rules, best):
                     middle = low / 2 + high / 2
                     best[1], best[2], best[3] = f, middle if low <= middle < high else low, side
@@ -123,11 +123,11 @@ def search_numbers(cells, f, orders, begin, end, y, weight, rules, sums, node, b
 def find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts):
     """The node's categories by code: where each begins, `runs` (m, 1 + K) its weight and sums; m."""
     m, last = 0, -1.0
-    for place in range(begin, end):
-        row = orders[f, place]
+    for position in range(begin, end):
+        row = orders[f, position]
         if cells[f, row] != last:
             last = cells[f, row]
-            starts[m] = place
+            starts[m] = position
             runs[m] = 0.0
             m += 1
         runs[m - 1, 0] += weight[row]
@@ -224,7 +224,7 @@ def _set_axis(runs, m, sums, node, axis):
 
 @kernel
 def set_keys(runs, m, sums, node, axis, keys):
-    """What the categories are ordered by: mean target, share of the second of two classes, or place along the axis."""
+    """Numbers that order the categories: mean target, share of the second of two classes, or position on the axis."""
     n_classes = axis.shape[1]
     if n_classes > 2:
         _set_axis(runs, m, sums, node, axis)
@@ -326,21 +326,21 @@ def _search(
 
 @inlined
 def _mark_numbers(cells, f, orders, begin, end, best, side):
-    for place in range(begin, end):
-        row = orders[f, place]
+    for position in range(begin, end):
+        row = orders[f, position]
         value = cells[f, row]
         side[row] = best[3] > 0 if np.isnan(value) else value <= best[2]
 
 
 @inlined
 def _mark_symbols(cells, f, orders, m, best, side, starts, ranks, to, symbols, to_left):
-    """Which rows go left, and the node's categories with their side from place `to`."""
+    """Which rows go left, and the node's categories with their side from position `to`."""
     for c in range(m):
         run = ranks[0, c]
         symbols[to + run] = int(cells[f, orders[f, starts[run]]])
         to_left[to + run] = c < best[4]
-        for place in range(starts[run], starts[run + 1]):
-            side[orders[f, place]] = c < best[4]
+        for position in range(starts[run], starts[run + 1]):
+            side[orders[f, position]] = c < best[4]
 
 
 @kernel
@@ -349,15 +349,15 @@ def _partition(orders, begin, end, side, scratch):
     middle = begin
     for f in range(orders.shape[0]):
         a, b = begin, 0
-        for place in range(begin, end):
-            row = orders[f, place]
+        for position in range(begin, end):
+            row = orders[f, position]
             goes = side[row]
             orders[f, a] = row
             scratch[b] = row
             a += goes
             b += 1 - goes
-        for place in range(b):
-            orders[f, a + place] = scratch[place]
+        for position in range(b):
+            orders[f, a + position] = scratch[position]
         middle = a
     return middle
 

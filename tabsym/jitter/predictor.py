@@ -290,9 +290,11 @@ class JitterPredictor(BaseEstimator):
         fitted, found = encoder.columns_[column].fitted, encoder.unseen_rows(table, column)
         records = []
         weights = fitted.weights(found.unseen, rule=treated[column].rule)
-        for symbol, (places, shares) in zip(found.unseen.symbols, kept_donors(weights, self.max_donors), strict=True):
-            for place, share in zip(places[:n_donors], shares[:n_donors], strict=True):
-                donor = fitted.donors[place]
+        for symbol, (positions, shares) in zip(
+            found.unseen.symbols, kept_donors(weights, self.max_donors), strict=True
+        ):
+            for position, share in zip(positions[:n_donors], shares[:n_donors], strict=True):
+                donor = fitted.donors[position]
                 records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
         return pd.DataFrame(records, columns=labels)
 

@@ -176,17 +176,17 @@ def _caps(sizes: Places) -> Places:
     """Counts whose product is within bounds: small ones whole, the others alike."""
     out, left = sizes.copy(), float(MAX_COMBINATIONS)
     order = np.argsort(sizes, kind="stable")
-    for done, place in enumerate(order):
-        out[place] = min(sizes[place], max(1, int(left ** (1 / (len(sizes) - done)) + 1e-9)))
-        left /= out[place]
+    for done, position in enumerate(order):
+        out[position] = min(sizes[position], max(1, int(left ** (1 / (len(sizes) - done)) + 1e-9)))
+        left /= out[position]
     return out
 
 
 @dataclass(frozen=True)
 class Longer:
-    """A column at a place of a table, with categories below its rows."""
+    """A column at a position of a table, with categories below its rows."""
 
-    place: int
+    position: int
     values: Any
     n_rows: int
 
@@ -211,14 +211,14 @@ def source_of(X: Any, table: Table) -> Any:
     return nw.from_native(native, eager_only=True).to_pandas()
 
 
-def longer(source: Any, place: int, column: Column, symbols: Sequence[Any], known: set[Any]) -> Longer:
+def longer(source: Any, position: int, column: Column, symbols: Sequence[Any], known: set[Any]) -> Longer:
     """A column of the source with categories below; levels of its type that are not `known` are no longer there."""
     below = object_array(symbols)
     if isinstance(source, np.ndarray):
-        return Longer(place, _of_array(source[:, place], below), len(source))
+        return Longer(position, _of_array(source[:, position], below), len(source))
     kind, library = type_of(column), library_of_frame(source)
     made = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}[library]
-    return Longer(place, made(series_at(source, place).to_native(), below, kind, known), len(source))
+    return Longer(position, made(series_at(source, position).to_native(), below, kind, known), len(source))
 
 
 def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequence[Places]) -> Any:
@@ -234,34 +234,34 @@ def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequ
 
 
 def without_strange_levels(source: Any, known: dict[int, set[Any]]) -> Any:
-    """A source whose categories, of the columns at these places, are all known; the source itself where they are."""
+    """A source whose categories, of the columns at these positions, are all known; the source itself where they are."""
     if not isinstance(source, pd.DataFrame):
         return source
     out = source
-    for place, symbols in known.items():
-        dtype = source.dtypes.iloc[place]
+    for position, symbols in known.items():
+        dtype = source.dtypes.iloc[position]
         if isinstance(dtype, pd.CategoricalDtype) and not set(dtype.categories) <= symbols:
             out = source.copy(deep=False) if out is source else out
             kept = [level for level in dtype.categories if level in symbols]
             levels = pd.Index(kept, dtype=dtype.categories.dtype)
-            out.isetitem(place, source.iloc[:, place].cat.set_categories(levels).array)
+            out.isetitem(position, source.iloc[:, position].cat.set_categories(levels).array)
     return out
 
 
-def _with_column(part: Any, one: Longer, places: Places) -> Any:
+def _with_column(part: Any, one: Longer, positions: Places) -> Any:
     if isinstance(part, np.ndarray):
-        part[:, one.place] = one.values[places]
+        part[:, one.position] = one.values[positions]
         return part
     if isinstance(part, pd.DataFrame):
-        column: Any = one.values.iloc[places].set_axis(part.index)  # as an array, objects would become text
-        part.isetitem(one.place, column)
+        column: Any = one.values.iloc[positions].set_axis(part.index)  # as an array, objects would become text
+        part.isetitem(one.position, column)
         return part
     if library_of_frame(part) == "polars":
-        return part.with_columns(one.values.gather(places).alias(part.columns[one.place]))
-    values, dtype = one.values.take(places), part.schema.field(one.place).type
+        return part.with_columns(one.values.gather(positions).alias(part.columns[one.position]))
+    values, dtype = one.values.take(positions), part.schema.field(one.position).type
     if _is_dictionary(dtype):
         values = values.dictionary_encode()
-    return part.set_column(one.place, part.column_names[one.place], values)
+    return part.set_column(one.position, part.column_names[one.position], values)
 
 
 def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:

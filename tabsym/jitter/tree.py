@@ -91,13 +91,13 @@ class Tree:
 
     def left_symbols(self, node: int) -> NDArray[np.int32]:
         """Codes of the node's own categories that go left."""
-        place = slice(self.pointer[node], self.pointer[node + 1])
-        return self.symbols[place][self.to_left[place]]
+        position = slice(self.pointer[node], self.pointer[node + 1])
+        return self.symbols[position][self.to_left[position]]
 
     def right_symbols(self, node: int) -> NDArray[np.int32]:
         """Codes of the node's own categories that go right."""
-        place = slice(self.pointer[node], self.pointer[node + 1])
-        return self.symbols[place][~self.to_left[place]]
+        position = slice(self.pointer[node], self.pointer[node + 1])
+        return self.symbols[position][~self.to_left[position]]
 
     def importances(self, n_features: int) -> Floats:
         """Each column's part of what the splits gained (n_features,); of sum 1, where anything was gained."""
@@ -147,23 +147,23 @@ class TreeColumns:
     def cells(self, table: Table) -> Floats:
         """Codes and numbers (p, n); -1 for categories that are not in the training data."""
         out = np.empty((len(self.kinds), len(table)))
-        for place, (kind, column) in enumerate(zip(self.kinds, table.columns, strict=True)):
+        for position, (kind, column) in enumerate(zip(self.kinds, table.columns, strict=True)):
             if isinstance(kind, Symbols):
-                out[place] = kind.codes(column)
+                out[position] = kind.codes(column)
             else:
-                out[place] = column.values
+                out[position] = column.values
                 column.check_measure(kind)
         return out
 
     def refuse_unknown(self, table: Table, cells: Floats) -> None:
         """A `ValueError` that names the first category that is not in the training data, if there is one."""
-        for place in np.flatnonzero(self.sizes):
-            if (cells[place] < 0).any():
-                refuse_unknown(self.names[place], encode_column(table.columns[place]), cells[place] < 0)
+        for position in np.flatnonzero(self.sizes):
+            if (cells[position] < 0).any():
+                refuse_unknown(self.names[position], encode_column(table.columns[position]), cells[position] < 0)
 
-    def symbols(self, place: int) -> list[Any]:
+    def symbols(self, position: int) -> list[Any]:
         """By code; None is missing."""
-        kind = self.kinds[place]
+        kind = self.kinds[position]
         return list(kind.alphabet.symbols) if isinstance(kind, Symbols) else []
 
 
@@ -191,11 +191,11 @@ class Donors:
             return cls(fitted, found, fitted.donors, None)
         return cls(fitted, found, *fitted.shown_weights(found.unseen))
 
-    def weights(self, places: NDArray[np.int64]) -> Floats:
-        """Of the donors (len(places), d) for some of the documents; they sum to 1."""
+    def weights(self, positions: NDArray[np.int64]) -> Floats:
+        """Of the donors (len(positions), d) for some of the documents; they sum to 1."""
         if self.alike is not None:
-            return self.alike[places]
-        return self.fitted.weights(self.found.unseen.take(places))
+            return self.alike[positions]
+        return self.fitted.weights(self.found.unseen.take(positions))
 
     def table(self, categories: list[Any], n_donors: int) -> pd.DataFrame:
         """The heaviest donors of each unknown category, by name: `categories` are the known ones of the column."""
@@ -241,9 +241,9 @@ def _spread(
     for u, (column, one) in enumerate(donors.items()):
         slot[column], codes[u, : sizes[u]] = u, one.codes
         there = which[u] >= 0
-        places, number = np.unique(which[u, there], return_inverse=True)
+        positions, number = np.unique(which[u, there], return_inverse=True)
         local[u, there] = number
-        weights.append(one.weights(places).ravel())
+        weights.append(one.weights(positions).ravel())
     firsts = np.cumsum([0, *(len(one) for one in weights)], dtype=np.int64)
     out, heaviest = np.zeros((n, tree.value.shape[1])), np.zeros(n, dtype=np.int64)
     live, masses = np.zeros((many, most), dtype=np.int64), np.zeros(tree.depth + 2)
@@ -290,11 +290,11 @@ def write_tree(
 
 def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals: int) -> tuple[str, str]:
     """The conditions of the left and of the right branch; categories that no row of the node has are not listed."""
-    place, other_left = int(tree.feature[node]), tree.other_left[node]
-    name = columns.names[place]
+    position, other_left = int(tree.feature[node]), tree.other_left[node]
+    name = columns.names[position]
     if tree.pointer[node + 1] > tree.pointer[node]:
         some = tree.right_symbols(node) if other_left else tree.left_symbols(node)
-        listed = _listed(columns.symbols(place), some, most)
+        listed = _listed(columns.symbols(position), some, most)
         inside, outside = f"{name} in {listed}", f"{name} not in {listed}"
         return (outside, inside) if other_left else (inside, outside)
     threshold = tree.threshold[node]
@@ -446,9 +446,9 @@ def _weight_by_class(
     leaves = np.flatnonzero(nodes[:, 0] < 0)
     leaves = leaves[np.argsort(nodes[leaves, 3])]
     leaf_of = np.repeat(leaves, nodes[leaves, 4] - nodes[leaves, 3])
-    places = leaf_of * n_classes + y[order]
+    positions = leaf_of * n_classes + y[order]
     out = np.zeros((len(nodes), n_classes))
-    out += np.bincount(places, weight[order], minlength=out.size).reshape(out.shape)
+    out += np.bincount(positions, weight[order], minlength=out.size).reshape(out.shape)
     for node in range(len(nodes) - 1, -1, -1):  # sides have higher numbers
         if nodes[node, 0] >= 0:
             out[node] = out[nodes[node, 1]] + out[nodes[node, 2]]

@@ -169,8 +169,8 @@ class WideBase(Readable, TableEstimator):
         if config.formula is None or self._only_predicts:
             return
         spec, certainty = model.spec, model.certainty
-        for index, term in enumerate(spec.learned):
-            if term.numeric is None or spec.is_scalar(term) or index in spec.homes:
+        for index, term in enumerate(spec.fitted_terms):
+            if term.numeric is None or spec.is_scalar(term) or index in spec.centering_terms:
                 continue
             block = next(one.block for one in term.factors if spec.blocks[one.block].source is not None)
             is_shrunk = config.l1 + config.l2 > 0.0 if certainty is None else np.isfinite(certainty.variances[block])

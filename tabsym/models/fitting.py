@@ -310,7 +310,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
 
     Not where it raises the loss of held-out rows: the predictions of training rows may be overfitted.
     """
-    constant = model.spec.constant
+    constant = model.spec.intercept
     if constant is None or not model.loss.canonical:
         return model
     shown = model.state[:, model.columns.shown]

@@ -54,10 +54,10 @@ class Mean:
 def means_of(spec: ModelSpec) -> list[Mean]:
     """The blocks whose mean is not identified."""
     readers: dict[int, list[Term]] = {}
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         for factor in term.factors:
             readers.setdefault(factor.block, []).append(term)
-    scalars = [term for term in spec.learned if spec.is_scalar(term) and spec.stands_alone(term)]
+    scalars = [term for term in spec.fitted_terms if spec.is_scalar(term) and spec.stands_alone(term)]
     homes = {_multiplied_by(spec, term): term for term in scalars}
     found = []
     for index, block in enumerate(spec.blocks):
@@ -160,7 +160,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
 def _additive_entries(spec: ModelSpec) -> NDArray[np.bool_]:
     """Mask (coefficients,) of the blocks that no term multiplies by another block."""
     additive = np.ones(spec.n_coefs, dtype=np.bool_)
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         if len(term.factors) > 1:
             for factor in term.factors:
                 additive[spec.coefs(factor.block)] = False
@@ -354,7 +354,7 @@ def _of_classes(
     model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
 ) -> dict[int, TermCovariance]:
     """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
-    moved = {term.factors[0].block for term in model.spec.homes.values()}
+    moved = {term.factors[0].block for term in model.spec.centering_terms.values()}
     found = {}
     for index in active:
         block = posteriors.solver.terms[index].block
@@ -391,9 +391,9 @@ def _of_parts(
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
     own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
     covariances, variance = parts(sizes, own_means)
-    moved = {term.factors[0].block for term in spec.homes.values()}
+    moved = {term.factors[0].block for term in spec.centering_terms.values()}
     moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in shares}
-    place_of = {term.block: index for index, term in enumerate(terms)}
+    position_of = {term.block: index for index, term in enumerate(terms)}
     found = {}
     for index, covariance in covariances.items():
         block = terms[index].block
@@ -403,7 +403,7 @@ def _of_parts(
             fixed = {one: share for one, share in shares.items() if one not in random}
             for means, into in ((fixed, sd), (shares, total_sd)):
                 by = _row_of_home(spec, units, means, block)
-                total = variance({place_of[one]: by[one] for one in by if one in place_of})
+                total = variance({position_of[one]: by[one] for one in by if one in position_of})
                 into[spec.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found
 
@@ -416,9 +416,9 @@ def _row_of_home(spec: ModelSpec, units: Units, shares: Shares, home: int) -> di
         found[block] = found.get(block, 0.0) + by * units.sizes[block]
 
     def add_centring(of: int, by: Floats) -> None:
-        for index, term in spec.homes.items():
+        for index, term in spec.centering_terms.items():
             if term.factors[0].block == of:
-                slope = spec.learned[index]
+                slope = spec.fitted_terms[index]
                 add(slope.factors[0].block, -by * slope.constant * units.means[slope.numeric] / term.constant)
 
     add_centring(home, np.ones(1))
@@ -439,8 +439,8 @@ def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovar
     assert certainty is not None
     theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
     times = {}
-    for index, home in spec.homes.items():
-        slope = spec.learned[index]
+    for index, home in spec.centering_terms.items():
+        slope = spec.fitted_terms[index]
         if home.factors[0].block == block and slope.numeric is not None:
             times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / home.constant
     if spec.blocks[block].source is None or not times:

@@ -164,14 +164,14 @@ class WideModel:
         assert self.certainty is not None
         spec, numerics = self.spec, self._user_program[0].numerics
         total, codes = np.zeros(len(x)), spec.code(coder)
-        for index, term in enumerate(spec.learned):
+        for index, term in enumerate(spec.fitted_terms):
             (factor,) = term.factors
             source = spec.blocks[factor.block].source
             if source is None or not isinstance(spec.sources[source], (Bins, Symbols, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
-                centre = self.units.means[term.numeric] if index in spec.homes else 0.0
+                centre = self.units.means[term.numeric] if index in spec.centering_terms else 0.0
                 by *= x[:, numerics.index(term.numeric)] - centre
             unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
             within = spec.within(factor.block)
@@ -250,7 +250,7 @@ class WideModel:
     @cached_property
     def _main_effects(self) -> dict[int, int]:
         """For each block of slopes by category the block of the main effect of the same category."""
-        homes = {self.spec.learned[index]: home for index, home in self.spec.homes.items()}
+        homes = {self.spec.fitted_terms[index]: home for index, home in self.spec.centering_terms.items()}
         return {term.factors[0].block: home.factors[0].block for term, home in homes.items() if len(term.factors) == 1}
 
     def _neutral_of_slots(self, compiled: Compiled) -> Floats:

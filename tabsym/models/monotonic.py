@@ -90,7 +90,7 @@ def describe_directions(spec: ModelSpec) -> str | None:
     for index, block in enumerate(spec.blocks):
         if not block.monotone:
             continue
-        term = next(term for term in spec.learned if term.factors[0].block == index)
+        term = next(term for term in spec.fitted_terms if term.factors[0].block == index)
         falls, name = block.monotone < 0, block.name
         if term.numeric is not None:
             name = spec.numerics[term.numeric].columns[0]

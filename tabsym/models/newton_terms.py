@@ -38,7 +38,7 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
     """
     spec, numerics = model.spec, model.program.numerics
     terms = []
-    for constant, term in zip(model.units.constants, spec.learned, strict=True):
+    for constant, term in zip(model.units.constants, spec.fitted_terms, strict=True):
         factor = term.factors[0]
         x = _EMPTY
         if term.numeric is not None:
@@ -57,7 +57,9 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         sign = direction if source is None else 0
         terms.append(SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, apart, chain=chain, sign=sign))
     numbers = {
-        term.factors[0].block: spec.numerics[term.numeric].label for term in spec.learned if term.numeric is not None
+        term.factors[0].block: spec.numerics[term.numeric].label
+        for term in spec.fitted_terms
+        if term.numeric is not None
     }
     terms.sort(key=lambda term: _order_of(spec, term, numbers.get(term.block, "")))
     made_of = {term.block: _made_of(spec, term.block) for term in terms}
@@ -237,13 +239,13 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
     sd, samples = certainty.sd * units.sizes_of_entries(spec), certainty.samples
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
-        moved = {home.factors[0].block for home in spec.homes.values()}
+        moved = {home.factors[0].block for home in spec.centering_terms.values()}
         for own in (spec.coefs(block) for block in moved):
             sd[own] = np.sqrt(np.square(samples[own]).mean(axis=1, keepdims=True))
-    elif spec.homes:
+    elif spec.centering_terms:
         variances = np.square(sd)
-        for index, home in spec.homes.items():
-            term = spec.learned[index]
+        for index, home in spec.centering_terms.items():
+            term = spec.fitted_terms[index]
             share = term.constant * units.means[term.numeric] / home.constant
             own = spec.coefs(home.factors[0].block)
             if share != 0.0:
@@ -266,8 +268,8 @@ def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances:
     """Set the variances (coefficients, K) of scalars that compensate for centring unpenalized coefficients only."""
     spec, units = model.spec, model.units
     homes: dict[int, set[int]] = {}
-    for index, home in spec.homes.items():
-        slopes = {spec.coefs(factor.block).start for factor in spec.learned[index].factors}
+    for index, home in spec.centering_terms.items():
+        slopes = {spec.coefs(factor.block).start for factor in spec.fitted_terms[index].factors}
         homes.setdefault(spec.coefs(home.factors[0].block).start, set()).update(slopes)
     known = set(coefs.tolist())
     alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
@@ -301,7 +303,7 @@ def without_idle(model: WideModel) -> WideModel:
         own = (spec.coefs(index) for index in kept)
         return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
 
-    learned = [term.factors[0].block not in idle for term in spec.learned]
+    learned = [term.factors[0].block not in idle for term in spec.fitted_terms]
     units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
     certainty = replace(
         certainty,

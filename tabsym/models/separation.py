@@ -93,9 +93,9 @@ def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dic
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
         return {}
     found = {}
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         block = term.factors[0].block
-        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.constant:
+        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.intercept:
             continue
         if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
             continue  # nearly collinear slopes are large, too, and cancel
@@ -144,7 +144,9 @@ def _warn_of_products(caller: str, model: WideModel) -> None:
     certainty, spec = model.certainty, model.spec
     if certainty is None or not model.loss.for_classes:
         return
-    found = {f.block: spec.blocks[f.block].name for term in spec.learned if len(term.factors) > 1 for f in term.factors}
+    found = {
+        f.block: spec.blocks[f.block].name for term in spec.fitted_terms if len(term.factors) > 1 for f in term.factors
+    }
     names = [name for block, name in found.items() if not np.isfinite(certainty.variances[block])]
     if names:
         warn_user(

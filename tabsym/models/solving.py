@@ -176,7 +176,7 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     """
     assert model.certainty is not None
     sd = model.certainty.sd
-    slopes = {factor.block for term in model.spec.learned if term.numeric is not None for factor in term.factors}
+    slopes = {factor.block for term in model.spec.fitted_terms if term.numeric is not None for factor in term.factors}
     told = [index for index in slopes if model.theta[model.spec.coefs(index)].any()]  # those of constant columns are 0
     left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in told}
     names = [
@@ -249,7 +249,7 @@ def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
 
 def goes_by_turns(spec: ModelSpec) -> bool:
     """Whether every term has one block of rank 1 that no other term uses: the predictor is then a sum of blocks."""
-    return all(spec.stands_alone(term) and spec.blocks[term.factors[0].block].rank == 1 for term in spec.learned)
+    return all(spec.stands_alone(term) and spec.blocks[term.factors[0].block].rank == 1 for term in spec.fitted_terms)
 
 
 def _by_turns(

@@ -161,7 +161,7 @@ def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
     """Set the initial coefficients: `coef_init` where given, and the optimal intercept given these."""
     spec, k = model.spec, model.n_outputs
     phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
-    constant = None if spec.constant is None else spec.constant.factors[0].block
+    constant = None if spec.intercept is None else spec.intercept.factors[0].block
     if constant is not None and constant not in given_blocks(spec, config.init):
         offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
         start = offset if config.init is None else scores_of(model, rows, phi)
@@ -278,7 +278,7 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
         if isinstance(init, Mapping) and name in init:
             theta[spec.coefs(index)] *= _scales(init[name])
     started = model.units.to_training(spec, theta)
-    for home in {home.factors[0].block for home in spec.homes.values()} - given:
+    for home in {home.factors[0].block for home in spec.centering_terms.values()} - given:
         started[spec.coefs(home)] = phi[spec.coefs(home)]
     return started
 

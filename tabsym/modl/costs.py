@@ -59,22 +59,22 @@ def interval_cost(
     """
     if granularity is None:
         return intervals_and_granularity(counts, ends, criterion, n_candidates)[0]
-    table, places = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
-    return _cost_of_intervals(table, places, criterion, n_candidates, granularity)
+    table, positions = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
+    return _cost_of_intervals(table, positions, criterion, n_candidates, granularity)
 
 
 def intervals_and_granularity(
     counts: ArrayLike, ends: Sequence[int] | Indices, criterion: str, n_candidates: int
 ) -> tuple[float, int]:
     """The cost as `interval_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
-    table, places = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
+    table, positions = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
     granularity = 0
-    if criterion == "khiops" and len(places) > 1:
+    if criterion == "khiops" and len(positions) > 1:
         sizes = np.concatenate([[0.0], np.cumsum(table.sum(axis=1))])
         finest = max_granularity(float(table.sum()))
-        on_grid = (g for g in range(1, finest) if np.isin(places, quantile_boundaries(sizes, g)).all())
+        on_grid = (g for g in range(1, finest) if np.isin(positions, quantile_boundaries(sizes, g)).all())
         granularity = next(on_grid, finest)  # the prior rises with the granularity
-    return _cost_of_intervals(table, places, criterion, n_candidates, granularity), granularity
+    return _cost_of_intervals(table, positions, criterion, n_candidates, granularity), granularity
 
 
 def _cost_of_intervals(table: Floats, ends: Indices, criterion: str, n_candidates: int, granularity: int) -> float:

@@ -306,10 +306,10 @@ def take_one_cut(costs: Floats, boundaries: Indices, prior: float, best: Best, g
     """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
     if len(boundaries) < 2:
         return
-    place = int(np.argmin(costs))
-    total = float(costs[place]) + prior
+    position = int(np.argmin(costs))
+    total = float(costs[position]) + prior
     if is_cheaper(total, best.cost):
-        best.cost, best.ends, best.granularity = total, np.array([boundaries[place], boundaries[-1]]), granularity
+        best.cost, best.ends, best.granularity = total, np.array([boundaries[position], boundaries[-1]]), granularity
 
 
 # -- prices and numbers of parts -------------------------------------------------------------------
@@ -317,15 +317,15 @@ def take_one_cut(costs: Floats, boundaries: Indices, prior: float, best: Best, g
 
 def descend(search: PricedSearch, prior: Floats, best: Best, bounds: Bounds, granularity: int, deadline: float) -> None:
     """Price parts by the prior's slope where the best partition lies, until nothing changes: three prices or so."""
-    place = min(max(8, len(best.ends) - 1), len(prior) - 1)
+    position = min(max(8, len(best.ends) - 1), len(prior) - 1)
     tried: set[float] = set()
-    while place >= 1 and time.monotonic() < deadline:
-        price = _slope(prior, place)
+    while position >= 1 and time.monotonic() < deadline:
+        price = _slope(prior, position)
         if price in tried:
             return
         tried.add(price)
         cuts = solve_at(search, price, prior, best, bounds, granularity)
-        place = min(len(cuts.ends) - 1, len(prior) - 1) or 1
+        position = min(len(cuts.ends) - 1, len(prior) - 1) or 1
 
 
 def certify(
@@ -343,15 +343,15 @@ def certify(
         for number, cost in known.items():
             if number <= len(prior):
                 lower[number - 1] = max(lower[number - 1], cost + prior[number - 1])
-        place = int(np.argmin(lower))
-        if not is_cheaper(float(lower[place]), best.cost) or time.monotonic() > deadline:
-            return min(float(lower[place]), best.cost)
-        price = _bracket(place + 1, known)
+        position = int(np.argmin(lower))
+        if not is_cheaper(float(lower[position]), best.cost) or time.monotonic() > deadline:
+            return min(float(lower[position]), best.cost)
+        price = _bracket(position + 1, known)
         if price is None or price in tried:
             open_ = [number for number, bound in enumerate(lower, 1) if is_cheaper(float(bound), best.cost)]
             by_number = search.by_number(open_[-1])
             if not by_number:
-                return float(lower[place])
+                return float(lower[position])
             for number, one in enumerate(by_number, 1):
                 known[number] = one.parts_cost
                 best.offer(one, prior, granularity)
@@ -359,7 +359,7 @@ def certify(
         tried.add(price)
         cuts = solve_at(search, price, prior, best, bounds, granularity)
         known[len(cuts.ends)] = cuts.parts_cost
-    return min(float(lower[place]), best.cost)
+    return min(float(lower[position]), best.cost)
 
 
 def solve_at(search: PricedSearch, price: float, prior: Floats, best: Best, bounds: Bounds, granularity: int) -> Cuts:
@@ -370,9 +370,9 @@ def solve_at(search: PricedSearch, price: float, prior: Floats, best: Best, boun
     return cuts
 
 
-def _slope(prior: Floats, place: int) -> float:
-    """The prior's increase from `place` parts to one more, at place + 1 the last; 0 where so many are impossible."""
-    up = min(place + 1, len(prior) - 1)
+def _slope(prior: Floats, position: int) -> float:
+    """What the prior grows by from `position` parts to one more, the last at position + 1; 0 if impossible."""
+    up = min(position + 1, len(prior) - 1)
     low, high = float(prior[up - 1]), float(prior[up])
     return high - low if math.isfinite(low) and math.isfinite(high) else 0.0
 

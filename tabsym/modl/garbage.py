@@ -94,8 +94,8 @@ def _cheaper_outside(tasks: list[GroupTask], max_cost: float, few: bool) -> list
         shares = _likely_shares(task.units.counts)[: 1 if few else None]
         models = [
             _beside_share(task, by_share, share, price, _GROUPS_AT_FIRST)
-            for place, share in enumerate(shares)
-            for price in (_PRICES[1::2] if few or place else _PRICES)
+            for position, share in enumerate(shares)
+            for price in (_PRICES[1::2] if few or position else _PRICES)
         ]
         best = cheapest(*models)
         if best.cost <= max_cost:
@@ -171,9 +171,9 @@ def _two_outside(task: GroupTask) -> list[Grouping]:
     alone = costs_of_groups(units.counts)
     cost = alone[a] + alone[b] + costs_of_groups(units.counts.sum(axis=0) - units.counts[a] - units.counts[b])
     starts = []
-    for place in np.argsort(cost, kind="stable")[:2]:
+    for position in np.argsort(cost, kind="stable")[:2]:
         labels = np.zeros(n, dtype=np.int64)
-        labels[a[place]], labels[b[place]] = 1, 2
+        labels[a[position]], labels[b[position]] = 1, 2
         starts.append(task.price(labels))
     return starts
 
@@ -245,7 +245,7 @@ class ByShare:
         distinct, same, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
         order = by_share(distinct, 1)
         self.counts, self.times = np.ascontiguousarray(distinct[order]), times[order].astype(np.float64)
-        self.place = np.argsort(order)[same.ravel()]  # of each unit
+        self.position = np.argsort(order)[same.ravel()]  # of each unit
         rows, second = self.counts.sum(axis=1), self.counts[:, 1]
         share = second / rows
         self.min_costs = -xlogy(second, share) - xlog1py(self.counts[:, 0], -share)  # of each, at its own share
@@ -274,7 +274,7 @@ class ByShare:
                 k, runs.who, runs.ends, runs.reward, self.counts, self.edges, runs.at_left, runs.best, runs.gains,
                 labels,
             )  # fmt: skip
-            found.append(labels[self.place])
+            found.append(labels[self.position])
         return found
 
     def _runs(self, cost: Floats, price: float, max_groups: int, *, fewer: bool) -> _Runs | None:
@@ -303,8 +303,8 @@ def shares_along(angles: Floats) -> Floats:
 
 def _edges_of_cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
     """Where cells of the shares of groups end, finer where nearly all rows are."""
-    angles, place = np.arcsin(np.sqrt(share)), np.cumsum(rows) / rows.sum()
-    low, high = angles[np.minimum(np.searchsorted(place, [0.02, 0.98]), len(angles) - 1)]
+    angles, position = np.arcsin(np.sqrt(share)), np.cumsum(rows) / rows.sum()
+    low, high = angles[np.minimum(np.searchsorted(position, [0.02, 0.98]), len(angles) - 1)]
     spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the share of all
     fine = np.linspace(max(0.0, low - spread), min(np.pi / 2, high + spread), n_fine + 1)
     edges = np.unique(shares_along(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))

@@ -172,15 +172,15 @@ class _BoundAt:
         if not self.lines:
             return self.first_price or 0.25 + 1.5 * self._mean_price()
         prices = sorted(self.lines)
-        place = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
-        price = prices[place]
-        at_start, at_end = place == 0, place == len(prices) - 1
+        position = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
+        price = prices[position]
+        at_start, at_end = position == 0, position == len(prices) - 1
         if at_start and at_end:
             at_end = 4 * v < len(self.informative)  # few are informative at a high price
             at_start = not at_end
         if at_start or at_end:
             return None if price < 0.02 else (1.6 if at_end else 0.55) * price
-        below, above = prices[place - 1], prices[place + 1]
+        below, above = prices[position - 1], prices[position + 1]
         if above - below < 0.1 * price:
             return None
         return 0.5 * (price + (below if price - below > above - price else above))
@@ -224,11 +224,11 @@ class GarbageIntegrals:
             mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
             short = -mass < needed
             share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
-            place = int(np.argmax(share)) if cells else 0
-            if not cells or share[place] < _MIN_LN_SHARE or self.spent:
+            position = int(np.argmax(share)) if cells else 0
+            if not cells or share[position] < _MIN_LN_SHARE or self.spent:
                 likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
                 return Integral(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
-            cell = cells.pop(place)
+            cell = cells.pop(position)
             middle = 0.5 * (cell.start + cell.end)
             halves = [
                 _Cell(a, b, self._mass(a, b, price, max_groups)) for a, b in ((cell.start, middle), (middle, cell.end))

@@ -94,7 +94,7 @@ class _GivenColumn:
         if self.table.is_numeric:
             bounds = self._bounds()
             return np.searchsorted(bounds, self.rest.values, side="left").astype(np.int64), len(bounds) + 1
-        group_of = {category: place for place, members in enumerate(self.given.splits) for category in members}
+        group_of = {category: position for position, members in enumerate(self.given.splits) for category in members}
         n = len(self.given.splits)
         labels = np.array([group_of.get(plain(value), n) for value in self.rest.values.tolist()], dtype=np.int64)
         return labels, n + bool((labels == n).any()) or 1
@@ -238,11 +238,11 @@ class _GivenColumn:
         symbols, labels, groups = found.symbols.tolist(), partition.labels.tolist(), found.groups
         n = partition.n_parts - len(self.given.specials)
         known = {plain(symbol) for symbol in symbols}
-        for place, members in [*enumerate(self.given.splits or ()), *enumerate(self.given.specials, n)]:
+        for position, members in [*enumerate(self.given.splits or ()), *enumerate(self.given.specials, n)]:
             new = [one for one in members if one not in known]
-            groups[place] += new
+            groups[position] += new
             symbols += new
-            labels += [place] * len(new)
+            labels += [position] * len(new)
         default = 0
         if len(self.free):
             default = int(partition.labels[self.free[int(np.argmin(self.rest.sizes))]])

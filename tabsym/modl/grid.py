@@ -440,7 +440,7 @@ def _every_source(rows: Rows, sources: Sources) -> Iterator[Indices]:
 def every_cut(n: int) -> Iterator[Indices]:
     """Every partition of n values in order into intervals, as labels (n,)."""
     for cuts in range(2 ** (n - 1)):
-        yield np.append(0, np.cumsum([cuts >> place & 1 for place in range(n - 1)])).astype(np.int64)
+        yield np.append(0, np.cumsum([cuts >> position & 1 for position in range(n - 1)])).astype(np.int64)
 
 
 def every_set(n: int) -> Iterator[Indices]:

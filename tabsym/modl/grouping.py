@@ -355,22 +355,22 @@ class GroupTask:
             labels = np.where(labels == small, into, labels)
         return without_gaps(labels)
 
-    def line_up(self, order: Indices, places: int = MAX_CUT_PLACES) -> tuple[CutTask, Indices]:
+    def line_up(self, order: Indices, positions: int = MAX_CUT_PLACES) -> tuple[CutTask, Indices]:
         """The units in this order, and where they may be cut: anywhere, or at so many quantiles (a power of 2)."""
         task = CutTask.of(self.units.counts[order], self.min_rows, self.deadline, self.table)
-        if len(order) <= places:
+        if len(order) <= positions:
             return task, np.arange(1, len(order) + 1)
-        return task, quantile_boundaries(task.sizes, places.bit_length() - 1)
+        return task, quantile_boundaries(task.sizes, positions.bit_length() - 1)
 
-    def cut_along(self, order: Indices, places: int = MAX_CUT_PLACES) -> Grouping:
+    def cut_along(self, order: Indices, positions: int = MAX_CUT_PLACES) -> Grouping:
         """The best cuts of the units in this order, at so many places."""
-        return self.price(labels_along(order, self.best_ends(order, self.prior, places)))
+        return self.price(labels_along(order, self.best_ends(order, self.prior, positions)))
 
-    def best_ends(self, order: Indices, prior: Floats, places: int = MAX_CUT_PLACES) -> Indices:
+    def best_ends(self, order: Indices, prior: Floats, positions: int = MAX_CUT_PLACES) -> Indices:
         """Where the parts end that these units, in this order, are cut into at best, by a prior of 1, 2, ... parts."""
         counts = self.units.counts[order]
-        if len(order) <= places:
+        if len(order) <= positions:
             ends = np.arange(1, len(order) + 1)
         else:
-            ends = quantile_boundaries(np.append(0.0, np.cumsum(counts.sum(axis=1))), places.bit_length() - 1)
+            ends = quantile_boundaries(np.append(0.0, np.cumsum(counts.sum(axis=1))), positions.bit_length() - 1)
         return CutGrids.of_one(ends, prior).cut(counts, self.table, min_rows=self.min_rows).ends

@@ -92,8 +92,10 @@ def group(
     best = result.best
     first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
     order = np.lexsort((first, -np.bincount(best.labels, search.counts.sum(axis=1))))
-    place = np.argsort(order)
-    best = replace(best, labels=place[best.labels], garbage=None if best.garbage is None else int(place[best.garbage]))
+    position = np.argsort(order)
+    best = replace(
+        best, labels=position[best.labels], garbage=None if best.garbage is None else int(position[best.garbage])
+    )
     return _as_partition(search, best, result.lower, result.lower_without_garbage)
 
 

@@ -361,13 +361,13 @@ class QuickIntervals:
         n_blocks = len(quantiles.sizes) - 1
         shape = len(distinct), min(n_blocks, settings.max_parts or n_blocks, 2**QUICK_GRID)
         boundaries, priors = np.zeros((len(distinct), n_blocks), dtype=np.int64), np.full(shape, np.inf)
-        for place, (granularity, _) in enumerate(distinct):
-            boundaries[place, : len(ends[place])] = ends[place]
+        for position, (granularity, _) in enumerate(distinct):
+            boundaries[position, : len(ends[position])] = ends[position]
             prior = interval_prior(
-                settings.criterion, min(len(ends[place]), shape[1]), n_rows=self.n_rows,
+                settings.criterion, min(len(ends[position]), shape[1]), n_rows=self.n_rows,
                 n_candidates=settings.n_candidates, granularity=granularity,
             )  # fmt: skip
-            priors[place, 1 : len(prior)] = prior[1:]  # one part is not asked for
+            priors[position, 1 : len(prior)] = prior[1:]  # one part is not asked for
         self.grids = CutGrids(
             boundaries, np.array([len(one) for one in ends]), priors,
             np.array([grid <= QUICK_GRID for _, grid in distinct]), [granularity for granularity, _ in distinct],

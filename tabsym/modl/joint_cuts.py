@@ -95,22 +95,22 @@ def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indi
 def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomState) -> Iterator[Indices]:
     """Some cuts gone, as many or fewer elsewhere: at 32 quantiles, of fewer targets at nearly every boundary."""
     n, ends = len(labels), ends_of(labels)
-    places = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
+    positions = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
     for _ in range(SHAKEN):
         kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
-        new = rng.choice(places, rng.randint(len(ends) + 1)) if len(places) else places
+        new = rng.choice(positions, rng.randint(len(ends) + 1)) if len(positions) else positions
         yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
 
 
 def _cut_by_cut(labels: Indices) -> Iterator[Indices]:
     """Without each cut, without it and the one before, and with it elsewhere between its neighbours."""
     n, ends = len(labels), ends_of(labels)
-    for place in range(len(ends) - 1):
-        left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
-        others = np.delete(ends, place)
+    for position in range(len(ends) - 1):
+        left, here, right = ends[position - 1] if position else 0, ends[position], ends[position + 1]
+        others = np.delete(ends, position)
         yield labels_of(others, n)
-        if place > 0:
-            yield labels_of(np.delete(others, place - 1), n)
+        if position > 0:
+            yield labels_of(np.delete(others, position - 1), n)
         for there in _elsewhere(left, here, right):
             yield labels_of(np.union1d(others, there), n)
 
@@ -118,11 +118,11 @@ def _cut_by_cut(labels: Indices) -> Iterator[Indices]:
 def _fewer_cuts(labels: Indices) -> Iterator[Indices]:
     """Without each cut, and without it and the one before."""
     n, ends = len(labels), ends_of(labels)
-    for place in range(len(ends) - 1):
-        others = np.delete(ends, place)
+    for position in range(len(ends) - 1):
+        others = np.delete(ends, position)
         yield labels_of(others, n)
-        if place > 0:
-            yield labels_of(np.delete(others, place - 1), n)
+        if position > 0:
+            yield labels_of(np.delete(others, position - 1), n)
 
 
 def _elsewhere(left: int, here: int, right: int) -> list[int]:
@@ -134,7 +134,7 @@ def _elsewhere(left: int, here: int, right: int) -> list[int]:
     while step < right - left:
         found |= {here - step, here + step}
         step *= 4
-    return sorted(place for place in found if left < place < right and place != here)
+    return sorted(position for position in found if left < position < right and position != here)
 
 
 def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
@@ -268,12 +268,12 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     fine, best, first = search.fine, dear(null), 0
     symbolic = fine.sources.symbolic
     models = _coarse_models(fine)[: MAX_NEAR if symbolic else MAX_FINISHED]
-    for place, (labels, source) in enumerate(models):
-        if place > 0 and time.monotonic() > fine.deadline:
+    for position, (labels, source) in enumerate(models):
+        if position > 0 and time.monotonic() > fine.deadline:
             break
         found = fine.alternate(labels, near=source) if symbolic else fine.alternate(labels, quick=False)
         if found.cost < best.cost:
-            best, first = found, place
+            best, first = found, position
     if best.cost > null.cost + MAX_ABOVE_NULL:
         return null
     best = search.finished(best.target_labels, near=best.source if symbolic else None)

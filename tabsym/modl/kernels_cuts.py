@@ -116,7 +116,7 @@ def _is_cheaper(cost, than):
 
 @kernel
 def cut_grids(
-    sums, table, shift, ln_classes, least, boundaries, n_ends, descends, priors, room, sizes, floats, places, ends
+    sums, table, shift, ln_classes, least, boundaries, n_ends, descends, priors, room, sizes, floats, positions, ends
 ):
     """A good partition into two parts or more at the boundaries of one of several grids: cost, grid, number of parts.
 
@@ -128,7 +128,7 @@ def cut_grids(
     n_classes = sums.shape[1]
     low, grid, n_parts = np.inf, 0, 0
     best, own, tried = floats[0], floats[1], floats[2]
-    before, alive = places[0], places[1]
+    before, alive = positions[0], positions[1]
     for g in range(len(n_ends)):
         n = n_ends[g]
         last_prior = min(n, priors.shape[1])
@@ -153,9 +153,9 @@ def cut_grids(
                     ends[0], ends[1] = boundaries[g, b - 1], boundaries[g, n - 1]
         if not descends[g]:
             continue
-        place, n_tried = min(max(8, n_parts - 1), last_prior - 1), 0
+        position, n_tried = min(max(8, n_parts - 1), last_prior - 1), 0
         while n_tried < n:
-            up = min(place + 1, last_prior - 1)
+            up = min(position + 1, last_prior - 1)
             price = priors[g, up] - priors[g, up - 1]
             if not np.isfinite(price):
                 price = 0.0
@@ -180,7 +180,7 @@ def cut_grids(
                     for i in range(number - 1, -1, -1):
                         ends[i] = boundaries[g, b - 1]
                         b = before[b]
-            place = max(min(number, last_prior) - 1, 1)
+            position = max(min(number, last_prior) - 1, 1)
     return low, grid, n_parts
 
 
@@ -261,7 +261,7 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
         for i in range(len(ends) - 1):
             left = 0 if i == 0 else ends[i - 1]
             right = ends[i + 1]
-            low, place = np.inf, ends[i]
+            low, position = np.inf, ends[i]
             here = _place_among(allowed, ends[i])
             start = max(_place_among(allowed, left) + 1, here - reach)
             for a in range(start - 1, min(_place_among(allowed, right), here + reach + 1)):
@@ -278,9 +278,9 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
                     first, last = (left, cut) if side == 0 else (cut, right)
                     cost += _interval_cost(first, last, cumulative, table, shift)
                 if cost < low:
-                    low, place = cost if a >= start else cost - 1e-9, cut
-            if place != ends[i]:
-                ends[i] = place
+                    low, position = cost if a >= start else cost - 1e-9, cut
+            if position != ends[i]:
+                ends[i] = position
                 moved = True
 
 
@@ -307,12 +307,12 @@ def monotone_cuts(cumulative, value, table, shift, price, least, cost, before, o
                 means[e] = _mean(order[e], first, cumulative, value)
             by_mean = np.argsort(means)
             ended = order[:n_ended].copy()
-            running, place = np.inf, 0
+            running, position = np.inf, 0
             for e in range(n_ended):
                 h = ended[by_mean[e]]
                 if cost[h, first] < running:
-                    running, place = cost[h, first], h
-                low[e], arg[e] = running, place
+                    running, position = cost[h, first], h
+                low[e], arg[e] = running, position
             means = means[by_mean]
         for last in range(first + 1, n + 1):
             total = 0.0

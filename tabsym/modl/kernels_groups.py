@@ -46,17 +46,17 @@ def best_subsets(units, table, least, subset_cost, best, choice):
             first = subset & -subset
             rest = subset ^ first
             inner = rest
-            low, place = np.inf, 0
+            low, position = np.inf, 0
             while True:  # every group that holds the first unit
                 group = inner | first
                 value = best[k - 1, subset ^ group] + subset_cost[group]
                 if value < low:
-                    low, place = value, group
+                    low, position = value, group
                 if inner == 0:
                     break
                 inner = (inner - 1) & rest
             best[k, subset] = low
-            choice[k, subset] = place
+            choice[k, subset] = position
 
 
 @inlined

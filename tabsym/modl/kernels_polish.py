@@ -97,15 +97,15 @@ def _fill(units, weights, labels, table, groups, sizes, holds, costs):
 @kernel
 def _price_of(n_groups, sizes, holds, costs, ln_classes, prior, by_size, stars, ln_shares):
     """The cost of groups, and which is the garbage (-1: none)."""
-    total, n, place = 0.0, np.int64(0), -1  # a plain 0 would be compiled for as a type of its own
+    total, n, position = 0.0, np.int64(0), -1  # a plain 0 would be compiled for as a type of its own
     for k in range(n_groups):
         if sizes[k]:
             n += 1
             total += costs[k] - ln_classes
-            if place < 0 or holds[k] > holds[place]:
-                place = k
-    of_number, garbage = _priced(n, int(holds[place]), prior, by_size, stars, ln_shares)
-    return total + of_number, place if garbage > 0 else -1
+            if position < 0 or holds[k] > holds[position]:
+                position = k
+    of_number, garbage = _priced(n, int(holds[position]), prior, by_size, stars, ln_shares)
+    return total + of_number, position if garbage > 0 else -1
 
 
 @kernel
@@ -151,7 +151,7 @@ def _place_of(u, home, garbage, opened, closed, left, least, units, weights, gro
         leave -= closed
     if home == garbage:
         leave += left * weights[u]
-    low, place, tried_empty = -1e-9, home, False
+    low, position, tried_empty = -1e-9, home, False
     for k in range(len(groups)):
         if k == home:
             continue
@@ -166,22 +166,22 @@ def _place_of(u, home, garbage, opened, closed, left, least, units, weights, gro
                 change -= left * weights[u]
         change += _cost_with(groups, k, units, u, 1.0, table)
         if change < low:
-            low, place = change, k
-    return place
+            low, position = change, k
+    return position
 
 
 @inlined
-def _move(u, home, place, units, weights, table, labels, groups, sizes, holds, costs):
+def _move(u, home, position, units, weights, table, labels, groups, sizes, holds, costs):
     """Move a unit from its home to another group."""
-    labels[u] = place
+    labels[u] = position
     sizes[home] -= 1
-    sizes[place] += 1
+    sizes[position] += 1
     holds[home] -= weights[u]
-    holds[place] += weights[u]
+    holds[position] += weights[u]
     for j in range(groups.shape[1]):
         groups[home, j] -= units[u, j]
-        groups[place, j] += units[u, j]
-    for k in (home, place):
+        groups[position, j] += units[u, j]
+    for k in (home, position):
         costs[k] = _cost_of(groups, k, table) if sizes[k] else 0.0
 
 
@@ -222,13 +222,13 @@ def settle_units(
                 stale = False
             if _home_is_closed(groups, sizes, units, u, home, garbage, closed, least):
                 continue
-            place = _place_of(
+            position = _place_of(
                 u, home, garbage, opened, closed, left, least, units, weights, groups, sizes, costs, table
             )
-            if place != home:
-                stale = home == garbage or place == garbage or sizes[place] == 0 or sizes[home] == 1
-                n_groups += (sizes[place] == 0) - (sizes[home] == 1)
-                _move(u, home, place, units, weights, table, labels, groups, sizes, holds, costs)
+            if position != home:
+                stale = home == garbage or position == garbage or sizes[position] == 0 or sizes[home] == 1
+                n_groups += (sizes[position] == 0) - (sizes[home] == 1)
+                _move(u, home, position, units, weights, table, labels, groups, sizes, holds, costs)
                 moves += 1
         if moves == 0:
             break

@@ -160,11 +160,11 @@ def error_tables(
     number = sum(len(cells) for _, cells in tables)
     limit = max(STANDARD_ERRORS, float(stats.norm.isf(stats.norm.sf(STANDARD_ERRORS) / max(number, 1))))
     columns = []
-    for place, (name, cells) in enumerate(tables):
+    for position, (name, cells) in enumerate(tables):
         for cell in cells:
             cell["flagged"] = bool(abs(cell["z"]) > limit and cell["rows"] >= _MIN_ROWS)
         flagged = sum(cell["flagged"] for cell in cells)
-        if place < most or flagged:
+        if position < most or flagged:
             cells.sort(key=lambda cell: (not cell["flagged"], -abs(cell["contribution"])))
             columns.append({"column": name, "cells": cells[:_MAX_CELLS], "of": len(cells), "flagged": flagged})
     flags = sum(cell["flagged"] for _, cells in tables for cell in cells)

@@ -130,11 +130,11 @@ def double_lift(
     columns = (one.observed, one.predicted, two.predicted)
     means = np.stack([in_parts(order, values, one.weight)[:, 1] for values in columns], axis=1)
     ax = axes_of(ax, height=3.8)
-    places = np.arange(1, len(means) + 1)
+    positions = np.arange(1, len(means) + 1)
     styles = (("observed", INK, "o-"), (labels[0], ORANGE, "s--"), (labels[1], BLUE, "^--"))
     for (label, colour, style), values in zip(styles, means.T, strict=True):
-        ax.plot(places, values, style, color=colour, markersize=4, label=plain(cut(str(label), 40)))
-    ax.set_xticks(places)
+        ax.plot(positions, values, style, color=colour, markersize=4, label=plain(cut(str(label), 40)))
+    ax.set_xticks(positions)
     ax.grid(axis="y", color=PALE, linewidth=0.6)
     what = "ratio" if is_ratio else "difference"
     ax.set_xlabel(plain(f"tenth of the {what} of {labels[1]} to {labels[0]}, lowest first"))
@@ -146,9 +146,9 @@ def double_lift(
 
 def draw_deciles(ax: Any, rows: list[dict[str, float]]) -> None:
     """Lines of observed and predicted means of `deciles`."""
-    places = [row["decile"] for row in rows]
+    positions = [row["decile"] for row in rows]
     for what, colour, style in (("observed", BLUE, "o-"), ("predicted", ORANGE, "s--")):
-        ax.plot(places, [row[what] for row in rows], style, color=colour, markersize=4, label=what)
+        ax.plot(positions, [row[what] for row in rows], style, color=colour, markersize=4, label=what)
     ax.set_xticks(range(1, DECILES + 1))
     ax.grid(axis="y", color=PALE, linewidth=0.6)
 
@@ -244,13 +244,13 @@ def draw_waterfall(
         names.append(f"{len(order) - top} others")
     ends = base + np.cumsum([0.0, *values])
     ax = axes_of(ax, height=0.34 * max(len(values), 1) + 1.5)
-    for place, (value, start) in enumerate(zip(values, ends[:-1], strict=True)):
-        ax.barh(place, value, left=start, height=0.62, color=ORANGE if value < 0 else BLUE)
-        ax.plot([start + value] * 2, [place, min(place + 1, len(values) - 1)], color=INK, linewidth=0.7, zorder=0)
+    for position, (value, start) in enumerate(zip(values, ends[:-1], strict=True)):
+        ax.barh(position, value, left=start, height=0.62, color=ORANGE if value < 0 else BLUE)
+        ax.plot([start + value] * 2, [position, min(position + 1, len(values) - 1)], color=INK, linewidth=0.7, zorder=0)
         text = f"\N{MULTIPLICATION SIGN}{np.exp(value):.3g}" if link is not None else f"{value:+.3g}"
         beyond = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
         side = "left" if value >= 0 else "right"
-        ax.annotate(text, (start + value, place), (3 if value >= 0 else -3, 0), ha=side, **beyond)
+        ax.annotate(text, (start + value, position), (3 if value >= 0 else -3, 0), ha=side, **beyond)
     for end, style in ((base, ":"), (ends[-1], "--")):
         ax.axvline(end, color=INK, linewidth=0.9, linestyle=style, zorder=0)
     ax.set_yticks(range(len(values)), [plain(cut(name, 44)) for name in names])
@@ -315,8 +315,8 @@ def learning_curve(model: Any, *, ax: Any = None) -> Any:
     curves = [("training rows", curve, BLUE), ("held-out rows", getattr(model, "validation_curve_", None), ORANGE)]
     for label, values, colour in curves:
         if values is not None:
-            places = np.arange(1, len(values) + 1)
-            ax.plot(places, values, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
+            positions = np.arange(1, len(values) + 1)
+            ax.plot(positions, values, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
     best = getattr(model, "validation_curve_", None)
     if best is not None:
         ax.axvline(int(np.argmin(best)) + 1, color=INK, linewidth=0.9, linestyle=":", label="best")
@@ -370,13 +370,15 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
         raise ValueError(f"{wanted!r} is no unknown category of {column!r} in X; there is {names}.")
     own = own[own["weight"] >= 0.005 * own["weight"].max()].sort_values("weight", kind="stable")
     ax = axes_of(ax, height=0.3 * len(own) + 1.4)
-    places = np.arange(len(own))
-    ax.barh(places, own["weight"].to_numpy(), height=0.62, color=BLUE)
-    ax.set_yticks(places, [f"{label_of(one)}  ({int(n):,})" for one, n in zip(own["donor"], own["rows"], strict=True)])
+    positions = np.arange(len(own))
+    ax.barh(positions, own["weight"].to_numpy(), height=0.62, color=BLUE)
+    ax.set_yticks(
+        positions, [f"{label_of(one)}  ({int(n):,})" for one, n in zip(own["donor"], own["rows"], strict=True)]
+    )
     if "estimate" in own:
         texts = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
-        for place, weight, estimate in zip(places, own["weight"], own["estimate"], strict=True):
-            ax.annotate(f"{estimate:.4g}", (max(weight, 0.0), place), (4, 0), **texts)
+        for position, weight, estimate in zip(positions, own["weight"], own["estimate"], strict=True):
+            ax.annotate(f"{estimate:.4g}", (max(weight, 0.0), position), (4, 0), **texts)
     ax.margins(x=0.12)
     ax.set_xlabel("weight (beside it: the estimate of the known category)" if "estimate" in own else "weight")
     ax.grid(axis="x", color=PALE, linewidth=0.6)

@@ -80,19 +80,25 @@ def draw_categories(table: pd.DataFrame, look: Look, *, top: int, ax: Any = None
     shown = table.loc[measure.sort_values(ascending=False, kind="stable").index[:top]]
     shown = shown.sort_values("value", kind="stable")
     ax = axes_of(ax, height=0.26 * len(shown) + 1.3)
-    places, values = np.arange(len(shown)), shown["value"].to_numpy()
+    positions, values = np.arange(len(shown)), shown["value"].to_numpy()
     lower, upper = shown["lower"].to_numpy(), shown["upper"].to_numpy()
     known = np.isfinite(lower) & np.isfinite(upper)
     ax.axvline(0.0, color=INK, linewidth=0.8)
     colour = [ORANGE if value < 0 else BLUE for value in values]
-    for place in places[np.isinf(shown["sd"].to_numpy())]:  # its interval is everything
-        ax.axhline(place, color=INK, linewidth=1, linestyle=":")
-    ax.hlines(places[known], lower[known], upper[known], colors=[colour[place] for place in places[known]], linewidth=2)
-    ax.scatter(values, places, s=26, color=colour, zorder=3)
+    for position in positions[np.isinf(shown["sd"].to_numpy())]:  # its interval is everything
+        ax.axhline(position, color=INK, linewidth=1, linestyle=":")
+    ax.hlines(
+        positions[known],
+        lower[known],
+        upper[known],
+        colors=[colour[position] for position in positions[known]],
+        linewidth=2,
+    )
+    ax.scatter(values, positions, s=26, color=colour, zorder=3)
     labels = [label_of(category) for category in shown["category"]]
     if rows.notna().all():
         labels = [f"{label}  ({int(count):,})" for label, count in zip(labels, shown["rows"], strict=True)]
-    ax.set_yticks(places, labels)
+    ax.set_yticks(positions, labels)
     ax.set_ylim(-0.7, len(shown) - 0.3)
     ax.set_xlim(*limits_of(np.append(values, 0.0), lower, upper))
     _label_values(ax, ax.xaxis, look, values)
@@ -150,10 +156,10 @@ def draw_ordered(tables: dict[str, pd.DataFrame], look: Look, column: str, *, ax
     """Points with intervals in the order given, joined by a line, one for each class."""
     ax = axes_of(ax, height=3.6)
     for label, table, colour in coloured(tables):
-        places, values = np.arange(len(table)), table["value"].to_numpy()
-        ax.plot(places, values, "o-", color=colour, markersize=4, linewidth=1.2, label=plain(label))
+        positions, values = np.arange(len(table)), table["value"].to_numpy()
+        ax.plot(positions, values, "o-", color=colour, markersize=4, linewidth=1.2, label=plain(label))
         known = np.isfinite(table["lower"].to_numpy()) & np.isfinite(table["upper"].to_numpy())
-        ax.vlines(places[known], table["lower"].to_numpy()[known], table["upper"].to_numpy()[known], colors=colour)
+        ax.vlines(positions[known], table["lower"].to_numpy()[known], table["upper"].to_numpy()[known], colors=colour)
     first = next(iter(tables.values()))
     labels = [label_of(one, 16) for one in first["category"]]
     turned = {"rotation": 35, "ha": "right"} if sum(map(len, labels)) > 40 else {}
@@ -281,14 +287,14 @@ def _draw_missing(ax: Any, tables: dict[str, pd.DataFrame], edges: Floats, is_lo
     """The coefficient of missing values to the left of the others; the new left end."""
     own = np.log(edges) if is_log else edges
     width = own[-1] - own[0]
-    place, left = own[0] - 0.06 * width, own[0] - 0.11 * width
+    position, left = own[0] - 0.06 * width, own[0] - 0.11 * width
     if is_log:
-        place, left = np.exp(place), np.exp(left)
+        position, left = np.exp(position), np.exp(left)
     for _, table, colour in coloured(tables):
         one = table.iloc[0]
-        ax.plot([place], [one["value"]], "o", color=colour, markersize=5)
+        ax.plot([position], [one["value"]], "o", color=colour, markersize=5)
         if np.isfinite(one["lower"]) and np.isfinite(one["upper"]):
-            ax.vlines([place], one["lower"], one["upper"], colors=colour, linewidth=2)
+            ax.vlines([position], one["lower"], one["upper"], colors=colour, linewidth=2)
     ax.axvline(edges[0], color=INK, linewidth=0.6, linestyle=":")
     return float(left)
 

@@ -247,8 +247,8 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         ndarray of shape (n_rows,)
         """
         scores = self._scores(X)
-        places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[places])
+        positions = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[positions])
 
     def _loss_of(self, fitted: Any, n_classes: int) -> Loss:
         loss = fitted.model_.loss

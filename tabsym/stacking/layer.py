@@ -113,7 +113,9 @@ class Layer:
         """Coded columns, and margins beside them where they are columns."""
         if self.mode != "feature":
             return frame
-        made = {name: margins[:, place] for place, name in enumerate(margin_names(frame.columns, margins.shape[1]))}
+        made = {
+            name: margins[:, position] for position, name in enumerate(margin_names(frame.columns, margins.shape[1]))
+        }
         return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
 
     def contributions(self, frame: Any) -> Floats:
@@ -245,7 +247,7 @@ def margin_names(taken: Iterable[Any], n_margins: int) -> list[str]:
     stem, others = "wide", [str(name) for name in taken]
     while any(name.startswith(stem) for name in others):
         stem += "_"
-    return [stem] if n_margins == 1 else [f"{stem}{place}" for place in range(n_margins)]
+    return [stem] if n_margins == 1 else [f"{stem}{position}" for position in range(n_margins)]
 
 
 def _columns(scores: Any) -> Floats:

@@ -142,8 +142,8 @@ class Nested:
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
         others = self._others(fold)
-        places = np.concatenate([self._rows_of(other, fold) for other in others])
-        return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
+        positions = np.concatenate([self._rows_of(other, fold) for other in others])
+        return np.concatenate([self._of(other, fold) for other in others])[np.argsort(positions)]
 
     def of_all(self, evaluated: list[int]) -> Floats:
         """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.

@@ -39,10 +39,10 @@ class Sample:
     @classmethod
     def of(cls, names: list[str], X: Any, weight: Floats | None, seed: int) -> Sample:
         """Of a table, all rows or as many as are enough."""
-        places = np.arange(X.shape[0])
-        if len(places) > MAX_ROWS:
-            places = np.sort(np.random.RandomState(seed).choice(len(places), MAX_ROWS, replace=False))
-        return cls(names, take_rows(X, places), None if weight is None else weight[places])
+        positions = np.arange(X.shape[0])
+        if len(positions) > MAX_ROWS:
+            positions = np.sort(np.random.RandomState(seed).choice(len(positions), MAX_ROWS, replace=False))
+        return cls(names, take_rows(X, positions), None if weight is None else weight[positions])
 
 
 class ReadableStack:
@@ -95,8 +95,8 @@ class ReadableStack:
             columns = pd.MultiIndex.from_tuples(list(found), names=["part", "term"])
         else:
             labels = [str(label) for label in self._classes().tolist()]  # type: ignore[union-attr]
-            places = [(*place, label) for place in found for label in labels]
-            columns = pd.MultiIndex.from_tuples(places, names=["part", "term", "class"])
+            positions = [(*position, label) for position in found for label in labels]
+            columns = pd.MultiIndex.from_tuples(positions, names=["part", "term", "class"])
         return pd.DataFrame(values, index=index, columns=columns)
 
     def booster_frame(self, X: Any, mode: str | None = None) -> pd.DataFrame:
@@ -220,9 +220,9 @@ def _contributions(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | No
         names = [*own, *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
         empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
         made = share * layer.contributions(frame) if len(frame) else empty
-        for place, name in enumerate(names):
+        for position, name in enumerate(names):
             before = found.get(("booster", name))
-            found["booster", name] = made[:, :, place] if before is None else before + made[:, :, place]
+            found["booster", name] = made[:, :, position] if before is None else before + made[:, :, position]
     return found
 
 
@@ -234,4 +234,4 @@ def _terms(wide: Any, X: Any, classes: NDArray[Any] | None) -> dict[str, Floats]
     values = frame.to_numpy(dtype=np.float64).reshape(len(frame), len(names), n_outputs)
     if classes is not None and len(classes) == 2 and n_outputs == 2:
         values = values[:, :, 1:] - values[:, :, :1]
-    return {str(name): values[:, place] for place, name in enumerate(names)}
+    return {str(name): values[:, position] for position, name in enumerate(names)}

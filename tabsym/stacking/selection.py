@@ -86,10 +86,10 @@ def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial
     return [trial(fold) for fold in folds]
 
 
-def taken(rows: Rows, places: NDArray[Any]) -> Rows:
+def taken(rows: Rows, positions: NDArray[Any]) -> Rows:
     """Some of the rows."""
-    weight = None if rows.weight is None else rows.weight[places]
-    return Rows(take_rows(rows.X, places), rows.y[places], rows.margins[places], weight)
+    weight = None if rows.weight is None else rows.weight[positions]
+    return Rows(take_rows(rows.X, positions), rows.y[positions], rows.margins[positions], weight)
 
 
 STANDARD_ERRORS = 0.5
@@ -144,7 +144,7 @@ class PairedGains:
 Criterion = Callable[[Floats, NDArray[Any]], Floats]
 """(scores (n, K), target (n,)) -> the loss of each row (n,)."""
 
-SHARES = [place / 10 for place in range(11)]
+SHARES = [position / 10 for position in range(11)]
 """Of the booster alone, in the answer."""
 STAGES = 40
 """The number of numbers of rounds that are compared."""
@@ -303,7 +303,7 @@ class _Evaluator:
     def evaluate(self, plan: Plan) -> _Evaluated:
         """A plan after its best number of rounds."""
         every = max(1, rounds_of(plan.booster) // STAGES)
-        curves = [self._curve(plan, place, every) for place in range(len(self.trials))]
+        curves = [self._curve(plan, position, every) for position in range(len(self.trials))]
         counts = sorted({count for curve in curves for count in curve.tallies})
         found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
         for count, gains in found.items():
@@ -333,9 +333,9 @@ class _Evaluator:
             found[share] = self._paired_gains(self._lost(mixed), one.lost)
         return found
 
-    def _curve(self, plan: Plan, place: int, every: int) -> _Curve:
+    def _curve(self, plan: Plan, position: int, every: int) -> _Curve:
         """Of a trial, after every few rounds of all that the booster asks for."""
-        trial, before = self.trials[place], self.alone.lost[place]
+        trial, before = self.trials[position], self.alone.lost[position]
         rows = trial.held_out
         layer = Layer(plan, self._loss, trial.rows_for(plan))
         found: dict[int, PairedGains] = {}

@@ -64,10 +64,10 @@ class Unseen:
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def take(self, places: slice | NDArray[np.integer]) -> Unseen:
+    def take(self, positions: slice | NDArray[np.integer]) -> Unseen:
         """Some of them."""
-        symbols = [self.symbols[place] for place in np.arange(len(self))[places].tolist()]
-        return Unseen(self.documents[places], symbols, self.rows[places], self.alone)
+        symbols = [self.symbols[position] for position in np.arange(len(self))[positions].tolist()]
+        return Unseen(self.documents[positions], symbols, self.rows[positions], self.alone)
 
     def tiles(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
@@ -200,12 +200,12 @@ class FittedColumn:
         if rule is None and self.method.method == "poster":
             return self.similarity_weights(unseen, self.donors, own)
         rule = self.rule if rule is None else rule.of(self.sums.rows[self.donors], self.components)
-        places = None if own is None else self.places(self.donors, own)
+        positions = None if own is None else self.positions(self.donors, own)
         out = np.zeros((len(unseen), len(self.donors)))
         for first in range(0, len(unseen), _TILE):
             tile = slice(first, first + _TILE)
             geometry = self.between(unseen.take(tile))
-            out[tile] = rule.weights(geometry, None if places is None else places[tile])
+            out[tile] = rule.weights(geometry, None if positions is None else positions[tile])
         return out
 
     def similarity_weights(
@@ -219,9 +219,9 @@ class FittedColumn:
         batch = self.method.idf_rows == "all" and not unseen.alone
         alike = similarities(documents, unseen.documents, words, batch=batch)
         if own is not None:
-            places = self.places(donors, own)
-            held = np.flatnonzero(places >= 0)
-            alike[held, places[held]] = 0.0
+            positions = self.positions(donors, own)
+            held = np.flatnonzero(positions >= 0)
+            alike[held, positions[held]] = 0.0
         return weights_of(alike)
 
     def shown_weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> tuple[NDArray[np.int64], Floats]:
@@ -275,11 +275,11 @@ class FittedColumn:
         """Codes of categories with rows."""
         return np.flatnonzero(self.sums.rows > 0)
 
-    def places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def positions(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Where categories are among these donors; -1: nowhere."""
-        place = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
-        place[donors] = np.arange(len(donors))
-        return place[codes]
+        position = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
+        position[donors] = np.arange(len(donors))
+        return position[codes]
 
     def _describe(self, documents: sparse.csr_array, symbols: list[Any]) -> Described:
         names = None if self._reader is None else self._reader(symbols)
@@ -388,27 +388,27 @@ class Observed:
 
     def __add__(self, other: Unseen) -> Observed:
         """With the rows of further documents."""
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        position = {symbol: i for i, symbol in enumerate(self.symbols)}
         for symbol in other.symbols:
-            place.setdefault(symbol, len(place))
-        at = np.array([place[symbol] for symbol in other.symbols], dtype=np.int64)
-        size = len(place), self.documents.shape[1]
+            position.setdefault(symbol, len(position))
+        at = np.array([position[symbol] for symbol in other.symbols], dtype=np.int64)
+        size = len(position), self.documents.shape[1]
         old = sparse.csr_array((self.documents.data, self.documents.indices, self._pointer(size[0])), shape=size)
         new = sparse.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), shape=(size[0], len(at))) @ other.documents
         rows = np.bincount(at, other.rows, minlength=size[0]).astype(np.float64)
         rows[: len(self.rows)] += self.rows
-        return Observed(sparse.csr_array(old + new), list(place), rows)
+        return Observed(sparse.csr_array(old + new), list(position), rows)
 
-    def places(self, symbols: list[Any]) -> NDArray[np.int64]:
+    def positions(self, symbols: list[Any]) -> NDArray[np.int64]:
         """Where categories are among these; -1: nowhere."""
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        return np.array([place.get(symbol, -1) for symbol in symbols], dtype=np.int64)
+        position = {symbol: i for i, symbol in enumerate(self.symbols)}
+        return np.array([position.get(symbol, -1) for symbol in symbols], dtype=np.int64)
 
-    def placed(self, places: NDArray[np.int64], n_words: int, keep: NDArray[np.bool_]) -> Observed:
+    def placed(self, positions: NDArray[np.int64], n_words: int, keep: NDArray[np.bool_]) -> Observed:
         """By new numbers of the words (words,), of the categories to `keep`."""
         cells = self.documents[np.flatnonzero(keep)].tocoo()
         shape = int(keep.sum()), n_words
-        documents = sparse.coo_array((cells.data, (cells.row, places[cells.col])), shape=shape).tocsr()
+        documents = sparse.coo_array((cells.data, (cells.row, positions[cells.col])), shape=shape).tocsr()
         symbols = [symbol for symbol, kept in zip(self.symbols, keep, strict=True) if kept]
         return Observed(documents, symbols, self.rows[keep])
 
@@ -466,8 +466,8 @@ def unseen_rows(
     symbols = [None if code < 0 else raw.symbols[code] for code in found.tolist()]
     which = which.ravel()
     if context == "row":
-        symbols, which = [symbols[place] for place in which.tolist()], np.arange(len(rows))
-    seen_before = observed.places(symbols)
+        symbols, which = [symbols[position] for position in which.tolist()], np.arange(len(rows))
+    seen_before = observed.positions(symbols)
     before = sparse.vstack([observed.documents, sparse.csr_array((1, int(offsets[-1])))], format="csr")[seen_before]
     counts = np.append(observed.rows, 0.0)[seen_before]
     if context == "observed":

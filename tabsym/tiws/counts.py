@@ -70,8 +70,8 @@ class Symbols:
 
     def places_in(self, other: Symbols) -> NDArray[np.int64]:
         """Where the words are among those of the other, which has them all."""
-        place = {symbol: code for code, symbol in enumerate(other.alphabet.symbols.tolist())}
-        return np.array([place[symbol] for symbol in self.alphabet.symbols.tolist()], dtype=np.int64)
+        position = {symbol: code for code, symbol in enumerate(other.alphabet.symbols.tolist())}
+        return np.array([position[symbol] for symbol in self.alphabet.symbols.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,10 @@ class TableCounts:
 
     def placed(self, words: Sequence[Words]) -> TableCounts:
         """The same counts by the codes of more words."""
-        places = self.places_among(words)
+        positions = self.places_among(words)
         sizes = [len(one) for one in words]
-        sums = {j: one.placed(places[j], sizes[j]) for j, one in self.sums.items()}
-        return TableCounts(tuple(words), self.pairs.grown(sizes, places), sums)
+        sums = {j: one.placed(positions[j], sizes[j]) for j, one in self.sums.items()}
+        return TableCounts(tuple(words), self.pairs.grown(sizes, positions), sums)
 
     def places_among(self, words: Sequence[Words]) -> list[NDArray[np.int64]]:
         """The new codes of each column's words."""
@@ -194,10 +194,10 @@ def documents_of_rows(
     n_groups : int
     """
     rows, words = [], []
-    for place, column in enumerate(codes):
+    for position, column in enumerate(codes):
         known = column >= 0
         rows.append(group[known])
-        words.append(column[known].astype(np.int64) + offsets[place])
+        words.append(column[known].astype(np.int64) + offsets[position])
     row, word = np.concatenate(rows), np.concatenate(words)
     shape = n_groups, int(offsets[-1])
     return sparse.coo_array((np.ones(len(row)), (row, word)), shape=shape).tocsr()
@@ -229,8 +229,8 @@ class Counting:
         codes = codes_of(table, words, self.n_jobs)
         if rows is not None and weight is not None:
             codes, y, weight = [column[rows] for column in codes], y[rows], weight[rows]
-        places = {column.name: place for place, column in enumerate(table.columns)}
-        numbers = [places[name] for name in encoded]
+        positions = {column.name: position for position, column in enumerate(table.columns)}
+        numbers = [positions[name] for name in encoded]
         if origin is None:
             origin = np.zeros(y.shape[1]) if y.shape[1] > 1 else np.average(y, axis=0, weights=weight)
         sizes = [len(one) for one in words]
@@ -309,8 +309,8 @@ def count_lazily(counting: Counting, rows: LazyRows, encoded: list[str], target:
     """The counts of a lazy frame; `target`: its classes, None for numbers."""
     refuse_strange(counting.numeric, rows.table.names)
     words = _words(counting, rows, encoded, target)
-    places = {column.name: place for place, column in enumerate(rows.table.columns)}
-    numbers = [places[name] for name in encoded]
+    positions = {column.name: position for position, column in enumerate(rows.table.columns)}
+    numbers = [positions[name] for name in encoded]
     sums = {
         j: _sums_of_numbers(rows, words[j]) if target is None else _sums_of_classes(rows, words[j], target)
         for j in numbers

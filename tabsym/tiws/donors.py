@@ -116,7 +116,7 @@ def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *
     """
     if batch:
         return _similarities(seen, unseen, words)
-    rows = [_similarities(seen, unseen[[place]], words) for place in range(unseen.shape[0])]
+    rows = [_similarities(seen, unseen[[position]], words) for position in range(unseen.shape[0])]
     return np.concatenate(rows) if rows else np.zeros((0, seen.shape[0]))
 
 

@@ -47,9 +47,9 @@ class Sums:
         codes, centred = codes[known], y[known] - origin
         each = np.ones(len(codes)) if weight is None else weight[known]
         sums, squares = np.empty((size, y.shape[1])), np.empty((size, y.shape[1]))
-        for place, column in enumerate(centred.T):
-            sums[:, place] = np.bincount(codes, each * column, minlength=size)
-            squares[:, place] = np.bincount(codes, each * column**2, minlength=size)
+        for position, column in enumerate(centred.T):
+            sums[:, position] = np.bincount(codes, each * column, minlength=size)
+            squares[:, position] = np.bincount(codes, each * column**2, minlength=size)
         return cls(np.bincount(codes, each, minlength=size).astype(np.float64), sums, squares, origin)
 
     def __add__(self, other: Sums) -> Sums:
@@ -71,10 +71,10 @@ class Sums:
         squares = self.squares + 2 * shift * self.sums + n * shift**2
         return Sums(self.rows, self.sums + n * shift, squares, origin)
 
-    def placed(self, places: NDArray[np.int64], size: int) -> Sums:
+    def placed(self, positions: NDArray[np.int64], size: int) -> Sums:
         """The same sums by other codes."""
         rows, sums, squares = np.zeros(size), np.zeros((size, self.sums.shape[1])), np.zeros((size, self.sums.shape[1]))
-        rows[places], sums[places], squares[places] = self.rows, self.sums, self.squares
+        rows[positions], sums[positions], squares[positions] = self.rows, self.sums, self.squares
         return Sums(rows, sums, squares, self.origin)
 
     def of(self, symbols: NDArray[np.integer]) -> Sums:
@@ -323,9 +323,9 @@ class Conformal:
 
     def half_width(self, variances: Floats, rows: Floats, level: float) -> Floats:
         """Of the interval (m, q) for the mean over `rows` (m,) rows of categories with error `variances` (m,)."""
-        place = int(np.ceil(level * (len(self.scores) + 1) - 1e-9)) - 1
-        score = self.scores[min(place, len(self.scores) - 1)]
-        if place >= len(self.scores):  # more than the known categories can say: at least what normal ones would need
+        position = int(np.ceil(level * (len(self.scores) + 1) - 1e-9)) - 1
+        score = self.scores[min(position, len(self.scores) - 1)]
+        if position >= len(self.scores):  # more than the known categories can say: at least what normal ones would need
             score = np.maximum(score, stats.norm.isf((1 - level) / 2))
         with np.errstate(divide="ignore"):
             spread = np.sqrt(variances + np.where(rows > 0, self.within / rows, 0.0))

@@ -96,8 +96,8 @@ def without_infinity(frame: pd.DataFrame, categorical: Sequence[str], notes: lis
 def infinite_in(series: pd.Series) -> pd.Series:
     """Which values (n,) of a column are infinite numbers."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        places = np.flatnonzero(infinite_in(series.cat.categories.to_series()))
-        return series.cat.codes.isin(places)
+        positions = np.flatnonzero(infinite_in(series.cat.categories.to_series()))
+        return series.cat.codes.isin(positions)
     if series.dtype == object:
         return series.map(lambda value: isinstance(value, float | np.floating) and bool(np.isinf(value))).astype(bool)
     if series.dtype.kind != "f":

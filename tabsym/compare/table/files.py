@@ -296,11 +296,13 @@ def _excel(source: Any, asked: str | None = None) -> Source:
     width = max(len(row) for row in rows)
     header = [*rows[0], *[None] * (width - len(rows[0]))]
     names, kept = name_columns([str(name) if name is not None else "" for name in header], notes,
-                          lambda place: all(len(row) <= place or row[place] is None for row in rows[1:]))  # fmt: skip
+                          lambda at: all(len(row) <= at or row[at] is None for row in rows[1:]))  # fmt: skip
     _check_names(names)
     columns = {
-        name: pd.Series([row[place] if place < len(row) else None for row in rows[1:]], dtype=object).infer_objects()
-        for name, place in zip(names, kept, strict=True)
+        name: pd.Series(
+            [row[position] if position < len(row) else None for row in rows[1:]], dtype=object
+        ).infer_objects()
+        for name, position in zip(names, kept, strict=True)
     }
     return Source(pd.DataFrame(columns), notes=tuple(notes))
 

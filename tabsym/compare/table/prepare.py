@@ -162,8 +162,8 @@ def _refuse_dates(values: pd.Series, name: str) -> None:
 def _stranger(values: pd.Series) -> str:
     """A value that is no number, and its row."""
     strange = pd.to_numeric(values, errors="coerce").isna().to_numpy()
-    place = int(np.argmax(strange))
-    return f"such as {str(values.iloc[place])!r} in row {values.index[place]}"
+    position = int(np.argmax(strange))
+    return f"such as {str(values.iloc[position])!r} in row {values.index[position]}"
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def prepare(
 def _note_rare(target: Target, notes: list[str]) -> None:
     if target.task in CLASSES:
         times = np.bincount(target.y)
-        rare = [f"{target.classes[place]} ({times[place]})" for place in np.flatnonzero(times < _RARE)]
+        rare = [f"{target.classes[position]} ({times[position]})" for position in np.flatnonzero(times < _RARE)]
         if rare:
             words = "Class of fewer" if len(rare) == 1 else "Classes of fewer"
             more = f" and {len(rare) - _SHOWN:,} more" if len(rare) > _SHOWN else ""

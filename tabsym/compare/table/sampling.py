@@ -75,10 +75,10 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
         return _of(source), ""
     values = source.frame[target] if target in source.frame.columns else pd.Series(dtype=object)
     counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
-    places = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
-    some = source.frame.iloc[places].reset_index(drop=True)
+    positions = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
+    some = source.frame.iloc[positions].reset_index(drop=True)
     by = target if _has_classes(counts) else None
-    return _of(replace(source, frame=some), whole), _note(n_rows, len(places), by, "")
+    return _of(replace(source, frame=some), whole), _note(n_rows, len(positions), by, "")
 
 
 def _of(source: Source, whole: Whole | None = None) -> Sampled:
@@ -155,8 +155,8 @@ def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) ->
         keys.append(drawn[held])
     frame = with_labels(pa.concat_tables(tables).to_pandas()).reset_index(drop=True)
     values = frame[target] if target in frame.columns else pd.Series(dtype=object)
-    places = _chosen(values, np.concatenate(keys), counts, most)
-    return frame.iloc[places].reset_index(drop=True), target if _has_classes(counts) else None
+    positions = _chosen(values, np.concatenate(keys), counts, most)
+    return frame.iloc[positions].reset_index(drop=True), target if _has_classes(counts) else None
 
 
 def _has_classes(counts: dict[Any, int]) -> bool:
@@ -174,8 +174,8 @@ def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int]
     exact = np.array([whole.get(_key(value), 0) for value in classes.tolist()], dtype=np.float64)
     exact *= most / max(sum(counts.values()), 1)
     quotas = np.maximum(np.floor(exact), exact > 0)
-    for place in np.argsort(quotas - exact, kind="stable")[: max(int(most - quotas.sum()), 0)]:
-        quotas[place] += 1
+    for position in np.argsort(quotas - exact, kind="stable")[: max(int(most - quotas.sum()), 0)]:
+        quotas[position] += 1
     while quotas.sum() > max(most, 1) and quotas.max() > 1:  # where many classes have one row
         quotas[np.argmax(quotas)] -= 1
     ranks = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()

@@ -66,7 +66,7 @@ def read_text(
     frame = frame.iloc[:, : len(header)]
     if width > len(header):
         notes.append(f"Rows end in {separator!r} and the header does not; what follows it is empty and was left out.")
-    names, kept = name_columns(header, notes, lambda place: bool(frame[place].isna().all()))
+    names, kept = name_columns(header, notes, lambda position: bool(frame[position].isna().all()))
     return frame[kept].set_axis(names, axis=1), separator, tuple(notes)
 
 
@@ -78,20 +78,20 @@ def lines_of(text: str) -> list[str]:
 def name_columns(
     names: Sequence[str], notes: list[str], is_empty: Callable[[int], bool]
 ) -> tuple[list[str], list[int]]:
-    """Names of columns and their places; blank columns without a name are left out, other ones are named."""
+    """Names of columns and their positions; blank columns without a name are left out, other ones are named."""
     out, kept, blank = [], [], 0
-    for place, name in enumerate(names):
-        if not name.strip() and is_empty(place):
+    for position, name in enumerate(names):
+        if not name.strip() and is_empty(position):
             blank += 1
             continue
         out.append(name.strip())
-        kept.append(place)
+        kept.append(position)
         if not name.strip():
-            number = place + 1
+            number = position + 1
             while f"column {number}" in names:
                 number += 1
             out[-1] = f"column {number}"
-            notes.append(f"Column {place + 1} has no name in the header and is called 'column {number}'.")
+            notes.append(f"Column {position + 1} has no name in the header and is called 'column {number}'.")
     if blank:
         words = "1 blank column without a name was" if blank == 1 else f"{blank} blank columns without a name were"
         notes.append(f"{words} left out.")
@@ -163,7 +163,7 @@ def _check_rows(path: Path, rows: Any, separator: str, header: Sequence[str]) ->
     Fields beyond the header are empty, else columns may have shifted.
     """
     n_columns = len(header)
-    named = max((place for place, name in enumerate(header, start=1) if name), default=0)
+    named = max((position for position, name in enumerate(header, start=1) if name), default=0)
     width, short = n_columns, []
     try:
         for row in rows:
@@ -198,10 +198,10 @@ def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataF
     try:
         table = arrow.read_csv(
             io.BytesIO(text.encode()),
-            arrow.ReadOptions(column_names=[str(place) for place in range(width)], block_size=1 << 30),
+            arrow.ReadOptions(column_names=[str(position) for position in range(width)], block_size=1 << 30),
             arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=leave_out),
             arrow.ConvertOptions(
-                column_types={str(place): pa.string() for place in range(width)}, strings_can_be_null=True,
+                column_types={str(position): pa.string() for position in range(width)}, strings_can_be_null=True,
                 quoted_strings_can_be_null=False, null_values=[""],
             ),
         )  # fmt: skip
@@ -211,8 +211,10 @@ def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataF
     if len(table) != len(frame):  # of rows that are not equal: then all empty fields are missing
         return frame
     out = {}
-    for place in range(width):
-        known = table.column(place).is_valid().to_pandas().to_numpy(dtype=bool)
-        empty = frame[place].isna().to_numpy() & known
-        out[place] = frame[place].mask(pd.Series(empty, index=frame.index), "") if empty.any() else frame[place]
+    for position in range(width):
+        known = table.column(position).is_valid().to_pandas().to_numpy(dtype=bool)
+        empty = frame[position].isna().to_numpy() & known
+        out[position] = (
+            frame[position].mask(pd.Series(empty, index=frame.index), "") if empty.any() else frame[position]
+        )
     return pd.DataFrame(out)

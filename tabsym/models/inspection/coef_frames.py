@@ -67,7 +67,7 @@ def scale_names(spec: ModelSpec) -> dict[int, str]:
 def _told_apart(spec: ModelSpec) -> dict[int, Term]:
     """Products of several blocks that no other term uses, by the first one that is multiplied once."""
     found = {}
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         powers = Counter(factor.block for factor in term.factors)
         is_own = all(sum(spec.uses[one].values()) == n and spec.blocks[one].rank == 1 for one, n in powers.items())
         first = next((one for one, n in powers.items() if n == 1), None)

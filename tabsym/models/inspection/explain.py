@@ -32,7 +32,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     spec = model.spec
     slopes = _slopes_of_dropped(model)
     off = _dropped_blocks(model) - slopes.keys()
-    indices = {id(term): index for index, term in enumerate(spec.learned)}
+    indices = {id(term): index for index, term in enumerate(spec.fitted_terms)}
     numbers = spec.numbers(table)
     codes = spec.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
@@ -53,7 +53,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
         mean = model.numerics[term.numeric].mean
         own = np.broadcast_to(spec.numerics[term.numeric].values(numbers), (len(table),))
         own = np.where(np.isnan(own), mean, own)[:, None]
-        home = spec.homes.get(indices.get(id(term), -1))
+        home = spec.centering_terms.get(indices.get(id(term), -1))
         if home is None:
             add(term, value * own)
         else:
@@ -73,8 +73,8 @@ def _slopes_of_dropped(model: WideModel) -> dict[int, Term]:
     Its coefficients are minus the slopes times the mean of their number then, which together with these is constant.
     """
     off, found = _dropped_blocks(model), dict[int, Term]()
-    for index, home in model.spec.homes.items():
-        slope, block = model.spec.learned[index], home.factors[0].block
+    for index, home in model.spec.centering_terms.items():
+        slope, block = model.spec.fitted_terms[index], home.factors[0].block
         if block in off and not any(factor.block in off for factor in slope.factors):
             found.setdefault(block, slope)
     return found
@@ -131,7 +131,7 @@ def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, .
     """
     spec, total, levels = model.spec, _weight_of_rows(model), _levels(model)
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         index = term.factors[0].block
         block, own = spec.blocks[index], spec.coefs(index)
         if len(term.factors) > 1 or not spec.stands_alone(term) or block.rank > 1:
@@ -157,10 +157,10 @@ def _levels(model: WideModel) -> dict[int, Floats]:
     """By block, its contributions (categories, K) at the means of the numbers, where they are not 0."""
     spec, slopes = model.spec, _slopes_of_dropped(model)
     found: dict[int, Floats] = {}
-    for index, term in enumerate(spec.learned):
+    for index, term in enumerate(spec.fitted_terms):
         own = term.factors[0].block
         if spec.blocks[own].source is not None:
-            home = spec.homes.get(index, term).factors[0].block
+            home = spec.centering_terms.get(index, term).factors[0].block
             at = slopes[home].factors[0].block if home in slopes else home
             by = term.constant * (1.0 if term.numeric is None else model.numerics[term.numeric].mean)
             found[at] = found.get(at, 0.0) + by * model.theta[spec.coefs(own)]
@@ -273,7 +273,7 @@ _MAX_TICKS = 10
 def _of_factors(model: WideModel) -> str:
     """What is said of the factors of products, by name where those of some are shown as they are."""
     shown = [product.name.removeprefix("scale of ") for product in products_of(model)]
-    n_products = sum(len(term.factors) > 1 for term in model.spec.learned)
+    n_products = sum(len(term.factors) > 1 for term in model.spec.fitted_terms)
     which = "a product" if len(shown) == n_products else ", ".join(shown)
     return f"; factors of {which} over their mean, times one scale" if shown else ""
 

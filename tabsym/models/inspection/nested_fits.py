@@ -177,9 +177,9 @@ class _Scope:
 
 def _scopes(model: WideModel) -> list[_Scope]:
     spec = model.spec
-    reads = Counter(factor.block for term in spec.learned for factor in term.factors)
+    reads = Counter(factor.block for term in spec.fitted_terms for factor in term.factors)
     found = []
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         number = None if term.numeric is None else spec.numerics[term.numeric]
         codings = {
             (column, _bounds_of(spec, spec.blocks[factor.block].source, column))

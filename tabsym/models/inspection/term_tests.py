@@ -56,7 +56,9 @@ def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
     """One row for each term with a column: see `WideRegressor.term_table`."""
     certainty, spec = model.certainty, model.spec
     assert certainty is not None
-    slopes = {term.factors[0].block for term in spec.learned if term.numeric is not None and len(term.factors) == 1}
+    slopes = {
+        term.factors[0].block for term in spec.fitted_terms if term.numeric is not None and len(term.factors) == 1
+    }
     kept = [index for index, block in enumerate(spec.blocks) if block.columns or index in slopes]
     found = [wald_of(model, index) for index in kept]
     frame = pd.DataFrame(
@@ -86,7 +88,9 @@ def wald_of(model: WideModel, index: int) -> Wald:
     assert certainty is not None
     covariance = certainty.covariances[index] if certainty.covariances else None
     block, own = spec.blocks[index], spec.coefs(index)
-    multiplied = any(len(term.factors) > 1 for term in spec.learned if index in [one.block for one in term.factors])
+    multiplied = any(
+        len(term.factors) > 1 for term in spec.fitted_terms if index in [one.block for one in term.factors]
+    )
     if model.n_outputs > 1 or covariance is None or block.fixed or multiplied or block.rank > 1:
         return UNKNOWN
     if block.name in certainty.separated:  # where Wald's statistic falls as the evidence grows (Hauck and Donner 1977)

@@ -114,8 +114,8 @@ def fit_parts(
 
 def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
     """A `ValueError` for formulas whose terms are not solved by sums over coefficients."""
-    if spec.fixed:
-        term = spec.fixed[0]
+    if spec.offset_terms:
+        term = spec.offset_terms[0]
         name = f"{term.constant:g}" if term.numeric is None else spec.numerics[term.numeric].label
         raise ValueError(
             f"The formula of {config.caller} adds {name} without a coefficient, which needs all rows in memory; leave "
@@ -123,7 +123,7 @@ def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
         )
     by_number = any(
         term.numeric is not None and any(spec.blocks[factor.block].source is not None for factor in term.factors)
-        for term in spec.learned
+        for term in spec.fitted_terms
     )
     shared = any(isinstance(source, Symbols) and len(source.columns) > 1 for source in spec.sources)
     if not goes_by_turns(spec) or by_number or shared:

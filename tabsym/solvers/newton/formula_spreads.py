@@ -312,7 +312,7 @@ class CommonLevels:
 def _other_factors(spec: ModelSpec) -> dict[int, tuple[object, ...]]:
     """By term, the other factors that it is multiplied by, where these are the same throughout the formula."""
     found: dict[int, set[tuple[object, ...]]] = {}
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         for factor in term.factors:
             found.setdefault(factor.block, set()).add(_beside(term, factor.block))
     return {

@@ -247,7 +247,7 @@ def _finish_scalars(objective: Objective, phi: Floats, dispersion: float) -> tup
     these given the others is one, and predictions add up to the targets by it.
     """
     spec, k = objective.spec, objective.task.n_outputs
-    within = {factor.block for term in spec.learned if len(term.factors) > 1 for factor in term.factors}
+    within = {factor.block for term in spec.fitted_terms if len(term.factors) > 1 for factor in term.factors}
     free = [index for index, block in enumerate(spec.blocks) if block.source is None and index not in within]
     if not free:
         return phi, 0
@@ -432,7 +432,7 @@ def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
     Coefficients are shown without that.
     """
     found = [np.zeros(spec.n_coefs)]
-    for term in spec.learned:
+    for term in spec.fitted_terms:
         powers = Counter(factor.block for factor in term.factors)
         first, *others = powers
         for other in others:
@@ -574,8 +574,8 @@ def scale_free(spec: ModelSpec) -> Floats:
     The factors of a product can exchange scale: only the product of their variances is identified. Along these
     directions the variances keep their initial values, as they would drift without end.
     """
-    factors = np.zeros((len(spec.learned), len(spec.blocks)))
-    for number, term in enumerate(spec.learned):
+    factors = np.zeros((len(spec.fitted_terms), len(spec.blocks)))
+    for number, term in enumerate(spec.fitted_terms):
         for factor in term.factors:
             factors[number, factor.block] += 1.0
     return np.asarray(null_space(factors))
