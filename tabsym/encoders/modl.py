@@ -309,13 +309,13 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         rows = lazy_rows(self._clipped(X), y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             self._check_options()
-            self._fit_counts(_counting_of(self).lazily(rows), rows.table)
+            self._fit_counts(self._counting().lazily(rows), rows.table)
             self.n_cells_ = rows.cells
         else:
             X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
             check_same_rows(X, groups=groups)
             table, weight = self._read(X, y, sample_weight, first=True)
-            self._fit_counts(_counting_of(self).first_piece(table, y, weight), table)
+            self._fit_counts(self._counting().first_piece(table, y, weight), table)
             self.n_cells_ = {}
         self._donors = None
         if self.handle_unknown == "similar":
@@ -347,7 +347,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         first = not hasattr(self, "tables_")
         X, y, sample_weight = split_columns(X, y, sample_weight, type(self).__name__)
         table, weight = self._read(X, y, sample_weight, first=first)
-        counting = replace(_counting_of(self), whole=False)
+        counting = replace(self._counting(), whole=False)
         if first:
             counted = counting.first_piece(table, y, weight)
         else:
@@ -486,7 +486,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         tables, classes = counted
         kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
         n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
-        settings = settings_of_columns(self, _settings_of(self, len(tables), classes=classes), kinds, classes=n_classes)
+        settings = settings_of_columns(self, self._settings(len(tables), classes=classes), kinds, classes=n_classes)
         check_counts(tables, settings)
         fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
         states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
@@ -506,14 +506,14 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     # -- rows --------------------------------------------------------------------------------------
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        how, parts = _output_of(self), self._parts(table)
+        how, parts = self._output(), self._parts(table)
         return {
             name: self._kept_columns(state, how.columns(state, parts[name])) for name, state in self.columns_.items()
         }
 
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
-        parts = parts_of_rows(table, self.columns_, _output_of(self).handling)
+        parts = parts_of_rows(table, self.columns_, self._output().handling)
         if self.handle_unknown != "similar":
             return parts
         return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
@@ -521,11 +521,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _encode_table(self, table: Table) -> Any:
         if self.sparse_output:
             dropped = set(self.invariant_cols_)
-            return _output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
+            return self._output().sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
         return super()._encode_table(table)
 
     def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
-        return lookup_of(name, state, self._kept_names(state), _output_of(self))
+        return lookup_of(name, state, self._kept_names(state), self._output())
 
     # -- out of fold -------------------------------------------------------------------------------
 
@@ -539,7 +539,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
         if self.handle_unknown == "similar":
             folds = [replace(fold, donors=self._donors_of(fold, table, values, weight)) for fold in folds]
-        return _out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)
+        return self._folds_encoding().columns(table, list(self.columns_.values()), weight, folds)
 
     def _donors_of(self, fold: Fold, table: Table, values: NDArray[Any], weight: Floats | None) -> TIWSEncoder | None:
         """Donors by the rows that a fold learns from, of columns with other categories in the rows that it encodes."""
@@ -553,56 +553,50 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """The columns of categories."""
         return [name for name, state in self.columns_.items() if state.alphabet is not None]
 
+    # -- options as counting, searches and encoding take them ---------------------------------------
 
-# -- options as counting, searches and encoding take them ------------------------------------------
+    def _counting(self) -> Counting:
+        """How tables are counted."""
+        return Counting(
+            type(self).__name__,
+            self.cols,
+            self.numeric,
+            self.target_type,
+            self.handle_missing,
+            self.n_jobs,
+            few_are_classes=self.output == "logodds",
+        )
 
+    def _output(self) -> Output:
+        """How rows are encoded; frames have categories where fit saw names."""
+        labelled = bool(self.return_df) and hasattr(self, "feature_names_in_")
+        return Output(self.output, self._handling(), labelled)
 
-def _counting_of(encoder: Any) -> Counting:
-    """How tables are counted."""
-    return Counting(
-        type(encoder).__name__,
-        encoder.cols,
-        encoder.numeric,
-        encoder.target_type,
-        encoder.handle_missing,
-        encoder.n_jobs,
-        few_are_classes=encoder.output == "logodds",
-    )
+    def _folds_encoding(self) -> OutOfFold:
+        """How rows are encoded out of fold, by an encoder fitted on all rows."""
+        fitted = {name: state.fitted for name, state in self.columns_.items()}
+        settings = self._settings(len(fitted), classes=self._classes)
+        kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
+        return OutOfFold(
+            self._counting(),
+            settings_of_columns(self, settings, kinds, classes=len(self.classes_) if self._classes else None),
+            self.output,
+            self._handling(),
+            self.classes_ if self._classes else None,
+            self.prove is True,
+        )
 
+    def _handling(self) -> Handling:
+        return Handling(self.handle_missing, self.handle_unknown)
 
-def _output_of(encoder: Any) -> Output:
-    """How rows are encoded; frames have categories where fit saw names."""
-    labelled = bool(encoder.return_df) and hasattr(encoder, "feature_names_in_")
-    return Output(encoder.output, _handling_of(encoder), labelled)
-
-
-def _out_of_fold_of(encoder: Any) -> OutOfFold:
-    """How rows are encoded out of fold, by an encoder fitted on all rows."""
-    fitted = {name: state.fitted for name, state in encoder.columns_.items()}
-    settings = _settings_of(encoder, len(fitted), classes=encoder._classes)
-    kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
-    return OutOfFold(
-        _counting_of(encoder),
-        settings_of_columns(encoder, settings, kinds, classes=len(encoder.classes_) if encoder._classes else None),
-        encoder.output,
-        _handling_of(encoder),
-        encoder.classes_ if encoder._classes else None,
-        encoder.prove is True,
-    )
-
-
-def _handling_of(encoder: Any) -> Handling:
-    return Handling(encoder.handle_missing, encoder.handle_unknown)
-
-
-def _settings_of(encoder: Any, n_columns: int, *, classes: bool) -> Settings:
-    """What the search for each of so many columns is asked for, but for `settings_of_columns`."""
-    return Settings(
-        encoder.criterion,
-        n_columns if encoder.n_candidates is None else encoder.n_candidates,
-        encoder.max_parts,
-        encoder.min_part_count,
-        time_limit=encoder.time_limit,
-        random_state=int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
-        prove=classes if encoder.prove == "auto" else bool(encoder.prove),
-    )
+    def _settings(self, n_columns: int, *, classes: bool) -> Settings:
+        """What the search for each of so many columns is asked for, but for `settings_of_columns`."""
+        return Settings(
+            self.criterion,
+            n_columns if self.n_candidates is None else self.n_candidates,
+            self.max_parts,
+            self.min_part_count,
+            time_limit=self.time_limit,
+            random_state=int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
+            prove=classes if self.prove == "auto" else bool(self.prove),
+        )

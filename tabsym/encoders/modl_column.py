@@ -182,13 +182,18 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
             f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the "
             "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
         )
-    default = state.fitted.default
-    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
-        default = int(state.part_of[state.alphabet.missing_code])
-    parts = np.append(state.part_of, default)[codes]  # UNSEEN, -1, reads the last
+    parts = np.append(state.part_of, _part_of_unknown(state, handling))[codes]  # UNSEEN, -1, reads the last
     if handling.handle_unknown == "return_nan":
         parts = np.where(unseen, UNSEEN, parts)
     return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
+
+
+def _part_of_unknown(state: MODLColumn, handling: Handling) -> int:
+    """The part of a category that fit has not seen: that of missing values, or the default group."""
+    assert state.alphabet is not None and state.part_of is not None and isinstance(state.fitted, Groups)
+    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
+        return int(state.part_of[state.alphabet.missing_code])
+    return state.fitted.default
 
 
 # -- unknown categories, by the known ones in rows like theirs -------------------------------------
@@ -210,11 +215,13 @@ def with_donors(
 
     Rows that are to be NaN, with a part below 0, stay so.
     """
+    if donors is None:
+        return parts
     out = dict(parts)
-    for name in columns.keys() & donors.columns_.keys() if donors is not None else ():
-        found = donors.unseen_rows(table, name)  # type: ignore[union-attr]
+    for name in columns.keys() & donors.columns_.keys():
+        found = donors.unseen_rows(table, name)
         if len(found.rows):
-            group = _groups_of_donors(donors, name, columns[name], found.unseen)[found.which]  # type: ignore[arg-type]
+            group = _groups_of_donors(donors, name, columns[name], found.unseen)[found.which]
             changed = out[name].copy()
             changed[found.rows] = np.where(changed[found.rows] < 0, changed[found.rows], group)
             out[name] = changed
@@ -355,9 +362,7 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
     assert state.alphabet is not None and state.part_of is not None
     categories = state.alphabet.symbols.tolist()
     codes, coding = with_missing(categories, handling.handle_missing)
-    default = state.fitted.default
-    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
-        default = int(state.part_of[state.alphabet.missing_code])
+    default = _part_of_unknown(state, handling)
     parts = np.append(state.part_of[codes[codes >= 0]], np.full((codes < 0).sum(), default))
     if handling.handle_missing == "return_nan":
         parts[[category is None for category in coding.categories]] = MISSING  # type: ignore[union-attr]

@@ -330,15 +330,15 @@ class OneHotEncoder(ColumnEncoder):
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)
         if self.handle_unknown == "warn" or self.drop is not None:
-            _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
+            names = [name for name, one in codes.items() if (one == UNSEEN).any()]
+            _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return codes
 
     def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
         lookups = super()._lazy_lookups(frame)
         if self.handle_unknown == "warn" or self.drop is not None:
-            unknown = {name: len(unknown_in(frame, one).head(1).collect()) for name, one in lookups.items()}
-            codes = {name: np.full(n, UNSEEN, dtype=np.int32) for name, n in unknown.items()}
-            _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
+            names = [name for name, one in lookups.items() if len(unknown_in(frame, one).head(1).collect())]
+            _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return lookups
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
@@ -371,9 +371,8 @@ class OneHotEncoder(ColumnEncoder):
         return [name for state, raw in states for name in constant_names(state, raw)]
 
 
-def _warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np.int32]], *, always: bool) -> None:
+def _warn_of_unknown(states: dict[str, OneHotColumn], names: list[str], *, always: bool) -> None:
     """A warning that names the columns with unknown categories: all if `always`, else those where zeros mislead."""
-    names = [name for name, one in codes.items() if (one == UNSEEN).any()]
     how = "are encoded as infrequent categories, or as zeros where there are none"
     if not always:
         names = [n for n in names if states[n].unknown_index == ZEROS and states[n].dropped != UNSEEN]
