@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from tabsym.design.program import Product, Rows, Slot, compile_program
+from tabsym.design.program import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES
 from tabsym.optimizers import SGD
 from tabsym.solvers.sgd.loop import train
@@ -36,8 +36,8 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def with_tabsym(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> tuple[float, np.ndarray]:
     n_entries = sum(SYMBOLS) + 1
-    product = Product(1.0, 0, (Slot(0, 0, 0), Slot(1, SYMBOLS[0], 1)))
-    compiled = compile_program([product, Product(1.0, None, (Slot(2, n_entries - 1, None),))], n_entries)
+    product = CompiledTerm(1.0, 0, (Slot(0, 0, 0), Slot(1, SYMBOLS[0], 1)))
+    compiled = compile_program([product, CompiledTerm(1.0, None, (Slot(2, n_entries - 1, None),))], n_entries)
     options = Options(SGD(), RATE, gradient="mean", batch_size=batch, shuffle=False)
     empty = np.empty(0)
     rows = Rows(codes + np.array([0, SYMBOLS[0]], dtype=np.int32), x, y, empty, empty)

@@ -160,12 +160,12 @@ def fit_naive_bayes(
     class_counts = np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
     if not counts:
         return NaiveBayes(class_counts, [], np.zeros(0), 0)
-    objective = _Objective(parts, codes, likelihoods, class_counts, costs, weight)
+    objective = _WeightObjective(parts, codes, likelihoods, class_counts, costs, weight)
     weights, n_iter = _minimum(objective, np.full(len(counts), 0.5))  # copies of a column remain at equal weights
     return NaiveBayes(class_counts, likelihoods, weights, n_iter)
 
 
-def _minimum(objective: _Objective, weights: Floats) -> tuple[Floats, int]:
+def _minimum(objective: _WeightObjective, weights: Floats) -> tuple[Floats, int]:
     """The minimum over [0, 1], by Newton steps within the bounds, and how many were tried."""
     value, gradient, hessian = objective(weights)
     n_iter, length = 0, 1.0
@@ -195,7 +195,7 @@ def _newton_step(weights: Floats, gradient: Floats, hessian: Floats) -> tuple[Fl
     return step, -float(gradient @ step + step @ bent @ step / 2)
 
 
-class _Objective:
+class _WeightObjective:
     """The log loss of the rows plus the prior of the weights, in nats, with gradient and Hessian.
 
     Scores are those relative to the first class, so that two classes need one of them.
@@ -326,7 +326,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, TableEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Two classes or more.
         sample_weight : array-like of shape (n_rows,), optional
             A row of weight 2 counts as two rows; rows of weight 0 count as absent.

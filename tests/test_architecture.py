@@ -203,3 +203,13 @@ print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.val
         counts.append([int(word) for word in out.split()])
     assert counts[1][0] > 0
     assert counts[1][1] == 0, "a kernel was compiled again in the second process"
+
+
+def test_no_two_classes_have_one_name():
+    """A name that is looked for leads to one class."""
+    found: dict[str, list[str]] = {}
+    for path in [*modules(), *(ROOT / "integrations").rglob("*.py")]:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name.lstrip("_"), []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

@@ -70,6 +70,36 @@ def test_given_coefficients_are_the_same_however_they_are_given():
             np.testing.assert_array_equal(unfitted.fit(X, y).predict_proba(X), wanted)
 
 
+def test_given_coefficients_of_moments_are_the_same_after_a_pickle(tmp_path):
+    """Also beside a column of text, and with a slope by class."""
+    X, _, given = problem()
+    X["z"] = np.random.default_rng(3).normal(size=len(X))
+    y = MOMENTS[np.random.default_rng(1).integers(0, 3, len(X))]
+    frame = given.set_axis([pd.Timestamp(one) for one in MOMENTS], axis=1)[::-1].assign(note="text")
+    slope = pd.Series([0.1, 0.2, -0.3], index=[str(one) for one in MOMENTS[[2, 0, 1]]])
+    for fixed in ({"g": frame.drop(columns="note")}, {"g": frame}, {"z": slope}, {"z": dict(slope)}):
+        model = WideClassifier(interactions=None, numeric="linear", fixed=fixed)
+        wanted = model.fit(X, y).predict_proba(X)
+        again = pickle.loads(pickle.dumps(model))  # noqa: S301
+        np.testing.assert_array_equal(again.predict_proba(X), wanted)
+        np.testing.assert_array_equal(again.fit(X, y).predict_proba(X), wanted)
+
+
+def test_the_scale_of_a_product_is_read_by_class():
+    X, y, _ = problem()
+    model = WideSGDClassifier("u[g]*v[h] + b[1]", random_state=0).fit(X, y)
+    name = "scale of u*v"
+    scale = model.coefs_[name].iloc[0]
+    for given in (scale[["c", "a", "b"]], dict(scale[["b", "c", "a"]])):
+        doubled = model.with_coefs({name: {key: 2 * value for key, value in dict(given).items()}})
+        np.testing.assert_allclose(doubled.coefs_[name].iloc[0], 2 * scale)
+    start = {**model.coefs_, name: scale[["c", "a", "b"]]}
+    started = WideSGDClassifier("u[g]*v[h] + b[1]", coef_init=start, max_iter=1, learning_rate=1e-12).fit(X, y)
+    np.testing.assert_allclose(started.predict_proba(X), model.predict_proba(X), atol=1e-6)
+    with pytest.raises(ValueError, match=r"needs \['a', 'b', 'c'\]"):
+        WideSGDClassifier("u[g]*v[h] + b[1]", coef_init={**start, name: scale.set_axis(["a", "b", "C"])}).fit(X, y)
+
+
 def test_names_of_no_class_are_refused_in_the_same_words_everywhere():
     X, y, given = problem()
     wrong = given.rename(columns={"a": "A"})

@@ -21,9 +21,9 @@ from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.own_contenders import from_address
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.datasets import make_retail
 from tabsym.export import from_spec, to_excel, to_spec, to_sql
 from tests.excel_formulas import Book
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 SALES = make_retail(300)
 SALES["day"] = pd.date_range("2024-01-01", periods=300).strftime("%d.%m.%Y")
-PLAN = Plan("random", None, 5, 1, 0)
+PLAN = SplitPlan("random", None, 5, 1, 0)
 
 
 def winner(contender, table=SALES, task="regression", tune=None):
@@ -255,7 +255,7 @@ def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
 )
 def test_exposures_and_offsets_of_later_rows_are_what_they_had_to_be_in_training(role, cell, held):
     table = SALES[["store", "sales"]].assign(sales=np.arange(300) % 4, e=np.linspace(0.5, 2, 300))
-    prepared = prepare(table, "sales", task="count", roles=Columns(**{role: "e"}))
+    prepared = prepare(table, "sales", task="count", roles=RoleColumns(**{role: "e"}))
     model = train_best(all_contenders()["wide"], prepared, PLAN, choose_metric("count", None), None, 0, 1)
     new = table.head(9).astype({"e": object})
     assert np.isfinite(model.predict(new)).all()

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from tabsym.compare.report import held_out
 from tabsym.compare.results import prediction_path
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.plots.held_out import HeldOutRows, deciles, gini, lorenz, mean_gini, pooled
 
 
@@ -131,7 +131,7 @@ def test_counts_are_rates_weighted_by_their_exposure(tmp_path):
     table = pd.DataFrame({
         "rate": rate, "e": exposure, "w": weight, "y": rng.poisson(rate * exposure),
     })  # fmt: skip
-    prepared = prepare(table, "y", task="count", roles=Columns(weight="w", exposure="e"))
+    prepared = prepare(table, "y", task="count", roles=RoleColumns(weight="w", exposure="e"))
     splits = [(np.arange(200, n), np.arange(200)), (np.arange(200), np.arange(200, n))]
     for fold, (_, test) in enumerate(splits):
         path = prediction_path(tmp_path, "it", fold)

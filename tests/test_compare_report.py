@@ -18,7 +18,7 @@ from tabsym.compare.results import Results
 from tabsym.compare.run import _judged
 from tabsym.compare.settings import settings_of
 from tabsym.compare.splits import make_plan
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.compare.text import summary
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -111,7 +111,7 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
     table, target, effect = table_of(task, evil=evil)
     if weight:
         table["w"] = np.random.default_rng(1).uniform(0.5, 2, len(table))
-    roles = Columns(
+    roles = RoleColumns(
         weight="w" if weight else None, exposure=[*table][-2] if task == "count" else None, groups=groups
     )  # fmt: skip
     prepared = prepare(table, target, task=task, roles=roles)

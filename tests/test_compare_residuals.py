@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.plots.held_out import STANDARD_ERRORS, HeldOutRows, cells_of, error_tables
 
 
@@ -15,7 +15,7 @@ def rows_of(prepared):
 
 def case(table, task, predicted, **roles):
     """Held-out rows of a table whose target is y, as the report makes them."""
-    prepared = prepare(table, "y", task=task, roles=Columns(**roles))
+    prepared = prepare(table, "y", task=task, roles=RoleColumns(**roles))
     weight = np.ones(len(table)) if prepared.weight is None else prepared.weight
     observed = prepared.y.astype(float)
     if prepared.exposure is not None:

@@ -13,9 +13,9 @@ from tabsym.compare import compare, load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.compare.table.sampling import read_some
 from tabsym.models import wide
 
@@ -148,7 +148,7 @@ FEATURES = ["town", "week", "x", "open", "day", "price"]
 
 def winner_of(table, name, target, **options):
     prepared = prepare(table, target, **options)
-    plan, metric = Plan("random", None, 5, 1, 0), choose_metric(prepared.task, None)
+    plan, metric = SplitPlan("random", None, 5, 1, 0), choose_metric(prepared.task, None)
     return train_best(all_contenders()[name], prepared, plan, metric, None, 0, 1)
 
 
@@ -175,7 +175,7 @@ def test_the_wide_model_is_trained_on_all_rows(target, roles, kind, sales, tmp_p
         for part in range(2):
             own[part * N // 2 : (part + 1) * N // 2].to_parquet(table / f"{part}.parquet", index=False)
     task = {"amount": "regression", "count": "count", "class": "binary"}[target]
-    options = {"task": task, "roles": Columns(**roles)}
+    options = {"task": task, "roles": RoleColumns(**roles)}
     model = winner_of(table, "wide", target, max_rows=1_500, **options)
     n_rows = int(own[target].notna().sum())
     assert model.trained_on == f"all {n_rows:,} rows"

@@ -12,7 +12,7 @@ from tabsym.compare.column_gains import LEAK, column_gains, has_gain, leak_sente
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.results import prediction_path
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -29,7 +29,7 @@ RANKING = [
 def measured(folder, table, ideal, task, *, metric=None, categorical=(), **roles):
     """Gains by column where the best contender predicts `ideal`: a rate, a value, or probabilities of each row."""
     prepared = prepare(
-        table, "y", task=task, roles=Columns(**roles), reading=ReadOptions(categorical=list(categorical))
+        table, "y", task=task, roles=RoleColumns(**roles), reading=ReadOptions(categorical=list(categorical))
     )
     n = len(prepared.y)
     rows = np.random.default_rng(0).permutation(n)

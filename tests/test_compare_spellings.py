@@ -16,7 +16,7 @@ from tabsym.compare import compare, load
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.files import ReadOptions
 from tabsym.compare.table.number_format import NumberFormat, number_of, split_cell
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.compare.table.retyping import read_typed
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -586,7 +586,7 @@ def test_numbers_and_their_text_in_one_column_are_the_same_classes_groups_and_fo
         assert prepare(table, "y", task="multiclass").classes == ["0", "1", "2"]
         assert prepare(table, "flag").classes == ["False", "True"]
         for role in ("groups", "fold_column"):
-            prepared = prepare(table, "x", roles=Columns(**{role: "g"}))
+            prepared = prepare(table, "x", roles=RoleColumns(**{role: "g"}))
             assert prepared.frame["g"].nunique() == 7
             splits = make_plan(prepared.frame, folds=3, repeats=1, seed=0, **{role: "g"}).splits(F, "regression")
             assert not any(set(H[train] % 7) & set(H[test] % 7) for train, test in splits)

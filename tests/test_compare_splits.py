@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.splits import HOW, Plan, _ranks_of_moments, make_plan
+from tabsym.compare.splits import HOW, SplitPlan, _ranks_of_moments, make_plan
 
 TASKS = ("regression", "count", "binary", "multiclass")
 
@@ -60,7 +60,7 @@ def check_each_once(splits, n):
 def test_random_folds_are_even_and_stratified(folds, more, task, repeats, seed):
     n = 3 * folds + more
     y = target(n, task, seed)
-    splits = Plan("random", None, folds, repeats, seed).splits(y, task)
+    splits = SplitPlan("random", None, folds, repeats, seed).splits(y, task)
     assert len(splits) == folds * repeats
     for repeat in range(repeats):
         once = splits[repeat * folds : (repeat + 1) * folds]
@@ -76,9 +76,9 @@ def test_random_folds_are_even_and_stratified(folds, more, task, repeats, seed):
 
 def test_repeats_differ_and_a_repeat_is_the_next_seed():
     y = target(30, "regression")
-    splits = Plan("random", None, 3, 2, 5).splits(y, "regression")
+    splits = SplitPlan("random", None, 3, 2, 5).splits(y, "regression")
     assert not same(splits[:3], splits[3:])
-    assert same(splits[3:], Plan("random", None, 3, 1, 6).splits(y, "regression"))
+    assert same(splits[3:], SplitPlan("random", None, 3, 1, 6).splits(y, "regression"))
 
 
 @pytest.mark.parametrize("how", [None, "groups", "unseen"])
@@ -102,7 +102,7 @@ def test_what_is_given_leaves_nothing_to_chance(how):
 
 def test_a_class_rarer_than_folds_is_no_warning(recwarn):
     y = np.array([0] * 20 + [1] * 20 + [2] * 2)
-    splits = Plan("random", None, 5, 1, 0).splits(y, "multiclass")
+    splits = SplitPlan("random", None, 5, 1, 0).splits(y, "multiclass")
     check_each_once(splits, 42)
     assert not recwarn
 
@@ -298,7 +298,7 @@ def test_inside_splits_some_rows_in_the_same_manner(how, task, n, seed, state):
     y = target(n, task, seed)
     rows = np.sort(rng.choice(n, rng.integers(12, n + 1), replace=False))
     folds = 3 if keys is None or how != "column" else int(keys.max()) + 1
-    plan = Plan(how, "c", folds, 1, state, keys)
+    plan = SplitPlan(how, "c", folds, 1, state, keys)
     train, test = plan.inside(rows, y, task)
     check([(train, test)], len(rows))  # places of rows: nothing outside can be meant
     assert len(train) + len(test) == len(rows)
@@ -315,7 +315,7 @@ def test_inside_splits_some_rows_in_the_same_manner(how, task, n, seed, state):
     other = None if keys is None else keys.copy()
     if other is not None:
         other[elsewhere] = 0
-    assert same([(train, test)], [Plan(how, "c", folds, 1, state, other).inside(rows, changed, task)])
+    assert same([(train, test)], [SplitPlan(how, "c", folds, 1, state, other).inside(rows, changed, task)])
 
 
 def test_inside_is_the_last_in_time():
@@ -332,7 +332,7 @@ def test_inside_is_the_last_in_time():
 def test_inside_rows_of_one_moment_or_group(how):
     """The first fold in time can have trained on one moment only, the larger of two folds on one group."""
     keys = np.array([0] * 8 + [1, 2, 3])
-    plan = Plan(how, "c", 3, 1, 0, keys)
+    plan = SplitPlan(how, "c", 3, 1, 0, keys)
     train, test = plan.inside(np.arange(8), np.arange(11.0), "regression")
     check([(train, test)], 8)
 
@@ -342,7 +342,7 @@ def test_inside_rows_of_one_moment_or_group(how):
 def test_inside_two_moments_or_groups(how, task):
     keys = None if how == "random" else np.array([0] * 6 + [1] * 6 + [2] * 6)
     y = np.arange(18) % 2
-    train, test = Plan(how, "c", 2, 1, 0, keys).inside(np.arange(12), y, task)
+    train, test = SplitPlan(how, "c", 2, 1, 0, keys).inside(np.arange(12), y, task)
     check([(train, test)], 12)
     assert keys is None or len(train) == len(test) == 6
 
@@ -351,14 +351,14 @@ def test_inside_two_moments_or_groups(how, task):
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_inside_few_rows(how, n):
     keys = None if how == "random" else np.arange(10)
-    train, test = Plan(how, "c", 2, 1, 0, keys).inside(np.arange(n), np.arange(10.0), "regression")
+    train, test = SplitPlan(how, "c", 2, 1, 0, keys).inside(np.arange(n), np.arange(10.0), "regression")
     check([(train, test)], n)
 
 
 @pytest.mark.parametrize("how", ["random", "groups"])
 def test_inside_classes_of_few_rows(how):
     y = np.arange(9) % 3
-    train, test = Plan(how, "c", 2, 1, 0, None if how == "random" else np.arange(9)).inside(
+    train, test = SplitPlan(how, "c", 2, 1, 0, None if how == "random" else np.arange(9)).inside(
         np.arange(9), y, "multiclass"
     )
     check([(train, test)], 9)
@@ -489,8 +489,8 @@ def test_inside_holds_out_a_quarter():
     """Of groups one in four, of time the last of four parts."""
     keys = np.repeat(np.arange(40), 5)
     for how, column in (("groups", "g"), ("unseen", "g"), ("column", "g")):
-        plan = Plan(how, column, 5, 1, 0, keys)
+        plan = SplitPlan(how, column, 5, 1, 0, keys)
         train, test = plan.inside(np.arange(200), np.zeros(200), "regression")
         assert len(np.unique(keys[test])) == 10 and len(train) == 150
-    train, test = Plan("time", "t", 5, 1, 0, np.arange(200)).inside(np.arange(200), np.zeros(200), "regression")
+    train, test = SplitPlan("time", "t", 5, 1, 0, np.arange(200)).inside(np.arange(200), np.zeros(200), "regression")
     assert 48 <= len(test) <= 52 and test.min() > train.max() and len(train) + len(test) == 200

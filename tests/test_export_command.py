@@ -14,14 +14,14 @@ from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import Columns, prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.export import from_spec, to_onnx, to_spec, to_sql
 from tests.excel_formulas import Book
 from tests.onnx_runs import run
 
-PLAN = Plan("random", None, 2, 1, 0)
+PLAN = SplitPlan("random", None, 2, 1, 0)
 
 
 def sales(n=300, seed=0):
@@ -108,7 +108,7 @@ def test_predict_writes_the_rows_with_their_predictions(saved, tmp_path, capsys)
 
 
 def winner(frame, target, task, *, reading=None, name="wide", **roles):
-    prepared = prepare(frame, target, task=task, reading=reading, roles=Columns(**roles))
+    prepared = prepare(frame, target, task=task, reading=reading, roles=RoleColumns(**roles))
     return train_best(all_contenders()[name], prepared, PLAN, choose_metric(task, None), None, 0, 1)
 
 

@@ -23,7 +23,7 @@ from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.prepare import prepare
 from tabsym.export import from_spec, spec_schema, to_spec, to_stack
 from tests.options import ADDITIVE
@@ -166,7 +166,7 @@ def test_a_winner_by_the_command(tmp_path, capsys):
     contender = all_contenders()["wide-lightgbm"]
     quick = dataclasses.replace(contender, make=lambda *given: contender.make(*given).set_params(booster=booster))
     best = train_best(
-        quick, prepare(frame, "y", task="multiclass"), Plan("random", None, 3, 1, 0),
+        quick, prepare(frame, "y", task="multiclass"), SplitPlan("random", None, 3, 1, 0),
         choose_metric("multiclass", None), None, 0, 1,
     )  # fmt: skip
     path = best.save(tmp_path / "best.skops")

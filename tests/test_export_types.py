@@ -20,7 +20,7 @@ from tabsym.compare import load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.prepare import TASKS, prepare
 from tabsym.datasets import make_retail
 from tabsym.export import load as load_any
@@ -105,7 +105,7 @@ def saved(name, task, folder):
     """The winner of a contender on a table of a task, and its file."""
     contender, table = all_contenders()[name], table_of(task)
     how = ("unseen", "store") if contender.for_unseen else ("random", None)
-    plan = Plan(*how, 5, 1, 0, pd.factorize(table["store"])[0] if contender.for_unseen else None)
+    plan = SplitPlan(*how, 5, 1, 0, pd.factorize(table["store"])[0] if contender.for_unseen else None)
     winner = train_best(
         quick(contender), prepare(table, "sales", task=task), plan, choose_metric(task, None), None, 0, 1
     )
@@ -150,7 +150,7 @@ def test_the_list_is_what_they_hold(tmp_path):
     collect(save(within_one_category(), tmp_path / "model.skops"))
     messy = pd.DataFrame({"x": ["$1.5", "$2.5", "$4"] * 20, "sales": [1.0, 2.0, 4.0] * 20})
     winner = train_best(all_contenders()["wide"], prepare(messy, "sales", task="regression"),
-                        Plan("random", None, 5, 1, 0), choose_metric("regression", None), None, 0, 1)  # fmt: skip
+                        SplitPlan("random", None, 5, 1, 0), choose_metric("regression", None), None, 0, 1)  # fmt: skip
     collect(winner.save(tmp_path / "best.skops"))
     own = {("ObjectNode", name) for name in CLASSES} | {("FunctionNode", name) for name in FUNCTIONS}
     listed = {(kind, name) for kind, names in LISTS.items() for name in names} | own

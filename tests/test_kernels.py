@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
-from tabsym.design.program import Product, Rows, Slot, compile_program
+from tabsym.design.program import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES, best_constant
 from tabsym.solvers.sgd.loop import train
 from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, RMSprop
@@ -65,7 +65,7 @@ def compiled(terms):
     def slot(s):
         return Slot(s[1], s[1], None) if s[0] == "fixed" else Slot(blocks[s[1]], 0, s[1], s[2])
 
-    return compile_program([Product(c, column, tuple(slot(s) for s in slots)) for c, column, slots in terms], 13)
+    return compile_program([CompiledTerm(c, column, tuple(slot(s) for s in slots)) for c, column, slots in terms], 13)
 
 
 def problem(loss, n=23, seed=0):

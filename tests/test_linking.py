@@ -123,7 +123,7 @@ def test_the_error_of_a_gain_is_that_of_the_jackknife(scoring):
     trial = SimpleNamespace(
         held_out=held_out, predicted=said, scoring=Scoring(scoring), rng=np.random.RandomState(0), _content=content
     )
-    gain, error = linking._Trial.gain(trial, "tweedie", "poisson")
+    gain, error = linking._LossTrial.gain(trial, "tweedie", "poisson")
     _, blocks = Dealt(np.arange(210), content, None).deal(20, np.random.RandomState(0))
     assert set(np.bincount(blocks)) == {10, 11}
 

@@ -7,7 +7,7 @@ import pytest
 
 from tabsym.modl import Settings, grouping_cost, interval_cost, joint_cuts
 from tabsym.modl.costs import target_cost
-from tabsym.modl.grid import Rows, Shared, Sources
+from tabsym.modl.grid import GridRows, Shared, Sources
 from tabsym.modl.grouping import lumps_by_granularity
 from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
@@ -24,7 +24,7 @@ def grid_cost(table, source, target, *, symbolic):
 
 def joint(table, *, symbolic):
     source, target = np.nonzero(table)
-    rows = Rows(source, target, *table.shape, table[source, target].astype(float))
+    rows = GridRows(source, target, *table.shape, table[source, target].astype(float))
     return cut_jointly(rows, Sources(symbolic, Settings()))
 
 
@@ -56,7 +56,7 @@ def test_joint_grids_cost_what_the_definition_says_and_come_near_the_best(symbol
 
 def test_noise_is_no_grid():
     rng = np.random.RandomState(5)
-    rows = Rows(np.arange(500), rng.permutation(500), 500, 500)
+    rows = GridRows(np.arange(500), rng.permutation(500), 500, 500)
     found = cut_jointly(rows, Sources(False, Settings()))
     assert found.source.n_parts == 1
     assert found.source.level == 0.0
@@ -102,7 +102,7 @@ def many_symbols(seed, n_symbols=230, n=1600):
     source = np.concatenate([np.arange(n_symbols), rng.randint(0, n_symbols, n - n_symbols)])
     y = np.round(level[source] + rng.normal(size=n), 1)
     target = np.unique(y, return_inverse=True)[1]
-    return Rows(source, target, n_symbols, int(target.max()) + 1)
+    return GridRows(source, target, n_symbols, int(target.max()) + 1)
 
 
 @pytest.mark.slow

@@ -431,13 +431,13 @@ def test_other_log_links_are_tried_where_the_first_one_is_better_alone():
 def test_a_loss_that_runs_away_is_not_chosen(monkeypatch, away):
     """It has the worst score, even of a scorer whose best one is below 0."""
     table, y = amounts(True, 1000)
-    margins = linking._Trial._margins
+    margins = linking._LossTrial._margins
 
     def runaway(trial, loss, rng):
         found = margins(trial, loss, rng)
         return np.full_like(found, away) if loss.name == "poisson" else found
 
-    monkeypatch.setattr(linking._Trial, "_margins", runaway)
+    monkeypatch.setattr(linking._LossTrial, "_margins", runaway)
     model = WideRegressor(**GLM).fit(table, y)
     assert model.losses_["loss"].tolist() == ["squared_error", "poisson"]
     assert model.losses_["score"].tolist()[1] == -np.inf

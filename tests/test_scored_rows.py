@@ -5,8 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from tabsym import (
@@ -78,6 +80,8 @@ def test_a_stack_and_its_wide_model_have_one_measure(loss, power, rows):
         options = {"sample_weight": weight}
         measure, more = (r2_score, {}) if power is None else (d2_tweedie_score, {"power": power})
         assert fitted.score(X, y, **options) == pytest.approx(measure(y, fitted.predict(X), **options, **more))
+    piped = JitterPredictor(make_pipeline("passthrough", clone(wide)), TIWSEncoder()).fit(X, y)
+    assert piped.score(X, y) == pytest.approx(wide.fit(X, y).score(X, y))
     auto = WideBoostRegressor(random_state=0).fit(X, y)
     assert auto.score(X, y) == pytest.approx(r2_score(y, auto.predict(X)))
 

@@ -186,7 +186,7 @@ def test_importances_are_found_after_fit_of_its_rows_which_no_file_holds(as_tabl
         model = copy.deepcopy(model)
     elif kept == "saved":
         model = load(save(model, tmp_path / "stack.skops"))
-    assert (kept == "asked") == isinstance(model._importances, readable.Sample)
+    assert (kept == "asked") == isinstance(model._importances, readable.TrainingSample)
     np.testing.assert_array_equal(model.feature_importances_, expected)
 
 

@@ -50,7 +50,7 @@ from tabsym import (
 )
 from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
-from tabsym.stacking.layer import Plan, Rows, adapter_of
+from tabsym.stacking.layer import Plan, StackRows, adapter_of
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
 from tabsym.stacking.selection import PairedGains, second_plan
 from tests.options import ADDITIVE
@@ -380,14 +380,14 @@ def test_parts_that_are_no_estimators_are_named(part):
 def test_a_gain_must_be_larger_than_its_standard_error():
     rng = np.random.default_rng(1)
     before, lost, weight = rng.random((3, 50))
-    rows = Rows(None, before, before[:, None], weight)
-    parts = [Rows(None, before[part], before[part, None], weight[part]) for part in (slice(20), slice(20, None))]
+    rows = StackRows(None, before, before[:, None], weight)
+    parts = [StackRows(None, before[part], before[part, None], weight[part]) for part in (slice(20), slice(20, None))]
     for tally in (
         PairedGains.of(lost, before, rows),
         PairedGains.total(
             [PairedGains.of(lost[:20], before[:20], parts[0]), PairedGains.of(lost[20:], before[20:], parts[1])]
         ),
-        PairedGains.of(lost, before, Rows(None, before, before[:, None], 7 * weight)),
+        PairedGains.of(lost, before, StackRows(None, before, before[:, None], 7 * weight)),
     ):
         gain = np.average(before - lost, weights=weight)
         error = np.sqrt(np.square(weight * (before - lost - gain)).sum()) / weight.sum()
@@ -395,7 +395,7 @@ def test_a_gain_must_be_larger_than_its_standard_error():
         assert tally.error == pytest.approx(error)
     for mean, is_certain in ((0.55, True), (0.45, False)):  # of two rows, whose standard error is 1 / sqrt(2)
         gains = mean / np.sqrt(2) + np.array([1.0, -1.0])
-        plain = Rows(None, gains, gains[:, None], None)
+        plain = StackRows(None, gains, gains[:, None], None)
         assert PairedGains.of(-gains, 0 * gains, plain).is_certain == is_certain
 
 
@@ -900,7 +900,7 @@ def test_estimators_without_rounds_may_stop_by_themselves():
 
 
 def test_one_row_proves_nothing():
-    from tabsym.stacking.layer import Rows as Held
+    from tabsym.stacking.layer import StackRows as Held
 
     rows = Held(None, np.array([1.0]), np.zeros((1, 1)), None)
     assert not PairedGains.of(np.array([0.0]), np.array([1.0]), rows).is_certain

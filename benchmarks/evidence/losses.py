@@ -155,7 +155,7 @@ def chosen_ways(X: pd.DataFrame, y: np.ndarray, scoring: str) -> dict[str, tuple
     return found
 
 
-class _Whole(linking._Trial):
+class _Whole(linking._LossTrial):
     """A model of its own for every loss, its crosses included."""
 
     def __init__(self, config, training, split, scoring, rng):

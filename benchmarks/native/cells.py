@@ -45,8 +45,8 @@ from tabsym.compare.settings import settings_of  # noqa: E402
 from tabsym.compare.splits import make_plan  # noqa: E402
 from tabsym.compare.table.prepare import (  # noqa: E402
     CLASSES,
-    Columns,
     Prepared,
+    RoleColumns,
     prepare,
 )
 
@@ -87,7 +87,7 @@ def prepared(name: str, max_rows: int | None) -> Prepared:
     once = read(name, max_rows)
     target = once.target.name
     y = once.target.classes[once.y] if once.task in CLASSES else once.y
-    return prepare(once.X.assign(**{target: y}), target, task=once.task, roles=Columns())
+    return prepare(once.X.assign(**{target: y}), target, task=once.task, roles=RoleColumns())
 
 
 def course_of(name: str, args: argparse.Namespace) -> RunConfig:

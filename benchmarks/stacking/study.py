@@ -43,7 +43,7 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
+from tabsym.stacking.layer import Layer, Plan, StackRows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of  # noqa: E402
 from tabsym.stacking.selection import Trial, select, taken, trials_of_folds  # noqa: E402
 
@@ -104,7 +104,7 @@ def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, floa
     return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
 
 
-def simple_trials(rows: Rows, splits: list[Any]) -> list[Trial]:
+def simple_trials(rows: StackRows, splits: list[Any]) -> list[Trial]:
     """A trial for each fold, trained on margins that are out of fold and no more."""
     seen = [taken(rows, train) for train, _ in splits]
     return [Trial(taken(rows, test), own, own.y, partial(replace, own)) for own, (_, test) in zip(seen, splits)]
@@ -146,7 +146,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     crossing = Crossed(Learner(stack._settled(wide, fitted), X, target, None, labels), splits)
     margins = crossing.margins()
     test_margins = margins_of(fitted, ready.X.iloc[test], labels)
-    rows = Rows(X, target, margins, None)
+    rows = StackRows(X, target, margins, None)
     if "wide" not in done:
         scored = measures(test_margins, y[test], loss, is_number, n_classes)
         out_of_fold = float(criterion(margins, target).mean())

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders import answer_of, coder_of
 from tabsym.encoders.native import fit_coder
 from tabsym.frame import plain_labels
-from tabsym.integrations.margins import MarginAdapter, Rows, check_task
+from tabsym.integrations.margins import BoosterRows, MarginAdapter, check_task
 from tabsym.models.targets import LabelClassifier
 
 
@@ -177,7 +177,9 @@ class CatBoostAdapter(MarginAdapter):
         params = {name: value for name, value in booster.get_params().items() if name != "cat_features"}
         return type(booster)(**params)
 
-    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+    def _fit(
+        self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict
+    ) -> None:
         if held_out is not None:
             options |= {"eval_set": _pool(held_out), "early_stopping_rounds": patience}
         booster.fit(_pool(rows), **options)
@@ -194,7 +196,7 @@ class CatBoostAdapter(MarginAdapter):
         return booster.staged_predict(frame, prediction_type="RawFormulaVal", eval_period=every)
 
 
-def _pool(rows: Rows) -> Pool:
+def _pool(rows: BoosterRows) -> Pool:
     names = categorical_names(rows.frame)
     return Pool(rows.frame, rows.y, cat_features=names or None, weight=rows.weight, baseline=rows.margin)
 

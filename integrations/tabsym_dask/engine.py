@@ -20,7 +20,7 @@ from distributed import Actor, Client, Future, get_client
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
-from tabsym.models.out_of_core.coded_batches import Reader, Sample, Wanted
+from tabsym.models.out_of_core.coded_batches import Reader, RowSample, Wanted
 from tabsym.models.out_of_core.parts import InMemory
 from tabsym.solvers.newton.partitioned import OneAfterTheOther, add_up
 
@@ -43,7 +43,7 @@ class WorkerRows:
     """
 
     def __init__(self, wanted: Wanted, n_sampled: int, seed: Sequence[int], *pieces: Any) -> None:
-        self._sample = Sample(n_sampled, np.random.RandomState(list(seed)))
+        self._sample = RowSample(n_sampled, np.random.RandomState(list(seed)))
         self._reader = Reader(wanted, self._sample, InMemory())
         found = [self._reader.read(as_arrow(piece)) for piece in pieces if len(piece)]
         self.rows = OneAfterTheOther([part for part in [*found, self._reader.rest()] if part is not None])

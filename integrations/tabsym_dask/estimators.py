@@ -19,7 +19,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
 from tabsym.frame import check_same_rows
-from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Read, rows_of_smallest
+from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, ReadTable, rows_of_smallest
 from tabsym.models.out_of_core.estimator import fit_read, wanted_of
 from tabsym.models.out_of_core.fit import refuse_options
 from tabsym_dask.engine import OnWorkers, answers, as_arrow, position, start
@@ -232,7 +232,7 @@ def _first(*heads: Any) -> Any:
     return next((head for head in heads if len(head)), heads[0])
 
 
-def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
+def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> ReadTable:
     """Categories and classes of all workers, by which they number from now on; and one sample."""
     names = list(dict.fromkeys(name for one in found for name in one[0]))
     alphabets, of_worker = {}, [{} for _ in found]  # type: ignore[var-annotated]
@@ -246,7 +246,7 @@ def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> Read:
     numbered = [None if numbers is None or not wanted.is_classifier else numbers.astype(float) for numbers in of_class]
     answers(engine.actors, "renumber", zip(of_worker, numbered, strict=True))
     sample = rows_of_smallest([one[3] for one in found if one[3] is not None], SAMPLE_ROWS)
-    return Read(wanted, sample, alphabets, classes, next((one[2] for one in found if one[2] is not None), None))
+    return ReadTable(wanted, sample, alphabets, classes, next((one[2] for one in found if one[2] is not None), None))
 
 
 def _merged(name: str, found: list[Categories | None]) -> tuple[Categories, list[NDArray[np.int32] | None]]:

@@ -15,7 +15,7 @@ import pandas as pd
 from lightgbm import LGBMClassifier, LGBMRegressor, early_stopping
 
 from tabsym.encoders import NativePipeline, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows, check_task
+from tabsym.integrations.margins import BoosterRows, MarginAdapter, check_task
 
 __all__ = ["LightGBMAdapter", "adapter"]
 
@@ -105,7 +105,9 @@ class LightGBMAdapter(MarginAdapter):
         name = next((name for name in _ROUNDS if name in params), "n_estimators")
         return type(booster)(**params | {name: n_rounds})
 
-    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+    def _fit(
+        self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict
+    ) -> None:
         if held_out is not None:
             options |= {"eval_set": [(held_out.frame, held_out.y)]}
             if held_out.margin is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn, optim
 
 from tabsym_torch import kernels
-from tabsym_torch.counting import Table
+from tabsym_torch.counting import CountedParameter
 from tabsym_torch.operations import buffers_of, make_buffers
 from tabsym_torch.rules import RULES
 from tabsym_torch.state import STEP, State, scalar_dtype
@@ -52,7 +52,7 @@ OWN_OPTIONS: dict[type[optim.Optimizer], tuple[int, tuple[str, str, str], Callab
 numbers of its own."""
 
 
-def is_plain(table: Table) -> bool:
+def is_plain(table: CountedParameter) -> bool:
     """Whether kernels can read a table and its gradient: categories first, in CPU memory, four or eight bytes each.
 
     Kernels are given addresses: of what this lets through, the numbers lie there.
@@ -71,7 +71,7 @@ def is_plain(table: Table) -> bool:
     )
 
 
-def has_plain_state(state: State, table: Table) -> bool:
+def has_plain_state(state: State, table: CountedParameter) -> bool:
     """Whether kernels can read what an optimizer keeps of a table."""
     n, dtype = table.parameter.numel(), table.parameter.dtype
     for name, value in state.items():
@@ -84,10 +84,10 @@ def has_plain_state(state: State, table: Table) -> bool:
     return True
 
 
-class Counted(NamedTuple):
+class CountedTables(NamedTuple):
     """Tables whose categories have been counted, to be moved before others are."""
 
-    tables: list[Table]
+    tables: list[CountedParameter]
     n_rows: list[int]  # of each
     plan: NDArray[np.int64]  # a line for each
     gradients: list[Tensor]  # of each, without gaps: the plan says where they lie
@@ -106,7 +106,7 @@ class Kernels:
         self._distinct, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)  # of one table after the other
         self._found = np.empty((0, 2), np.int64)  # where a table's begin in these, and how many these are
 
-    def count(self, tables: list[Table], mean: bool) -> Counted:
+    def count(self, tables: list[CountedParameter], mean: bool) -> CountedTables:
         """Count what was selected in each table since its gradient began; `mean`: whether the loss is one over rows."""
         lines: list[int] = []
         chosen, all_rows, n_pairs = [], [], 0
@@ -156,9 +156,9 @@ class Kernels:
         if wrong >= 0:
             table = tables[wrong]
             raise RuntimeError(f"{table.name} was called with a code that is none of its {table.size} entries.")
-        return Counted(tables, all_rows, plan, gradients, sparse, alike)
+        return CountedTables(tables, all_rows, plan, gradients, sparse, alike)
 
-    def _make_room(self, tables: list[Table], n_pairs: int) -> None:
+    def _make_room(self, tables: list[CountedParameter], n_pairs: int) -> None:
         size = max([table.size for table in tables])
         if len(self._hits) < size:
             self._hits, self._last = np.zeros(size, np.int64), np.full(size, -1, np.int64)
@@ -167,7 +167,7 @@ class Kernels:
         if len(self._found) < len(tables):
             self._found = np.empty((len(tables), 2), np.int64)
 
-    def move(self, counted: Counted) -> None:
+    def move(self, counted: CountedTables) -> None:
         """Move the rows of the present categories."""
         tables, plan = counted.tables, counted.plan
         sums = [self._add_up(counted, position) for position in counted.sparse]  # kept until the kernel has read them
@@ -181,7 +181,7 @@ class Kernels:
             kernels.move(self._number, number, *arrays, numbers)
         torch.autograd.graph.increment_version([table.parameter for table in tables])
 
-    def _state(self, tables: list[Table], kind: Kind, buffers: dict[str, float]) -> NDArray[np.int64]:
+    def _state(self, tables: list[CountedParameter], kind: Kind, buffers: dict[str, float]) -> NDArray[np.int64]:
         """Where the state lies that the rule uses by its options of now, for the tables of a kind."""
         lines: list[int] = []
         names = [name if name in buffers else None for name in self._state_names]
@@ -194,7 +194,7 @@ class Kernels:
                 lines += [0] * len(names)
         return np.array(lines, np.int64).reshape(len(tables), -1)
 
-    def _add_up(self, counted: Counted, position: int) -> Tensor:
+    def _add_up(self, counted: CountedTables, position: int) -> Tensor:
         """A sparse gradient by present category.
 
         By addresses: as arrays of NumPy its parts could no longer grow, in which torch adds the next gradient up.

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
 
 from tabsym_torch.layers import OneHotLinear
-from tabsym_torch.state import Entries, Slice
+from tabsym_torch.state import PresentRows, Slice
 
 NO_HANDLE = -1  # torch numbers the handles of a tensor's hooks from 0
 
@@ -35,13 +35,13 @@ class Pairs(NamedTuple):
 class Present(NamedTuple):
     """The categories of a step: where, and the rows that select each; all rows."""
 
-    entries: Entries
+    entries: PresentRows
     counts: Tensor
     n_rows: int
 
 
 @dataclass(eq=False)
-class Table:
+class CountedParameter:
     """A categorical parameter: one entry per category along `dim`, and what was counted since its gradient began."""
 
     name: str
@@ -49,11 +49,13 @@ class Table:
     dim: int = 0
     padding: int | None = None  # an entry that never moves
     numeric: Tensor | None = None  # entries that every row selects: the numeric inputs of a linear layer
-    reached: list[_Call] = field(default_factory=list)  # by the backward pass that is under way,
+    reached: list[_ModuleCall] = field(default_factory=list)  # by the backward pass that is under way,
     backward: int = -1  # which one
     batches: list[list[Pairs | Tensor]] = field(default_factory=list)
     version: tuple[int, int] = (0, 0)  # which tensor the gradient was when the last batch was added, and its version
-    rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
+    rescaled: tuple[PresentRows, int] | None = (
+        None  # entries whose gradient is the estimator's already; batches by then
+    )
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
     size: int = 0  # number of categories
     watched: bool = False
@@ -148,13 +150,13 @@ class Table:
         return torch.unique(keys) % self.size, first.n_rows
 
 
-def tally(symbols: Tensor, n_rows: int, table: Table) -> Present:
+def tally(symbols: Tensor, n_rows: int, table: CountedParameter) -> Present:
     """Distinct categories but the padding, rising, and how often each occurs."""
     size, padding = table.size, table.padding
     if size > 8 * symbols.numel():  # a count per category of the table would cost more than sorting the batch
         distinct, counts = torch.unique(symbols, return_counts=True)
         keep = slice(None) if padding is None else distinct != padding
-        return Present(Entries(distinct[keep], table.dim), counts[keep], n_rows)
+        return Present(PresentRows(distinct[keep], table.dim), counts[keep], n_rows)
     counts = torch.bincount(symbols, minlength=size)
     if not padding:  # none, or the first
         first = 0 if padding is None else 1
@@ -168,7 +170,7 @@ def tally(symbols: Tensor, n_rows: int, table: Table) -> Present:
 
 def _of_counts(counts: Tensor, n_rows: int, dim: int) -> Present:
     symbols = counts.nonzero().squeeze(1)
-    return Present(Entries(symbols, dim), counts[symbols], n_rows)
+    return Present(PresentRows(symbols, dim), counts[symbols], n_rows)
 
 
 def _pairs(noted: Pairs | Tensor) -> Pairs:
@@ -243,7 +245,7 @@ class ForwardHook:
     for nobody: it gets a hook that does nothing.
     """
 
-    def __init__(self, table: Table, pairs_of: Callable[..., Pairs | Tensor]) -> None:
+    def __init__(self, table: CountedParameter, pairs_of: Callable[..., Pairs | Tensor]) -> None:
         self.table, self.pairs_of = table, pairs_of
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
@@ -254,7 +256,7 @@ class ForwardHook:
             table = self.table
             if not table.watched:
                 table.watch()
-            _on_gradient(output, _Call(table, self.pairs_of(module, args, kwargs)))
+            _on_gradient(output, _ModuleCall(table, self.pairs_of(module, args, kwargs)))
 
     @torch.compiler.disable
     def _note_uncompiled(self, *call: Any) -> None:
@@ -264,7 +266,7 @@ class ForwardHook:
         return _no_hook, ()
 
 
-def _on_gradient(output: Tensor, call: _Call) -> None:
+def _on_gradient(output: Tensor, call: _ModuleCall) -> None:
     """`output.register_hook(call)`; without the handle that would remove it, which takes two thirds of its time."""
     node = output.grad_fn
     if type(output) is not Tensor or output._backward_hooks is not None or node is None:
@@ -276,12 +278,12 @@ def _on_gradient(output: Tensor, call: _Call) -> None:
     node._register_hook_dict(output)
 
 
-class _Call:
+class _ModuleCall:
     """One call of a module; counted once, however many backward passes add to the gradient through it."""
 
     __slots__ = ("counted", "noted", "table")
 
-    def __init__(self, table: Table, noted: Pairs | Tensor) -> None:
+    def __init__(self, table: CountedParameter, noted: Pairs | Tensor) -> None:
         self.table, self.noted = table, noted
         self.counted: list[list[Pairs | Tensor]] | None = None
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from tabsym_torch.counting import Present, Table
-from tabsym_torch.state import Entries
+from tabsym_torch.counting import CountedParameter, Present
+from tabsym_torch.state import PresentRows
 
 Group = Any  # a process group, None (all processes) or False (nobody)
 
@@ -22,7 +22,7 @@ def workers(group: Group) -> int:
     return distributed.get_world_size(group)
 
 
-def join(present: list[Present], tables: list[Table], group: Group) -> list[Present]:
+def join(present: list[Present], tables: list[CountedParameter], group: Group) -> list[Present]:
     """The categories that are present in any process, with their counts over all.
 
     Two messages a step, however many tables: how much each process has to
@@ -38,7 +38,7 @@ def join(present: list[Present], tables: list[Table], group: Group) -> list[Pres
     return _add_up(pieces, starts, tables)
 
 
-def _starts(tables: list[Table]) -> list[int]:
+def _starts(tables: list[CountedParameter]) -> list[int]:
     """Where each table's categories begin in one row of numbers for all."""
     starts = [0]
     for table in tables[:-1]:
@@ -60,7 +60,7 @@ def _gather(said: Tensor, rows: Tensor, group: Group) -> list[tuple[Tensor, Tens
     return [(body[: int(other[0])], other[1:]) for body, other in zip(bodies, heads)]
 
 
-def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], tables: list[Table]) -> list[Present]:
+def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], tables: list[CountedParameter]) -> list[Present]:
     said = torch.cat([body for body, _ in pieces])
     rows = torch.stack([of_tables for _, of_tables in pieces]).sum(0).tolist()
     symbols, position = torch.unique(said[:, 0], return_inverse=True)
@@ -68,5 +68,5 @@ def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], tables: list
     joined = []
     for start, table, n_rows in zip(starts, tables, rows):
         here = (symbols >= start) & (symbols < start + table.size)
-        joined.append(Present(Entries(symbols[here] - start, table.dim), counts[here], n_rows))
+        joined.append(Present(PresentRows(symbols[here] - start, table.dim), counts[here], n_rows))
     return joined

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tabsym_torch.counting import Table
+from tabsym_torch.counting import CountedParameter
 from tabsym_torch.state import SEEN, State, by_symbol, column, is_column
 
 
@@ -23,7 +23,7 @@ from tabsym_torch.state import SEEN, State, by_symbol, column, is_column
 class Proxy:
     """Some present categories as a parameter of their own, for one step of the optimizer."""
 
-    table: Table
+    table: CountedParameter
     symbols: Tensor
     parameter: nn.Parameter
 
@@ -55,7 +55,7 @@ class Proxy:
         by_symbol(table, self.table.dim).index_copy_(0, self.symbols, rows)
 
 
-def proxies(table: Table, symbols: Tensor, grads: Tensor, state: State) -> Iterator[Proxy]:
+def proxies(table: CountedParameter, symbols: Tensor, grads: Tensor, state: State) -> Iterator[Proxy]:
     """One parameter for each history among the present categories, its gradient in place."""
     values = by_symbol(table.parameter.data, table.dim)
     for positions in _histories(symbols, state):

@@ -10,7 +10,7 @@ import torch
 from torch import nn, optim
 
 from tabsym_torch.compiled import Kernels, has_plain_state, is_plain
-from tabsym_torch.counting import Table
+from tabsym_torch.counting import CountedParameter
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
 from tabsym_torch.operations import Move, estimate, move_rows, put_gradient
@@ -233,12 +233,12 @@ class GSE(optim.Optimizer):
         for move in moves:
             move_rows(move, RULES[type(self.optimizer)], self.state[move.table.parameter])
 
-    def _quick_and_others(self) -> tuple[list[Table], list[Table]]:
+    def _quick_and_others(self) -> tuple[list[CountedParameter], list[CountedParameter]]:
         """Tables that the compiled kernels can count and move; the others go through torch's operations."""
         if self._kernels is None or workers(self.process_group) > 1:
             return [], self.tables
-        quick: list[Table] = []
-        others: list[Table] = []
+        quick: list[CountedParameter] = []
+        others: list[CountedParameter] = []
         for table in self.tables:
             if table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table):
                 quick.append(table)
@@ -270,7 +270,7 @@ class GSE(optim.Optimizer):
                     move.table.note_version()  # another tensor may be the gradient now
                 move.table.rescaled = (move.entries, len(move.table.batches))
 
-    def _moves(self, tables: list[Table]) -> list[Move]:
+    def _moves(self, tables: list[CountedParameter]) -> list[Move]:
         """What is to be done to each table that has a gradient; nothing is changed yet."""
         if not tables:
             return []
@@ -343,7 +343,7 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
         raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
 
 
-def _check_uncounted(table: Table) -> None:
+def _check_uncounted(table: CountedParameter) -> None:
     gradient = table.parameter.grad
     if table.numeric is not None or gradient is None:
         return

@@ -10,20 +10,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tabsym_torch.counting import Present, Table
-from tabsym_torch.rules import Options, Rows, Rule
-from tabsym_torch.state import STEP, Entries, State, by_symbol, column
+from tabsym_torch.counting import CountedParameter, Present
+from tabsym_torch.rules import OptimizerRule, Options, UpdatedRows
+from tabsym_torch.state import STEP, PresentRows, State, by_symbol, column
 
 
 class Move(NamedTuple):
     """What a step does to a table: the present categories and their gradient under the estimator."""
 
-    table: Table
-    entries: Entries
+    table: CountedParameter
+    entries: PresentRows
     grads: Tensor  # (n, width)
 
 
-def estimate(table: Table, found: Present, whole: int) -> Move:
+def estimate(table: CountedParameter, found: Present, whole: int) -> Move:
     """The gradients of the present categories under the estimator.
 
     `whole`: the rows by which the mean loss divided; of a sum, the processes
@@ -45,7 +45,7 @@ def estimate(table: Table, found: Present, whole: int) -> Move:
     return Move(table, entries, (grads * factor.unsqueeze(1)).to(grads.dtype))
 
 
-def move_rows(move: Move, rule: Rule, state: State) -> None:
+def move_rows(move: Move, rule: OptimizerRule, state: State) -> None:
     """Move the present categories of a table by the optimizer's rule, and nothing else."""
     table, entries, options = move.table, move.entries, move.table.options
     if not len(entries):
@@ -56,13 +56,13 @@ def move_rows(move: Move, rule: Rule, state: State) -> None:
     param = entries.take(table.parameter.data)
     if STEP in rows:
         rows[STEP].add_(1)
-    rule.update(Rows(param, move.grads, rows), options)
+    rule.update(UpdatedRows(param, move.grads, rows), options)
     entries.put(table.parameter.data, param)
     for name, of_present in rows.items():
         entries.put(state[name], of_present)
 
 
-def buffers_of(rule: Rule, options: Options) -> dict[str, float]:
+def buffers_of(rule: OptimizerRule, options: Options) -> dict[str, float]:
     """The state that a rule needs by its options of now: names, and what it begins with."""
     buffers = rule.buffers(options)
     if rule.counts(options):
@@ -70,20 +70,20 @@ def buffers_of(rule: Rule, options: Options) -> dict[str, float]:
     return buffers
 
 
-def make_buffers(buffers: dict[str, float], rule: Rule, state: State, table: Table) -> None:
+def make_buffers(buffers: dict[str, float], rule: OptimizerRule, state: State, table: CountedParameter) -> None:
     """The state that a rule needs, made where a table has none yet."""
     for name, value in buffers.items():
         if name not in state:
             state[name] = _new_buffer(name, value, rule, table)
 
 
-def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
+def _new_buffer(name: str, value: float, rule: OptimizerRule, table: CountedParameter) -> Tensor:
     if name == STEP or name in rule.columns:
         return column(table.parameter, table.dim, value, torch.float64 if name == STEP else None)
     return torch.full_like(table.parameter.data, value)
 
 
-def _rows_of(gradient: Tensor, entries: Entries) -> Tensor:
+def _rows_of(gradient: Tensor, entries: PresentRows) -> Tensor:
     """The gradient's rows of the present categories."""
     if not gradient.is_sparse:
         return entries.take(gradient)

@@ -16,7 +16,7 @@ from torch import Tensor, optim
 Options = dict[str, Any]  # a parameter group
 
 
-class Rows(NamedTuple):
+class UpdatedRows(NamedTuple):
     """Parameters, gradients and state of the present categories; `step`: updates of each, this one included."""
 
     param: Tensor  # (n, width)
@@ -29,10 +29,10 @@ class Rows(NamedTuple):
         return self.state["step"]
 
 
-class Rule(NamedTuple):
+class OptimizerRule(NamedTuple):
     """How an optimizer moves rows."""
 
-    update: Callable[[Rows, Options], None]
+    update: Callable[[UpdatedRows, Options], None]
     buffers: Callable[[Options], dict[str, float]]  # name -> value before the first update
     columns: tuple[str, ...] = ()  # buffers that hold one number per category
     counts: Callable[[Options], bool] = lambda options: True  # whether it keeps the step count
@@ -43,7 +43,7 @@ def _rate(options: Options) -> float:
     return float(options["lr"])
 
 
-def _decayed(rows: Rows, options: Options) -> Tensor:
+def _decayed(rows: UpdatedRows, options: Options) -> Tensor:
     """The gradient to descend, weight decay included (or applied to the rows, where it is decoupled)."""
     grad = -rows.grad if options["maximize"] else rows.grad
     decay = options["weight_decay"]
@@ -55,16 +55,16 @@ def _decayed(rows: Rows, options: Options) -> Tensor:
     return grad.add(rows.param, alpha=decay)
 
 
-def _correction(rows: Rows, beta: float) -> Tensor:
+def _correction(rows: UpdatedRows, beta: float) -> Tensor:
     """1 - beta ** step, in double precision as torch computes it."""
     return 1 - beta**rows.step
 
 
-def _like(values: Tensor, rows: Rows) -> Tensor:
+def _like(values: Tensor, rows: UpdatedRows) -> Tensor:
     return values.to(rows.param.dtype)
 
 
-def _moments(rows: Rows, grad: Tensor, options: Options) -> tuple[Tensor, Tensor]:
+def _moments(rows: UpdatedRows, grad: Tensor, options: Options) -> tuple[Tensor, Tensor]:
     """The running means of the gradient and of its square."""
     beta1, beta2 = options["betas"]
     mean, square = rows.state["exp_avg"], rows.state["exp_avg_sq"]
@@ -73,7 +73,7 @@ def _moments(rows: Rows, grad: Tensor, options: Options) -> tuple[Tensor, Tensor
     return mean, square
 
 
-def sgd(rows: Rows, options: Options) -> None:
+def sgd(rows: UpdatedRows, options: Options) -> None:
     """SGD with momentum; a category's first update is its momentum's first value, as a parameter's is."""
     grad = _decayed(rows, options)
     momentum, dampening = options["momentum"], options["dampening"]
@@ -86,7 +86,7 @@ def sgd(rows: Rows, options: Options) -> None:
     rows.param.add_(grad, alpha=-_rate(options))
 
 
-def adagrad(rows: Rows, options: Options) -> None:
+def adagrad(rows: UpdatedRows, options: Options) -> None:
     """Adagrad; the rate falls with the category's own updates where `lr_decay` is given."""
     grad = _decayed(rows, options)
     total = rows.state["sum"].addcmul_(grad, grad)
@@ -98,7 +98,7 @@ def adagrad(rows: Rows, options: Options) -> None:
         rows.param.addcdiv_(grad * _like(rate, rows), deviation, value=-1)
 
 
-def rmsprop(rows: Rows, options: Options) -> None:
+def rmsprop(rows: UpdatedRows, options: Options) -> None:
     """RMSprop, centred and with momentum where asked."""
     grad = _decayed(rows, options)
     alpha = options["alpha"]
@@ -114,7 +114,7 @@ def rmsprop(rows: Rows, options: Options) -> None:
         rows.param.addcdiv_(grad, deviation, value=-_rate(options))
 
 
-def adam(rows: Rows, options: Options) -> None:
+def adam(rows: UpdatedRows, options: Options) -> None:
     """Adam and AdamW."""
     mean, square = _moments(rows, _decayed(rows, options), options)
     if options["amsgrad"]:
@@ -124,7 +124,7 @@ def adam(rows: Rows, options: Options) -> None:
     rows.param.addcdiv_(mean, deviation.mul_(_like(_correction(rows, beta1), rows)), value=-_rate(options))
 
 
-def nadam(rows: Rows, options: Options) -> None:
+def nadam(rows: UpdatedRows, options: Options) -> None:
     """NAdam; the product of its momenta is the category's own."""
     grad = _decayed(rows, options)
     mean, square = _moments(rows, grad, options)
@@ -139,7 +139,7 @@ def nadam(rows: Rows, options: Options) -> None:
     rows.param.addcdiv_(mean * _like(rate * following / (1 - product * following), rows), deviation, value=-1)
 
 
-def radam(rows: Rows, options: Options) -> None:
+def radam(rows: UpdatedRows, options: Options) -> None:
     """RAdam; a category's rectification begins after its own first updates."""
     mean, square = _moments(rows, _decayed(rows, options), options)
     beta1, beta2 = options["betas"]
@@ -156,7 +156,7 @@ def radam(rows: Rows, options: Options) -> None:
     rows.param.sub_(mean * rate * update)
 
 
-def adamax(rows: Rows, options: Options) -> None:
+def adamax(rows: UpdatedRows, options: Options) -> None:
     """Adamax."""
     grad = _decayed(rows, options)
     beta1, beta2 = options["betas"]
@@ -176,17 +176,17 @@ def _rmsprop_buffers(options: Options) -> dict[str, float]:
     return {"square_avg": 0.0} | centred | ({"momentum_buffer": 0.0} if options["momentum"] > 0 else {})
 
 
-RULES: dict[type[optim.Optimizer], Rule] = {
-    optim.SGD: Rule(
+RULES: dict[type[optim.Optimizer], OptimizerRule] = {
+    optim.SGD: OptimizerRule(
         sgd,
         lambda options: {"momentum_buffer": 0.0} if options["momentum"] != 0 else {},
         counts=lambda options: options["momentum"] != 0,
     ),
-    optim.Adagrad: Rule(adagrad, lambda options: {"sum": options["initial_accumulator_value"]}),
-    optim.RMSprop: Rule(rmsprop, _rmsprop_buffers),
-    optim.Adam: Rule(adam, _adam_buffers),
-    optim.AdamW: Rule(adam, _adam_buffers),
-    optim.NAdam: Rule(nadam, lambda options: {**_adam_buffers(options), "mu_product": 1.0}, ("mu_product",)),
-    optim.RAdam: Rule(radam, _adam_buffers),
-    optim.Adamax: Rule(adamax, lambda options: {"exp_avg": 0.0, "exp_inf": 0.0}),
+    optim.Adagrad: OptimizerRule(adagrad, lambda options: {"sum": options["initial_accumulator_value"]}),
+    optim.RMSprop: OptimizerRule(rmsprop, _rmsprop_buffers),
+    optim.Adam: OptimizerRule(adam, _adam_buffers),
+    optim.AdamW: OptimizerRule(adam, _adam_buffers),
+    optim.NAdam: OptimizerRule(nadam, lambda options: {**_adam_buffers(options), "mu_product": 1.0}, ("mu_product",)),
+    optim.RAdam: OptimizerRule(radam, _adam_buffers),
+    optim.Adamax: OptimizerRule(adamax, lambda options: {"exp_avg": 0.0, "exp_inf": 0.0}),
 }

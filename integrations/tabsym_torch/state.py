@@ -69,7 +69,7 @@ def by_symbol(tensor: Tensor, dim: int) -> Tensor:
     return tensor.t() if dim == 1 else tensor
 
 
-class Entries:
+class PresentRows:
     """The rows of the present categories: taken out of a table, and put back."""
 
     def __init__(self, symbols: Tensor, dim: int) -> None:
@@ -92,7 +92,7 @@ class Entries:
             by_symbol(tensor, self.dim).index_copy_(0, self.symbols, rows)
 
 
-class Slice(Entries):
+class Slice(PresentRows):
     """All categories of a small table are present: rows are the table's own, and change in place."""
 
     def __init__(self, first: int, n: int, dim: int, device: torch.device) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tabsym_torch.counting import ForwardHook, Pairs, Table, bag_pairs, embedding_pairs, linear_pairs, one_hot_pairs
+from tabsym_torch.counting import (
+    CountedParameter,
+    ForwardHook,
+    Pairs,
+    bag_pairs,
+    embedding_pairs,
+    linear_pairs,
+    one_hot_pairs,
+)
 from tabsym_torch.layers import OneHotLinear
 
 PAIRS_OF: dict[type[nn.Module], Callable[..., Pairs | Tensor]] = {
@@ -46,10 +54,10 @@ class Watched:
         self.by_name = named(modules)
         self.columns = _checked(one_hot_columns or {})
 
-    def find(self, optimized: Iterable[nn.Parameter]) -> list[Table]:
+    def find(self, optimized: Iterable[nn.Parameter]) -> list[CountedParameter]:
         """The tables among some parameters, their modules hooked; nothing is hooked where one is refused."""
         optimized = set(optimized)
-        tables: dict[nn.Parameter, Table] = {}
+        tables: dict[nn.Parameter, CountedParameter] = {}
         hooks = []
         for name, module, pairs_of in _parts(self.by_name, self.columns):
             weight: Any = module.weight
@@ -80,14 +88,14 @@ def _parts(
         yield names.get(linear, "nn.Linear"), linear, partial(linear_pairs, positions.to(linear.weight.device))
 
 
-def _table(name: str, module: Any, columns: dict[nn.Linear, Tensor]) -> Table:
+def _table(name: str, module: Any, columns: dict[nn.Linear, Tensor]) -> CountedParameter:
     weight: Any = module.weight
     if isinstance(module, nn.Linear):
         device = module.weight.device
         numeric = torch.ones(module.in_features, dtype=torch.bool)
         numeric[columns[module]] = False
-        return Table(name, weight, dim=1, numeric=numeric.nonzero().squeeze(1).to(device))
-    return Table(name, weight, padding=0 if isinstance(module, OneHotLinear) else module.padding_idx)
+        return CountedParameter(name, weight, dim=1, numeric=numeric.nonzero().squeeze(1).to(device))
+    return CountedParameter(name, weight, padding=0 if isinstance(module, OneHotLinear) else module.padding_idx)
 
 
 def _checked(one_hot_columns: Columns) -> dict[nn.Linear, Tensor]:

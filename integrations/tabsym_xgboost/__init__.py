@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows, check_task, codes_of
+from tabsym.integrations.margins import BoosterRows, MarginAdapter, check_task, codes_of
 from tabsym.validation import check_option
 
 __all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
@@ -141,7 +141,9 @@ class XGBoostAdapter(MarginAdapter):
         """A clone that asks for other rounds, without early stopping."""
         return type(booster)(**booster.get_params() | {"n_estimators": n_rounds, "early_stopping_rounds": None})
 
-    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+    def _fit(
+        self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict
+    ) -> None:
         booster.set_params(enable_categorical=True)
         if patience is not None:
             booster.set_params(early_stopping_rounds=patience)

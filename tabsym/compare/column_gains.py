@@ -53,7 +53,7 @@ def column_gains(
     """
     if not has_gain(ranking):
         return []
-    folds = [_Fold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
+    folds = [_GainFold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
     first = _ruler(metric, ranking[0]["name"], folds, folder)
     if first is None:
         return []
@@ -90,7 +90,7 @@ class _Ruler:
     gain: float
 
 
-def _ruler(metric: Metric, name: str | None, folds: list[_Fold], folder: Path) -> _Ruler | None:
+def _ruler(metric: Metric, name: str | None, folds: list[_GainFold], folder: Path) -> _Ruler | None:
     """With the mean gain of a contender, or all of a loss; None where that is none, or predictions are gone."""
     sign = 1.0 if metric.larger_is_better else -1.0
     baselines = [_score_of_contender(CONSTANT, fold, metric, folder) for fold in folds]
@@ -101,7 +101,7 @@ def _ruler(metric: Metric, name: str | None, folds: list[_Fold], folder: Path) -
     return _Ruler(metric, [one for one in baselines if one is not None], float(np.mean(gains)))
 
 
-def _reached(coding: _Coding, folds: list[_Fold], rulers: list[_Ruler]) -> list[float]:
+def _reached(coding: _CodedColumn, folds: list[_GainFold], rulers: list[_Ruler]) -> list[float]:
     """The fraction of each ruler's gain that a model of these codes has."""
     scores = np.array([fold.scores(coding, [one.metric for one in rulers]) for fold in folds])
     signs = [1.0 if one.metric.larger_is_better else -1.0 for one in rulers]
@@ -143,7 +143,7 @@ def source_column(name: str, columns: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Coding:
+class _CodedColumn:
     """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest; `line` (n,): the numbers."""
 
     codes: Ints
@@ -151,27 +151,27 @@ class _Coding:
     line: Floats | None = None
 
 
-def _codings(column: pd.Series, *, amounts: bool) -> list[_Coding]:
+def _codings(column: pd.Series, *, amounts: bool) -> list[_CodedColumn]:
     codes, values = pd.factorize(column, use_na_sentinel=True, sort=pd.api.types.is_numeric_dtype(column))
-    as_codes = _Coding(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
+    as_codes = _CodedColumn(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return [as_codes]
-    models = [_Coding(as_codes.codes, ordered=True)]
+    models = [_CodedColumn(as_codes.codes, ordered=True)]
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if amounts and np.isfinite(numbers).any():
         numbers = np.where(np.isfinite(numbers), numbers, np.nanmedian(numbers[np.isfinite(numbers)]))
-        models.append(_Coding(as_codes.codes, ordered=True, line=numbers / (np.abs(numbers).max() or 1.0)))
+        models.append(_CodedColumn(as_codes.codes, ordered=True, line=numbers / (np.abs(numbers).max() or 1.0)))
     return [*models, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else models
 
 
-def _score_of_contender(name: str, fold: _Fold, metric: Metric, folder: Path) -> float | None:
+def _score_of_contender(name: str, fold: _GainFold, metric: Metric, folder: Path) -> float | None:
     prediction = load_prediction(folder, name, fold.number)
     if prediction is None or len(prediction) != fold.n_test:
         return None
     return metric.of(fold.y_test, prediction[fold.kept], fold.weight_test)
 
 
-class _Fold:
+class _GainFold:
     """A fold's rows, at most `MAX_ROWS` of each part, with targets per unit of exposure and less the offset."""
 
     def __init__(self, prepared: Prepared, train: Ints, test: Ints, number: int, seed: int) -> None:
@@ -198,7 +198,7 @@ class _Fold:
             self.offset = prepared.offset[self.test]
         self.target, self.weight = target, row_weight
 
-    def scores(self, coding: _Coding, metrics: list[Metric]) -> list[float]:
+    def scores(self, coding: _CodedColumn, metrics: list[Metric]) -> list[float]:
         """The scores on the test rows of a model of these codes."""
         train, test = coding.codes[self.train], coding.codes[self.test]
         fitted, start = np.zeros((len(train), 1)), np.zeros((len(test), 1))

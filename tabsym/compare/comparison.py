@@ -19,10 +19,10 @@ from sklearn.base import clone
 from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
-from tabsym.compare.splits import Plan
+from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.features import Features, infinite_in, numbers_of, refuse_absent
 from tabsym.compare.table.number_format import is_plain
-from tabsym.compare.table.prepare import CLASSES, Columns, Prepared, is_number
+from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns, is_number
 from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model
@@ -64,7 +64,7 @@ class Winner:
     seen: NDArray[np.int64]
     features: Features | None
     drop: list[str]
-    roles: Columns
+    roles: RoleColumns
     retyping: Retyping = field(default_factory=Retyping)
     trained_on: str = "all rows"
     columns: list[str] | None = None
@@ -221,7 +221,13 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 
 
 def train_best(
-    contender: Contender, prepared: Prepared, plan: Plan, metric: Metric, budget: str | None, seed: int, n_jobs: int
+    contender: Contender,
+    prepared: Prepared,
+    plan: SplitPlan,
+    metric: Metric,
+    budget: str | None,
+    seed: int,
+    n_jobs: int,
 ) -> Winner:
     """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned.
 

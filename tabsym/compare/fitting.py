@@ -142,7 +142,7 @@ def train(model: Any, data: Data) -> Trained:
     fresh.fit(data.X, y, **arguments)
     if data.task in CLASSES:
         codes = np.arange(len(seen))
-        seen = seen[_places_of(fresh, codes, codes)] if names is None else _places_of(fresh, names, seen)
+        seen = seen[_positions_of(fresh, codes, codes)] if names is None else _positions_of(fresh, names, seen)
     return Trained(fresh, seen, unweighted=weight is not None and not arguments)
 
 
@@ -173,7 +173,7 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
     return _weight_names(inner, last=last) if inner is not None and hands_on else []
 
 
-def _places_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
+def _positions_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
     """Where the model's own classes are among the names; without a word from it they are sorted."""
     own = getattr(model, "classes_", None)
     position = {name: position for position, name in enumerate(names.tolist())}

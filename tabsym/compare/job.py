@@ -26,7 +26,7 @@ from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.own_contenders import from_address
-from tabsym.compare.splits import Plan, Split
+from tabsym.compare.splits import Split, SplitPlan
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
@@ -38,7 +38,7 @@ class RunConfig:
     """What is to be run, and how; the same for every contender."""
 
     prepared: Prepared
-    plan: Plan
+    plan: SplitPlan
     splits: list[Split]
     metric: Metric
     time_limit: float | None
@@ -67,7 +67,7 @@ class Job:
     plan: dict[str, Any]
 
 
-def write_table(folder: Path, prepared: Prepared, splits: list[Split], plan: Plan) -> None:
+def write_table(folder: Path, prepared: Prepared, splits: list[Split], plan: SplitPlan) -> None:
     """What all contenders share."""
     prepared.X.to_parquet(folder / TABLE)
     _dump(folder / RAW, {"X": prepared.raw, "names": prepared.target.classes if prepared.task in CLASSES else None})
@@ -113,7 +113,7 @@ def _load(path: Path) -> Any:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkerJob:
     """A job as its process reads it."""
 
     job: Job
@@ -121,7 +121,7 @@ class Work:
     space: dict[str, Any]
     data: Data
     splits: dict[int, Split]
-    plan: Plan
+    plan: SplitPlan
     metric: Metric
 
 
@@ -130,7 +130,7 @@ def read_job(folder: Path) -> Job:
     return Job(**json.loads((folder / "job.json").read_text()))
 
 
-def read_work(folder: Path, job: Job) -> Work:
+def read_work(folder: Path, job: Job) -> WorkerJob:
     """Read all that a job needs, and make its estimator."""
     arrays = np.load(folder / ARRAYS)
     model, space, raw = _estimator(folder, job)
@@ -146,12 +146,12 @@ def read_work(folder: Path, job: Job) -> Work:
         shared["names"],
     )
     splits = {fold: (arrays[f"train{fold}"], arrays[f"test{fold}"]) for fold in job.todo}
-    plan = Plan(**job.plan, keys=arrays.get("keys"))
+    plan = SplitPlan(**job.plan, keys=arrays.get("keys"))
     metric = METRICS[job.task].get(job.metric)
     if metric is None:
         own = folder / METRIC
         metric = _load(own) if own.exists() else next(iter(METRICS[job.task].values()))
-    return Work(job, model, space, data, splits, plan, metric)
+    return WorkerJob(job, model, space, data, splits, plan, metric)
 
 
 def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
@@ -161,7 +161,7 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
         return model, space, True
     is_built_in = job.address is None
     contender = all_contenders()[job.contender] if is_built_in else from_address(job.contender, job.address or "")
-    unseen = Plan(**job.plan).unseen
+    unseen = SplitPlan(**job.plan).unseen
     return (
         contender.estimator(job.task, job.seed, job.threads, unseen, job.metric),
         contender.space(job.task),

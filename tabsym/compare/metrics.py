@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn import metrics
 
-from tabsym.compare.splits import Places, Plan, Split
+from tabsym.compare.splits import Places, Split, SplitPlan
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
@@ -244,7 +244,7 @@ def score_fold(prepared: Prepared, test: Places, prediction: Floats, metric: Met
     return {"scores": scores, "observed": observed.tolist(), "predicted": predicted.tolist()}
 
 
-def refuse_unscorable(prepared: Prepared, plan: Plan, splits: Sequence[Split], metric: Metric) -> None:
+def refuse_unscorable(prepared: Prepared, plan: SplitPlan, splits: Sequence[Split], metric: Metric) -> None:
     """Look whether every fold has weight and can be scored, before anything is trained.
 
     Raises

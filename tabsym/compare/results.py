@@ -86,7 +86,7 @@ def digest_of(result: dict[str, Any], prediction: NDArray[np.float64]) -> str:
     return digest.hexdigest()[:16]
 
 
-def check_places(folder: Path) -> None:
+def check_paths(folder: Path) -> None:
     """Look whether results can be written below `folder`, and nowhere else.
 
     Raises

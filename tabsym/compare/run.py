@@ -39,7 +39,7 @@ from tabsym.compare.settings import (
     source_of,
 )
 from tabsym.compare.splits import make_plan
-from tabsym.compare.table.prepare import Columns, Prepared, prepare
+from tabsym.compare.table.prepare import Prepared, RoleColumns, prepare
 from tabsym.compare.text import in_one_line, listed, perhaps, summary
 from tabsym.jit import compilation_notice
 from tabsym.warn import warn_user
@@ -199,7 +199,7 @@ def compare(
     read_budget(tune)
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
-    roles = Columns(weight, exposure, offset, groups, fold_column)
+    roles = RoleColumns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles, max_rows=max_rows, seed=seed)
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
     split = {

@@ -20,7 +20,7 @@ from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.own_contenders import digest_of
-from tabsym.compare.results import Results, check_places, load_results
+from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.table.files import ReadOptions, name_of_file
 from tabsym.compare.table.prepare import Prepared
@@ -239,7 +239,7 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     ValueError
         Those in the folder are of another comparison, or the folder cannot hold results.
     """
-    check_places(folder)
+    check_paths(folder)
     if not resume or not (folder / "results.json").exists():
         return Results(settings)
     old = load_results(folder)

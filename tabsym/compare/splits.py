@@ -22,7 +22,7 @@ HOW = ("random", "groups", "time", "column", "unseen")
 
 
 @dataclass(frozen=True)
-class Plan:
+class SplitPlan:
     """How rows are split.
 
     `how` is one of "random" (stratified by class), "groups" (all rows of a group together), "time" (train on what
@@ -71,11 +71,11 @@ class Plan:
         if len(rows) < 2:
             return np.arange(len(rows)), np.arange(len(rows))
         if self.how == "random" or n_keys < 2:
-            plan = Plan("random", None, min(4, len(rows)), 1, self.seed)
+            plan = SplitPlan("random", None, min(4, len(rows)), 1, self.seed)
         elif self.how == "time":
-            plan = Plan("time", self.column, min(3, n_keys - 1), 1, self.seed, keys)
+            plan = SplitPlan("time", self.column, min(3, n_keys - 1), 1, self.seed, keys)
         else:
-            plan = Plan("groups", self.column, min(4, n_keys), 1, self.seed, keys)
+            plan = SplitPlan("groups", self.column, min(4, n_keys), 1, self.seed, keys)
         return list(plan._once(y[rows], task, self.seed))[-1]
 
     def _check(self, n: int) -> None:
@@ -124,7 +124,7 @@ def make_plan(
     unseen: str | None = None,
     dayfirst: bool | None = None,
     notes: Sequence[str] = (),
-) -> Plan:
+) -> SplitPlan:
     """The plan that the options ask for.
 
     `frame` holds the columns they name, `notes` say how these were read, `dayfirst` is of dates in text.
@@ -140,7 +140,7 @@ def make_plan(
         options = " and ".join("fold_column" if how == "column" else how for how in asked)
         raise ValueError(f"{options} cannot go together; choose one split.")
     if not asked:
-        return Plan("random", None, folds, repeats, seed)
+        return SplitPlan("random", None, folds, repeats, seed)
     how, name = next(iter(asked.items()))
     assert name is not None
     column = frame[name]
@@ -159,7 +159,7 @@ def make_plan(
                 f"Column {name!r} has {keys.max() + 1} distinct times, too few for {folds} folds in time; use fewer "
                 "folds."
             )
-        return Plan(how, name, folds, repeats, seed, keys)
+        return SplitPlan(how, name, folds, repeats, seed, keys)
     if how == "unseen" and pd.api.types.is_float_dtype(column):
         raise ValueError(
             f"Column {name!r} is read as a number; to hold its categories out, read it as categories: "
@@ -169,11 +169,11 @@ def make_plan(
     if how == "column":
         if len(categories) < 2:
             raise ValueError(f"Column {name!r} has one value only, which cannot be split; choose another column.")
-        return Plan(how, name, len(categories), repeats, seed, np.asarray(codes, dtype=np.int64))
+        return SplitPlan(how, name, len(categories), repeats, seed, np.asarray(codes, dtype=np.int64))
     if len(categories) < folds:
         words = "categories" if how == "unseen" else "groups"
         raise ValueError(f"Column {name!r} has {len(categories)} {words}, fewer than {folds} folds; use fewer folds.")
-    return Plan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
+    return SplitPlan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
 
 
 def _words_read_as_missing(name: str, notes: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
-from tabsym.compare.job import TOKEN, Channel, Process, Tail, Work, private, read_job, read_work
+from tabsym.compare.job import TOKEN, Channel, Process, Tail, WorkerJob, private, read_job, read_work
 from tabsym.compare.machine import (
     PREFIX,
     PeakMemory,
@@ -294,7 +294,7 @@ def _run(folder: Path, token: str, pipe: int) -> None:
         say({"fold": fold} | result)
 
 
-def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
+def run_fold(work: WorkerJob, split: Split) -> tuple[dict[str, Any], np.ndarray]:
     """Choose settings and fit on one fold's training rows, predict its test rows; times, memory, predictions."""
     fit_on, test = work.data.rows(split[0]), work.data.rows(split[1])
     model, chosen = work.model, {}

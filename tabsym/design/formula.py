@@ -35,7 +35,7 @@ class FormulaError(ValueError):
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberLiteral:
     value: float
     at: int = field(default=0, compare=False)
 
@@ -81,7 +81,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Binary:
-    """`operator` is one of ``+ - * / **``; the exponent is an integer `Number`."""
+    """`operator` is one of ``+ - * / **``; the exponent is an integer `NumberLiteral`."""
 
     operator: str
     left: Node
@@ -89,7 +89,7 @@ class Binary:
     at: int = field(default=0, compare=False)
 
 
-Node = Number | ColumnRef | BlockRef | Call | Dot | Binary
+Node = NumberLiteral | ColumnRef | BlockRef | Call | Dot | Binary
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class _Parser:
             return self.signed()
         if self.is_next("-"):
             sign = self.take()
-            return Binary("*", Number(-1.0, sign.at), self.signed(), sign.at)
+            return Binary("*", NumberLiteral(-1.0, sign.at), self.signed(), sign.at)
         return self.power()
 
     def power(self) -> Node:
@@ -254,13 +254,13 @@ class _Parser:
         if token.kind != "number" or not token.text.isdigit() or not 1 <= int(token.text) <= MAX_POWER:
             self.fail(f"The exponent after '**' must be a whole number from 1 to {MAX_POWER}, found {_shown(token)}.")
         self.take()
-        return Binary("**", node, Number(float(token.text), token.at), sign.at)
+        return Binary("**", node, NumberLiteral(float(token.text), token.at), sign.at)
 
     def atom(self) -> Node:
         """Parse a number, column, block, call or parenthesis."""
         token = self.take()
         if token.kind == "number":
-            return Number(float(token.text), token.at)
+            return NumberLiteral(float(token.text), token.at)
         if token.kind == "quoted":
             return ColumnRef(token.text, token.at)
         if token.kind == "name":
@@ -367,13 +367,13 @@ class _Parser:
             self.take()
             groups.append((*groups[-1], *self.group()))
         self.expect(")", "to close the random effects")
-        known = [node.value for _, node in factors if isinstance(node, Number)]
+        known = [node.value for _, node in factors if isinstance(node, NumberLiteral)]
         wrong = next((value for value in known if value not in (0.0, 1.0)), None)
         if wrong is not None:
             self.fail(f"Left of the bar use 1, 0 or numeric columns, found {wrong:g}.", opened.at)
         if not known:
-            factors.insert(0, ("1", Number(1.0, opened.at)))  # (x | g) has intercepts too
-        factors = [(label, node) for label, node in factors if not isinstance(node, Number) or node.value == 1.0]
+            factors.insert(0, ("1", NumberLiteral(1.0, opened.at)))  # (x | g) has intercepts too
+        factors = [(label, node) for label, node in factors if not isinstance(node, NumberLiteral) or node.value == 1.0]
         if is_single and len(factors) > 1:
             self.correlated.append(self.text[opened.at : self.tokens[self.index - 1].at + 1])
         found: list[Node] = []
@@ -386,7 +386,7 @@ class _Parser:
                     )
                 self.effects.add(name)
                 effect: Node = BlockRef(name, columns, at=opened.at)
-                found.append(effect if isinstance(node, Number) else Binary("*", effect, node, opened.at))
+                found.append(effect if isinstance(node, NumberLiteral) else Binary("*", effect, node, opened.at))
         if not found:
             self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x || g).", opened.at)
         root = found[0]

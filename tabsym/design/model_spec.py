@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tabsym.categories import RawCodes
 from tabsym.design.formula import ColumnRef, Node
 from tabsym.design.polynomial import columns_read, evaluate
-from tabsym.design.program import Compiled, Product, Slot, compile_program
+from tabsym.design.program import Compiled, CompiledTerm, Slot, compile_program
 from tabsym.design.sources import Bins, Coder, Crossing, Flag, Source, Symbols
 from tabsym.frame import Table
 
@@ -300,7 +300,7 @@ class ModelSpec:
             return Slot(factor.block, self.starts[factor.block], indices.get(factor.read), factor.component)
 
         products = [
-            Product(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
+            CompiledTerm(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
             for constant, term in zip(constants, self.fitted_terms, strict=True)
         ]
         return compile_program(products, self.n_coefs, averaged)

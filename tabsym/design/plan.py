@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.categories import Categories, Cross
-from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number, walk
+from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, NumberLiteral, walk
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
 from tabsym.design.polynomial import Monomial
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
@@ -80,7 +80,7 @@ def plan_additive(
     ValueError
         If two blocks would have the same name.
     """
-    plan = _Plan(levels=levels or {}, numbers=frozenset(column.name for column in numeric))
+    plan = _SpecBuilder(levels=levels or {}, numbers=frozenset(column.name for column in numeric))
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
     smooth = [one.column for one in fine]
@@ -138,7 +138,7 @@ def plan_formula(
     formula is a sum. `levels`: coarser bins, by their number, for surfaces and curves by category. `count_effect`:
     whether terms of such a sum get a count effect, a smooth effect of their number of training rows.
     """
-    plan = _Plan(levels=levels or {})
+    plan = _SpecBuilder(levels=levels or {})
     groups = _groups(terms)
     adds = is_sum(terms)
     for term in terms:
@@ -211,7 +211,7 @@ def at_level(name: str, n_bins: int) -> str:
 
 
 @dataclass
-class _Plan:
+class _SpecBuilder:
     """Builder of a `ModelSpec`."""
 
     sources: list[Source] = field(default_factory=list)
@@ -387,7 +387,7 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
 def show(node: Node) -> str:
     """Text of a numeric factor."""
     match node:
-        case Number():
+        case NumberLiteral():
             return f"{node.value:g}"
         case ColumnRef():
             return node.name

@@ -23,7 +23,7 @@ from tabsym.design.formula import (
     Formula,
     FormulaError,
     Node,
-    Number,
+    NumberLiteral,
     walk,
 )
 
@@ -84,7 +84,7 @@ def evaluate(node: Node, columns: Mapping[str, Floats]) -> Floats:
     """Values (n,) of a numeric factor, from columns (n,); NaN or infinite outside a function's domain."""
     with np.errstate(all="ignore"):
         match node:
-            case Number():
+            case NumberLiteral():
                 return np.asarray(node.value)
             case ColumnRef():
                 return columns[node.name]
@@ -113,7 +113,7 @@ def _expand(node: Node, text: str) -> list[Monomial]:
 
 def _expand_leaf(node: Node, text: str) -> list[Monomial]:
     match node:
-        case Number():
+        case NumberLiteral():
             return [Monomial(node.value)]
         case ColumnRef():
             return [Monomial(1.0, numerics=(node,))]
@@ -126,7 +126,7 @@ def _expand_leaf(node: Node, text: str) -> list[Monomial]:
             return [Monomial(1.0, blocks=_components(node, r)) for r in range(node.rank)]
     power = cast("Binary", node)
     out = left = _expand(power.left, text)
-    for _ in range(int(cast("Number", power.right).value) - 1):
+    for _ in range(int(cast("NumberLiteral", power.right).value) - 1):
         out = _multiply(out, left, power, text)
     return out
 
@@ -169,11 +169,11 @@ def _multiply(left: list[Monomial], right: list[Monomial], node: Binary, text: s
 
 
 def _inverse(node: Node, text: str) -> Monomial:
-    if isinstance(node, Number):
+    if isinstance(node, NumberLiteral):
         if node.value == 0:
             raise FormulaError("Division by zero.", text, node.at)
         return Monomial(1.0 / node.value)
-    return Monomial(1.0, numerics=(Binary("/", Number(1.0), node),))
+    return Monomial(1.0, numerics=(Binary("/", NumberLiteral(1.0), node),))
 
 
 def _components(dot: Dot, component: int) -> tuple[BlockRef, ...]:

@@ -103,7 +103,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Product:
+class CompiledTerm:
     """A term: constant, index of a numeric column (or None), slots."""
 
     constant: float
@@ -120,13 +120,13 @@ class Compiled:
     numerics: list[int]
 
 
-def compile_program(products: Sequence[Product], n_coefs: int, averaged: Collection[int] = ()) -> Compiled:
+def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Collection[int] = ()) -> Compiled:
     """Compile terms for the kernels; `averaged`: blocks with a value for unknown categories, which plain terms lack."""
     uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
     plain: list[int] = []
     slopes: list[tuple[int, int]] = []
     scalars: list[int] = []
-    others: list[Product] = []
+    others: list[CompiledTerm] = []
     for product in products:
         slot = product.slots[0]
         alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1

@@ -156,7 +156,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
             For encoders whose fit takes it.
         groups : array-like of shape (n_rows,), optional
@@ -175,7 +175,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
             For encoders whose fit takes it.
         groups : array-like of shape (n_rows,), optional

@@ -335,7 +335,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Classes need not all occur in the first piece; two must by the end of it.
         sample_weight : array-like of shape (n_rows,), optional
 

@@ -150,7 +150,7 @@ class PartitionReport:
         0    age  0.074
         """
         before, after = (
-            Sample(self._parts(table), check_weights(weight, len(table), name))  # type: ignore[attr-defined]
+            PartSample(self._parts(table), check_weights(weight, len(table), name))  # type: ignore[attr-defined]
             for table, weight, name in (
                 (self._read_as_fitted(X_expected), weight_expected, "weight_expected"),  # type: ignore[attr-defined]
                 (self._read_as_fitted(X_actual), weight_actual, "weight_actual"),  # type: ignore[attr-defined]
@@ -282,7 +282,7 @@ _EMPTY_ROWS = 0.5  # rows that a part without rows counts as
 
 
 @dataclass(frozen=True)
-class Sample:
+class PartSample:
     """The part of each row (n,) by column, negative where it is NaN; and the weights (n,) of the rows."""
 
     parts: Mapping[str, NDArray[Any]]
@@ -297,7 +297,7 @@ class Sample:
         return np.bincount(positions, weight, minlength=n + 2).astype(np.float64)
 
 
-def stability_table(labels: Mapping[str, list[str]], before: Sample, after: Sample, by: str) -> pd.DataFrame:
+def stability_table(labels: Mapping[str, list[str]], before: PartSample, after: PartSample, by: str) -> pd.DataFrame:
     """The index by column or by part."""
     check_option("by", by, ("column", "part"))
     for sample in (before, after):
@@ -312,7 +312,7 @@ def stability_table(labels: Mapping[str, list[str]], before: Sample, after: Samp
     return total.reset_index()
 
 
-def _stability_of(name: str, labels: list[str], before: Sample, after: Sample) -> pd.DataFrame:
+def _stability_of(name: str, labels: list[str], before: PartSample, after: PartSample) -> pd.DataFrame:
     rows = [sample.rows(name, len(labels)) for sample in (before, after)]
     either = (rows[0] > 0) | (rows[1] > 0)
     expected, actual = (np.where(either & (one == 0), _EMPTY_ROWS, one) / one.sum() for one in rows)

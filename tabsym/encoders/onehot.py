@@ -26,7 +26,7 @@ from tabsym.encoders.onehot_column import (
     sparse_matrix,
     with_unique_names,
 )
-from tabsym.encoders.onehot_options import ALLOWED, Options, options_of
+from tabsym.encoders.onehot_options import ALLOWED, OneHotOptions, options_of
 from tabsym.frame import Table, as_array, split_columns, type_of
 from tabsym.warn import warn_user
 
@@ -318,7 +318,7 @@ class OneHotEncoder(ColumnEncoder):
     # -- pieces -----------------------------------------------------------------------
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
-        self._options: Options = options_of(self, encoded)
+        self._options: OneHotOptions = options_of(self, encoded)
         self._types_in = {column.name: type_of(column) for column in table.columns}
 
     def _learn_column(self, name: str, raw: RawCodes, weight: NDArray[np.float64] | None) -> OneHotColumn:

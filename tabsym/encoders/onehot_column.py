@@ -20,7 +20,7 @@ from scipy import sparse
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr
 from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.encoders.onehot_options import InfrequentRule, Options
+from tabsym.encoders.onehot_options import InfrequentRule, OneHotOptions
 from tabsym.frame import (
     Column,
     StoredType,
@@ -92,7 +92,7 @@ class OneHotColumn:
         return self.alphabet.inverse(codes)
 
 
-def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, options: Options) -> OneHotColumn:
+def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, options: OneHotOptions) -> OneHotColumn:
     """The state of a column from its codes, and from the weights of its rows, all 1 if None."""
     alphabet, codes = _alphabet(name, raw, options)
     counts = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(alphabet))
@@ -135,7 +135,7 @@ def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     return [state.names[position] for position in np.flatnonzero((ones == 0) | (ones == len(indices)))]
 
 
-def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Categories, NDArray[np.int32]]:
+def _alphabet(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categories, NDArray[np.int32]]:
     """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
     missing_is_category = options.handle_missing == "value"
     given = options.categories.get(name)
@@ -176,7 +176,7 @@ def _given_categories(name: str, given: list[Any], missing_is_category: bool) ->
 
 
 def _group(
-    alphabet: Categories, counts: NDArray[Any], infrequent: NDArray[np.int64], options: Options
+    alphabet: Categories, counts: NDArray[Any], infrequent: NDArray[np.int64], options: OneHotOptions
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
     """The group of each category, each group's label and the category it stands for; infrequent ones last, in one."""
     common = np.setdiff1d(np.arange(len(alphabet)), infrequent)
@@ -192,7 +192,7 @@ def _group(
     return group_of, labels, category_of
 
 
-def _dropped_group(name: str, alphabet: Categories, group_of: NDArray[np.int64], options: Options) -> int | None:
+def _dropped_group(name: str, alphabet: Categories, group_of: NDArray[np.int64], options: OneHotOptions) -> int | None:
     n_groups = int(group_of.max()) + 1 if len(group_of) else 0
     if isinstance(options.drop, str):
         return 0 if n_groups and (options.drop == "first" or n_groups == 2) else None
@@ -402,7 +402,7 @@ class SparseEncoding:
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
         for rows in self._tiles():
-            _find_places(sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows])
+            _find_positions(sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows])
         return indices
 
     def _tiles(self) -> Iterator[slice]:
@@ -415,7 +415,7 @@ class SparseEncoding:
             start = stop
 
 
-def _find_places(block: sparse.coo_array, indices: Indices) -> None:
+def _find_positions(block: sparse.coo_array, indices: Indices) -> None:
     indices[block.row[np.isnan(block.data)]] = NANS
     found = np.flatnonzero(block.data > 0)
     order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]

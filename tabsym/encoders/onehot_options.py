@@ -62,7 +62,7 @@ class InfrequentRule:
 
 
 @dataclass(frozen=True)
-class Options:
+class OneHotOptions:
     """What fit was asked for; `categories` and `drop` by column."""
 
     handle_missing: str
@@ -86,7 +86,7 @@ class Options:
         return name
 
 
-def options_of(encoder: Any, encoded: list[str]) -> Options:
+def options_of(encoder: Any, encoded: list[str]) -> OneHotOptions:
     """The options for these columns, or an error that names the argument and what it can be."""
     combiner, categories = encoder.feature_name_combiner, encoder.categories
     given: Mapping[str, Any] = {}
@@ -98,7 +98,7 @@ def options_of(encoder: Any, encoded: list[str]) -> Options:
     elif drop is not None:
         drop = {n: None if pd.api.types.is_scalar(v) and pd.isna(v) else v
                 for n, v in _by_column("drop", drop, encoded).items()}  # fmt: skip
-    return Options(
+    return OneHotOptions(
         encoder.handle_missing, UNKNOWN_VALUES[encoder.handle_unknown], encoder.use_cat_names or combiner is not None,
         combiner, given, drop, _infrequent_rule(encoder), _dtype(encoder),
     )  # fmt: skip

@@ -57,7 +57,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional

@@ -56,7 +56,7 @@ from tabsym.frame import (
 from tabsym.frame.frames import gather
 from tabsym.frame.weights import warn_of_light_weights
 from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
-from tabsym.tiws.counts import Counting, Symbols, TableCounts, count_lazily
+from tabsym.tiws.counts import CategoryWords, ContextCounting, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -271,7 +271,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         classes : array-like, optional
             All classes; needed in the first call unless `y` has them all.
@@ -289,7 +289,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         target = further(y, len(table), self._classes, type(self).__name__)
         self._refuse_missing(table, list(self.columns_))
         for column, known in zip(table.columns, self.counts_.words, strict=True) if self.cols is None else ():
-            if isinstance(known, Symbols):
+            if isinstance(known, CategoryWords):
                 known.alphabet.refuse_late_numbers(column)
         words = self._counting.new_words(table, self.counts_.words, weight)
         origin = next(iter(self.counts_.sums.values())).origin if self.counts_.sums else None
@@ -378,7 +378,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         groups : array-like of shape (n_rows,), optional
             As in `fit_transform`.
@@ -549,8 +549,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     # -- counts, and the columns that are fitted by them -------------------------------------------
 
     @property
-    def _counting(self) -> Counting:
-        return Counting(self.numeric, self.n_jobs)
+    def _counting(self) -> ContextCounting:
+        return ContextCounting(self.numeric, self.n_jobs)
 
     def _fit_counts(
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None

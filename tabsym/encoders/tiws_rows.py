@@ -18,7 +18,7 @@ from tabsym.frame import Table
 from tabsym.models.export_records import Coding
 from tabsym.threads import in_threads
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, no_rows, unseen_rows
-from tabsym.tiws.counts import Symbols, TableCounts, codes_of
+from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of
 
 Floats = NDArray[np.float64]
 
@@ -175,7 +175,7 @@ class RowEncoding:
 def categories_of(counts: TableCounts, number: int) -> Categories:
     """The categories of an encoded column."""
     words = counts.words[number]
-    assert isinstance(words, Symbols)
+    assert isinstance(words, CategoryWords)
     return words.alphabet
 
 
@@ -249,7 +249,7 @@ def carried_over(
     observed: dict[str, Observed], before: TableCounts, now: TableCounts, columns: dict[str, TIWSColumn]
 ) -> dict[str, Observed]:
     """What was observed by the words of `before`, by those of `now`, without categories that are seen by now."""
-    positions = before.places_among(now.words)
+    positions = before.positions_among(now.words)
     of_words = np.concatenate([now.offsets[j] + position for j, position in enumerate(positions)])
     out = {}
     for name, one in observed.items():

@@ -56,7 +56,7 @@ def _check_numeric(numeric: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Components:
+class TargetComponents:
     """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) for classification."""
 
     y: Floats
@@ -66,7 +66,7 @@ class Components:
 
 def components(
     y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None, weight: Floats | None = None
-) -> Components:
+) -> TargetComponents:
     """The target of a table, checked; `classes`: all that there can be, if they are known.
 
     Otherwise classes whose rows all have `weight` (n,) 0 are absent, as these rows are.
@@ -80,7 +80,7 @@ def components(
                 f"{caller} needs at least 2 classes, but the rows of positive weight have 1 class only "
                 f"({found.classes.tolist()[0]!r}); choose another target or other weights."
             )
-        return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
+        return TargetComponents(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
     return further(y, n_rows, None, caller)
 
 
@@ -103,16 +103,18 @@ def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | N
     return None
 
 
-def further(y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str, weight: Floats | None = None) -> Components:
+def further(
+    y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str, weight: Floats | None = None
+) -> TargetComponents:
     """The target of a further piece of a table, with the classes of the first; rows of `weight` 0 may have others."""
     if classes is None:
         values = check_regression_target(y, n_rows, caller=caller)
-        return Components(values[:, None], None, values)
+        return TargetComponents(values[:, None], None, values)
     if weight is not None:
         counted = check_classes(y, n_rows, caller=caller).weighed(weight)
         y = counted.classes[counted.codes]
     found = check_classes(y, n_rows, classes=classes, caller=caller)
-    return Components(np.eye(len(classes))[found.codes], classes, found.codes)
+    return TargetComponents(np.eye(len(classes))[found.codes], classes, found.codes)
 
 
 def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:

@@ -184,7 +184,7 @@ def members_of(model: Any) -> dict[str, bytes]:
     with zipfile.ZipFile(stream) as archive:
         written = {name: archive.read(name) for name in archive.namelist()}
     root = read_json(written.pop(SCHEMA))
-    writer = _Writer(written)
+    writer = _ArchiveWriter(written)
     schema = writer.node({name: root[name] for name in root if name not in ("protocol", "_skops_version")})
     schema["tabsym_format"] = FORMAT
     return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **writer.members}
@@ -193,7 +193,7 @@ def members_of(model: Any) -> dict[str, bytes]:
 _UNREADABLE = ("Timestamp", "Timedelta", "Period", "Interval", "NaTType")
 
 
-class _Writer:
+class _ArchiveWriter:
     def __init__(self, written: dict[str, bytes]) -> None:
         self._written = written
         self.members: dict[str, bytes] = {}

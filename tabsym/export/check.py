@@ -117,7 +117,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Rule:
+class NodeRule:
     """Of a kind of node: keys beside the head and the number, those that must be there, and the nodes within."""
 
     keys: frozenset[str]
@@ -174,8 +174,8 @@ def _none(node: Node) -> Iterator[Any]:
     yield from ()
 
 
-def _rule(needed: str, children: Callable[[Node], Iterator[Any]], optional: str = "") -> Rule:
-    return Rule(frozenset(f"{needed} {optional}".split()), frozenset(needed.split()), children)
+def _rule(needed: str, children: Callable[[Node], Iterator[Any]], optional: str = "") -> NodeRule:
+    return NodeRule(frozenset(f"{needed} {optional}".split()), frozenset(needed.split()), children)
 
 
 KINDS = {

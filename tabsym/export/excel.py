@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.export.rate_tables import (
     MISSING,
     TermSheets,
@@ -272,7 +272,7 @@ class _Book:
 
     def _expression(self, node: Node) -> str:
         match node:
-            case Number():
+            case NumberLiteral():
                 return number(node.value)
             case ColumnRef():
                 return self._number_of(node.name)

@@ -112,12 +112,12 @@ class Scorer:
 
     def decision_function(self, rows: Any, offset: Any = None) -> Any:
         """Linear predictors (n,); for more than two classes (n, classes)."""
-        margins = _Table(self, rows).margins(offset)
+        margins = _SpecTable(self, rows).margins(offset)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, rows: Any, offset: Any = None) -> Any:
         """Predicted values, or classes, (n,)."""
-        margins = _Table(self, rows).margins(offset)
+        margins = _SpecTable(self, rows).margins(offset)
         if self.classes_ is None:
             return np.exp(margins[:, 0]) if self.spec["link"] == "log" else margins[:, 0]
         return self.classes_[margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(int)]
@@ -126,18 +126,18 @@ class Scorer:
         """Probabilities (n, classes), in the order of `classes_`."""
         if self.spec["link"] not in ("logit", "softmax"):
             raise AttributeError("The model has no probabilities; use decision_function.")
-        margins = _Table(self, rows).margins(offset)
+        margins = _SpecTable(self, rows).margins(offset)
         margins = margins if margins.shape[1] > 1 else np.hstack([np.zeros_like(margins), margins])
         odds = np.exp(margins - margins.max(axis=1, keepdims=True))
         return odds / odds.sum(axis=1, keepdims=True)
 
     def transform(self, rows: Any) -> dict[str, Any]:
         """The columns (n,) of an encoder by name."""
-        table, outputs = _Table(self, rows), self.spec["outputs"]
+        table, outputs = _SpecTable(self, rows), self.spec["outputs"]
         return {name: own for one in outputs for name, own in zip(one["names"], table.encoded(one), strict=True)}
 
 
-class _Table:
+class _SpecTable:
     """A table, and the codes and numbers of its columns, which are made once."""
 
     def __init__(self, scorer: Scorer, rows: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 OPSET, ML_OPSET = 18, 3
@@ -205,7 +205,7 @@ class Sum:
     def _expression(self, node: Node) -> str:
         graph = self.codes.graph
         match node:
-            case Number():
+            case NumberLiteral():
                 return graph.constant([[node.value]])
             case ColumnRef():
                 return self.codes.columns[node.name]

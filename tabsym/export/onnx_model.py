@@ -11,7 +11,7 @@ from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.wide import WideEncoder
 from tabsym.export.onnx_graph import BOOL, DOUBLE, FLOAT, INT64, ML_OPSET, OPSET, STRING, Graph, domain_of
-from tabsym.export.onnx_parts import Parts, parts_of
+from tabsym.export.onnx_parts import GraphParts, parts_of
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
 
@@ -84,7 +84,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
     return proto
 
 
-def _proto(graph: Graph, parts: Parts, outputs: dict[str, str], name: str, missing_text: str) -> Any:
+def _proto(graph: Graph, parts: GraphParts, outputs: dict[str, str], name: str, missing_text: str) -> Any:
     from onnx import helper, numpy_helper
 
     from tabsym import __version__
@@ -176,7 +176,7 @@ def _numbers_of(inputs: list[Any]) -> Any:
     return types.DoubleTensorType if has_doubles else types.FloatTensorType
 
 
-def _parts(operator: Any) -> Parts:
+def _parts(operator: Any) -> GraphParts:
     options = operator.scope_inst.get_options(operator.raw_operator, {"missing_text": ""}, fail=False)
     return parts_of(operator.raw_operator, options["missing_text"] or "")
 
@@ -230,7 +230,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         )
 
 
-def _columns(graph: Graph, variables: list[Any], parts: Parts) -> dict[str, str]:
+def _columns(graph: Graph, variables: list[Any], parts: GraphParts) -> dict[str, str]:
     """The tensors (n, 1) of the inputs, by name where the variables are the columns of fit, else by their order."""
     if {one.raw_name for one in variables} == set(parts.features) and len(variables) == len(parts.features):
         positions: dict[str, tuple[Any, int | None]] = {one.raw_name: (one, None) for one in variables}
@@ -256,7 +256,7 @@ def _columns(graph: Graph, variables: list[Any], parts: Parts) -> dict[str, str]
     return found
 
 
-def _converted(graph: Graph, tensor: str, name: str, given: int, parts: Parts) -> str:
+def _converted(graph: Graph, tensor: str, name: str, given: int, parts: GraphParts) -> str:
     """A tensor as the type that the column needs, which it takes from the tensor where any will do."""
     if parts.inputs.get(name) is None:
         parts.inputs[name] = STRING if given == STRING else DOUBLE

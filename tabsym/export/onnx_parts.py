@@ -113,7 +113,7 @@ EXACT = 2**53
 """Whole numbers beyond this are not all doubles."""
 
 
-class Parts:
+class GraphParts:
     """What is made into a graph: inputs with their types, outputs with their types and widths, and how.
 
     Attributes
@@ -135,14 +135,14 @@ class Parts:
         raise NotImplementedError
 
 
-def parts_of(model: Any, missing_text: str) -> Parts:
+def parts_of(model: Any, missing_text: str) -> GraphParts:
     """What `to_onnx` and the converters of skl2onnx make of a model or encoder."""
     if isinstance(model, TableTransformer):
         return _EncoderParts(model, lookup_tables(model), missing_text)
     return _ModelParts(terms_of(model), missing_text)
 
 
-class _ModelParts(Parts):
+class _ModelParts(GraphParts):
     def __init__(self, terms: ModelTerms, missing_text: str) -> None:
         refuse_checked([name for name, _ in terms.checked])
         self.terms, self.missing_text, self.features = terms, missing_text, terms.features
@@ -204,7 +204,7 @@ class _ModelParts(Parts):
         return _number_of(column, category) if self._part(column) is None else float(number_of_part(category))
 
 
-class _EncoderParts(Parts):
+class _EncoderParts(GraphParts):
     def __init__(self, encoder: Any, lookups: list[ColumnLookup], missing_text: str) -> None:
         refuse_checked([one.column for one in lookups if one.checked])
         self.lookups, self.missing_text = {one.column: one for one in lookups}, missing_text

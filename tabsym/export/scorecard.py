@@ -133,7 +133,7 @@ def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
         if base == "largest":
             position = int(part["rows"].argmax())
         elif isinstance(base, Mapping) and term.name in base:
-            position = _place_of(part, base[term.name], term.name)
+            position = _position_of(part, base[term.name], term.name)
         if position is not None:
             shift = float(part["coefficient"].iloc[position])
             part["coefficient"] -= shift
@@ -219,7 +219,7 @@ def _edges(coding: Coding, table: Lookup) -> tuple[Any, Any]:
     return low[table.codes[:, 0]], high[table.codes[:, 0]]
 
 
-def _place_of(part: pd.DataFrame, key: Any, term: str) -> int:
+def _position_of(part: pd.DataFrame, key: Any, term: str) -> int:
     """The row of a category, of a bin's label, or of the bin with a number."""
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if is_number and part["low"].notna().any():

@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.dates import DateParts, names_of_parts
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
@@ -290,7 +290,7 @@ def _number(number: NumberFactor) -> dict[str, Any]:
 
 def _expression(node: Node) -> dict[str, Any]:
     match node:
-        case Number():
+        case NumberLiteral():
             return {"value": node.value}
         case ColumnRef():
             return {"column": node.name}

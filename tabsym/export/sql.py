@@ -12,7 +12,7 @@ from typing import Any
 from tabsym.encoders.base import TableTransformer, names_alike
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
-from tabsym.export.sql_dialects import SQLTables, Writer, ansi_name, kind_of_values, number, slug, unique
+from tabsym.export.sql_dialects import Dialect, SQLTables, ansi_name, kind_of_values, number, slug, unique
 from tabsym.models.export_records import LookupFactor, ModelTerms, TermRecord
 
 PREDICTION = "prediction"
@@ -70,7 +70,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
     >>> [round(row[0], 1) for row in database.execute("SELECT prediction FROM sales_prediction LIMIT 2")]
     [1.0, 3.0]
     """
-    writer = Writer(dialect)
+    writer = Dialect(dialect)
     if isinstance(model, TableTransformer):
         names = [str(name) for name in model.get_feature_names_in()]
         _refuse_names_alike(names, dialect)
@@ -105,7 +105,7 @@ def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
 class _ModelView(SQLTables):
     """The statements of one model."""
 
-    def __init__(self, writer: Writer, terms: ModelTerms, table: str) -> None:
+    def __init__(self, writer: Dialect, terms: ModelTerms, table: str) -> None:
         super().__init__(writer, terms, table)
         self._tables: dict[int, tuple[str, list[str], list[str]]] = {}  # lookup -> table, keys, values
 
@@ -217,7 +217,7 @@ class _ModelView(SQLTables):
 
 
 def _literal(value: Any) -> str:
-    return Writer().value(value)
+    return Dialect().value(value)
 
 
 def _exp(text: str) -> str:
@@ -231,7 +231,7 @@ ENCODED = "encoded"
 class EncoderView(SQLTables):
     """The statements of one encoder; `features`: the columns of fit."""
 
-    def __init__(self, writer: Writer, lookups: list[ColumnLookup], features: list[str], table: str) -> None:
+    def __init__(self, writer: Dialect, lookups: list[ColumnLookup], features: list[str], table: str) -> None:
         kinds = {one.column: one.kind for one in lookups}
         codings = tuple(one.coding for one in lookups)
         super().__init__(

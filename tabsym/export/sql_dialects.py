@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.export.spec import as_text, number_of_part
 from tabsym.models.export_records import Coding, ModelTerms, NumberFactor
 from tabsym.validation import check_option
@@ -39,7 +39,7 @@ MAX_WHOLE = 2**63
 
 
 @dataclass(frozen=True)
-class Writer:
+class Dialect:
     """The text of names, values and types in one dialect."""
 
     dialect: str = "ansi"
@@ -122,7 +122,7 @@ class Writer:
 
 def ansi_name(text: str) -> str:
     """A quoted identifier of ANSI SQL."""
-    return Writer().name(text)
+    return Dialect().name(text)
 
 
 def number(value: float) -> str:
@@ -236,7 +236,7 @@ _VALUE_OF: dict[str, Callable[[Any], Any]] = {"numbers": _number_of, "booleans":
 class ColumnText:
     """Text about the columns of ``"r"``, the table of the rows, in ANSI SQL but for literals."""
 
-    writer: Writer
+    writer: Dialect
     terms: ModelTerms
 
     def number_factor(self, factor: NumberFactor) -> str:
@@ -248,7 +248,7 @@ class ColumnText:
     def expression(self, node: Node) -> str:
         """The SQL of a number in a formula: columns, operators and functions."""
         match node:
-            case Number():
+            case NumberLiteral():
                 return number(node.value)
             case ColumnRef():
                 return self.number_of(node.name)
@@ -385,7 +385,7 @@ _LARGEST = "1.7976931348623157e308"
 class SQLTables:
     """The statements that create tables, and the joins of a view over them."""
 
-    def __init__(self, writer: Writer, terms: ModelTerms, table: str) -> None:
+    def __init__(self, writer: Dialect, terms: ModelTerms, table: str) -> None:
         self.writer, self.terms, self.rows = writer, terms, table
         self.columns = ColumnText(writer, terms)
         self.statements: list[str] = []

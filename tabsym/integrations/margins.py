@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class BoosterRows:
     """Rows ready for a booster: frame, target (classes as 0, 1, ...), margins (n,) or (n, K), weights."""
 
     frame: Any
@@ -73,7 +73,9 @@ class MarginAdapter(ABC):
     # -- for the libraries to fill in -----------------------------------------------
 
     @abstractmethod
-    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+    def _fit(
+        self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict
+    ) -> None:
         """Fit `booster` in place."""
 
     @abstractmethod
@@ -155,7 +157,7 @@ class MarginAdapter(ABC):
         for name, size in (("y", len(target)), ("sample_weight", len(target) if weight is None else len(weight))):
             if size != len(X):
                 raise ValueError(f"X has {len(X)} rows and {name} {size} values; pass one for each row.")
-        rows = Rows(ready(X, self), target, _shaped(margin, target, labels), weight)
+        rows = BoosterRows(ready(X, self), target, _shaped(margin, target, labels), weight)
         held_out = None
         if eval_set is not None:
             if not isinstance(eval_set, tuple) or len(eval_set) != 3:
@@ -164,7 +166,7 @@ class MarginAdapter(ABC):
             if (margin is None) is not (other_margin is None):
                 raise ValueError("eval_set has a margin and the rows of fit have none, or the other way round.")
             other = codes_of(other_y, labels)
-            held_out = Rows(ready(other_X, self), other, _shaped(other_margin, other, labels))
+            held_out = BoosterRows(ready(other_X, self), other, _shaped(other_margin, other, labels))
         self._fit(fitted, rows, held_out, early_stopping_rounds, options)
         return fitted
 

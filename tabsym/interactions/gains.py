@@ -188,7 +188,7 @@ class CodeColumn:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _WorkArrays:
     """Reused work arrays to evaluate an interaction: sums (n, 2 F^2 + F), codes (n,), steps (K, n, F)."""
 
     sums: Floats
@@ -197,13 +197,13 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class EvaluatedInteraction:
     """An evaluated interaction: mean held-out gain per row, its standard error, number of levels, and the steps."""
 
     gain: float
     error: float
     n_cells: int
-    work: _Work
+    work: _WorkArrays
 
     @property
     def codes(self) -> Codes:
@@ -249,7 +249,7 @@ class HeldOutGains:
         self.copies, self._glanced = copies, glanced
         self.n_rows = len(y) if copies is None else int(copies.sum())
         self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self._spare: list[_Work] = []
+        self._spare: list[_WorkArrays] = []
 
     def fit_main_effects(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
         """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
@@ -271,7 +271,7 @@ class HeldOutGains:
             return grads
         return grads * (self._glanced / self.copies).astype(np.float32)[:, None]
 
-    def weigh(self, left: Sorted, right: CodeColumn, penalty: float, *, thinned: bool = False) -> Weighed:
+    def weigh(self, left: Sorted, right: CodeColumn, penalty: float, *, thinned: bool = False) -> EvaluatedInteraction:
         """The held-out gain of the interaction of two columns by steps with this ridge penalty; `thinned`: on a sample.
 
         The sample is of categories, with all their rows, where the left column has many, else of all rows. The gain is
@@ -302,9 +302,9 @@ class HeldOutGains:
         if k > 1:  # gradients of the classes of a row add up to 0
             variance *= k / (k - 1)
         error = float(np.sqrt(variance)) / self.total
-        return Weighed(gain / self.total, error, n_cells, work)
+        return EvaluatedInteraction(gain / self.total, error, n_cells, work)
 
-    def gains_of_rows(self, weighed: Weighed, rows: NDArray[np.signedinteger[Any]]) -> Floats:
+    def gains_of_rows(self, weighed: EvaluatedInteraction, rows: NDArray[np.signedinteger[Any]]) -> Floats:
         """What each of `rows` (r,) adds to the gain of an interaction that is not yet added.
 
         For all rows their sum is the gain times the weight of all rows.
@@ -314,19 +314,19 @@ class HeldOutGains:
             gains_of_rows(rows, weighed.codes, self.fold, grads, steps, found)
         return found
 
-    def _fresh_work(self) -> _Work:
+    def _fresh_work(self) -> _WorkArrays:
         n, k = len(self.fold), len(self.models.grads)
-        return _Work(
+        return _WorkArrays(
             np.zeros((n, 2 * self.n_folds**2 + self.n_folds)),
             np.empty(n, dtype=np.int32),
             np.empty((k, n, self.n_folds), dtype=self.models.kept),
         )
 
-    def drop(self, weighed: Weighed) -> None:
+    def drop(self, weighed: EvaluatedInteraction) -> None:
         """Reuse the work arrays of this interaction for the next one; only its gain stays valid."""
         self._spare.append(weighed.work)
 
-    def add(self, weighed: Weighed) -> None:
+    def add(self, weighed: EvaluatedInteraction) -> None:
         """Add the steps of an interaction, evaluated on all rows, to the linear predictors; keeps its codes."""
         self.models.add(weighed.codes, _NONE, weighed.steps)
         self.__dict__.pop("_glanced_grads", None)

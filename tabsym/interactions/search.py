@@ -32,7 +32,7 @@ from scipy.stats import norm
 from tabsym.categories import UNSEEN
 from tabsym.design.plan import Within
 from tabsym.frame.weights import Copies
-from tabsym.interactions.gains import CodeColumn, HeldOutGains, Sorted, Weighed
+from tabsym.interactions.gains import CodeColumn, EvaluatedInteraction, HeldOutGains, Sorted
 from tabsym.interactions.kernels import sum_gains
 from tabsym.threads import in_threads, number_of_threads
 
@@ -367,7 +367,7 @@ class _Search:
                 self.held_out.drop(one)
             candidates = candidates[n_done:]
 
-    def _weigh(self, candidate: _Candidate, *, thinned: bool = False) -> Weighed:
+    def _weigh(self, candidate: _Candidate, *, thinned: bool = False) -> EvaluatedInteraction:
         penalty = self.options.penalty
         if candidate.within is not None:
             penalty *= PENALTY_WITHIN
@@ -379,7 +379,7 @@ class _Search:
         self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 
-    def _is_evident(self, candidate: _Candidate, one: Weighed) -> bool:
+    def _is_evident(self, candidate: _Candidate, one: EvaluatedInteraction) -> bool:
         """Whether a candidate gains enough, and significantly; triples by a part of what the best pair gains."""
         least = self.options.threshold
         if len(candidate.indices) == 3 and self.options.triple_share:
@@ -387,7 +387,7 @@ class _Search:
             least = max(least, self.options.triple_share * most)
         return one.gain > least and one.gain > self._errors * one.error
 
-    def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
+    def _take(self, candidate: _Candidate, one: EvaluatedInteraction, round_: int) -> bool:
         """Choose a candidate unless it is redundant: add its steps to the linear predictors."""
         left, right = candidate.left, candidate.right
         if left.determines(right, FEW_STRAYS * left.n_rows):
@@ -409,7 +409,7 @@ class _Search:
         self._taken[candidate.key] = _Taken(cells, one.gain)
         return True
 
-    def _note_category(self, pair: _Candidate, one: Weighed) -> None:
+    def _note_category(self, pair: _Candidate, one: EvaluatedInteraction) -> None:
         """Note the category that a pair is of, if there is one."""
         indices = pair.indices
         if all(self.columns[index].categories is None for index in indices):

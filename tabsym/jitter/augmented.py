@@ -110,7 +110,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         groups : array-like of shape (n_rows,), optional
             For an encoder whose `cv` keeps groups together.
@@ -229,7 +229,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         column : str
             One that the encoder encodes.
         sample_weight : array-like of shape (n_rows,), optional

@@ -109,7 +109,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Sample:
+class CalibrationSample:
     """Labelled rows of a table without unknown values; `codes` (n,) of the column's categories."""
 
     source: Any
@@ -129,7 +129,7 @@ class Asking:
     road: Road
 
 
-def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Calibration:
+def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     found, which = np.unique(sample.codes, return_inverse=True)
     positions, geometry = fitted.positions(fitted.donors, found), fitted.between(fitted.as_unseen(found))
@@ -194,7 +194,7 @@ def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Pl
     return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
-def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places) -> Floats:
+def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Places) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
     symbols = fitted.donor_symbols
@@ -206,7 +206,7 @@ def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places)
     return flat.reshape(*chosen.shape, *flat.shape[1:])
 
 
-def _default(fitted: FittedColumn, sample: Sample, model: Asking) -> Floats | None:
+def _default(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Floats | None:
     """Losses of the model's own treatment of an unknown category; None where it refuses one."""
     name = sample.table.names[fitted.number]
     symbol = placeholder(fitted.symbols, model.road)
@@ -261,7 +261,7 @@ def calibrated(
     found = {}
     for name in names:
         some = _stratified(rows, losses, codes[name], n_rows, random)
-        sample = Sample(source, table, some, codes[name][some], weight[some])
+        sample = CalibrationSample(source, table, some, codes[name][some], weight[some])
         found[name] = calibrate_column(encoder.columns_[name].fitted, sample, asking)
     return found
 

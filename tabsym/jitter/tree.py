@@ -23,7 +23,7 @@ from tabsym.frame import Column, Measure, Table, symbolic_columns
 from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
 from tabsym.jitter.kernels_grow import DONE, NODES_FULL, grow
 from tabsym.tiws.column import CONTEXTS, FittedColumn, UnseenRows
-from tabsym.tiws.counts import Symbols
+from tabsym.tiws.counts import CategoryWords
 from tabsym.validation import Number
 
 Floats = NDArray[np.float64]
@@ -125,16 +125,16 @@ class TreeColumns:
     """What fit saw in each column: its categories (missing is one), or what its numbers measure."""
 
     names: list[str]
-    kinds: list[Symbols | Measure]
+    kinds: list[CategoryWords | Measure]
 
     @classmethod
     def fit(cls, table: Table, cols: Any, rows: NDArray[np.int64] | None) -> TreeColumns:
         """`cols`: categorical columns, as in encoders; `rows`: those that count, all if None."""
         symbolic = {column.name for column in symbolic_columns(table, cols, booleans=False)}
 
-        def kind(column: Column) -> Symbols | Measure:
+        def kind(column: Column) -> CategoryWords | Measure:
             if column.name in symbolic or column.is_empty:
-                return Symbols.of(column.name, encode_column(column), rows)
+                return CategoryWords.of(column.name, encode_column(column), rows)
             return column.measure
 
         return cls(table.names, [kind(column) for column in table.columns])
@@ -142,13 +142,13 @@ class TreeColumns:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Categories of each column (p,), 0 for numbers."""
-        return np.array([len(kind) if isinstance(kind, Symbols) else 0 for kind in self.kinds], dtype=np.int64)
+        return np.array([len(kind) if isinstance(kind, CategoryWords) else 0 for kind in self.kinds], dtype=np.int64)
 
     def cells(self, table: Table) -> Floats:
         """Codes and numbers (p, n); -1 for categories that are not in the training data."""
         out = np.empty((len(self.kinds), len(table)))
         for position, (kind, column) in enumerate(zip(self.kinds, table.columns, strict=True)):
-            if isinstance(kind, Symbols):
+            if isinstance(kind, CategoryWords):
                 out[position] = kind.codes(column)
             else:
                 out[position] = column.values
@@ -164,7 +164,7 @@ class TreeColumns:
     def symbols(self, position: int) -> list[Any]:
         """By code; None is missing."""
         kind = self.kinds[position]
-        return list(kind.alphabet.symbols) if isinstance(kind, Symbols) else []
+        return list(kind.alphabet.symbols) if isinstance(kind, CategoryWords) else []
 
 
 DONOR_MODES = ("similar", "similar_per_node")
@@ -174,7 +174,7 @@ _TILE = 1024  # rows at a time, so that weights of all donors for each stay smal
 
 
 @dataclass(frozen=True)
-class Donors:
+class TreeDonors:
     """A column's unknown categories: rows that have them, and how each resembles the known categories `codes` (d,)."""
 
     fitted: FittedColumn
@@ -183,7 +183,7 @@ class Donors:
     alike: Floats | None  # (m, d), where one document's weights depend on the others
 
     @classmethod
-    def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> Donors:
+    def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> TreeDonors:
         """Of a fitted encoder, for the rows of a table whose categories in `column` it has not seen."""
         fitted = encoder.columns_[column].fitted
         found = encoder.unseen_rows(table, column, context=context)
@@ -207,7 +207,7 @@ class Donors:
         return pd.DataFrame(records, columns=["category", "donor", "weight"])
 
 
-def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:
+def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) -> tuple[Floats, NDArray[np.int64]]:
     """Values (n, K) and heaviest leaves (n,) of rows with unknown categories.
 
     Parameters
@@ -231,7 +231,7 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> t
 
 
 def _spread(
-    tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors], which: NDArray[np.int64]
+    tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors], which: NDArray[np.int64]
 ) -> tuple[Floats, NDArray[np.int64]]:
     n, many = cells.shape[1], len(donors)
     sizes = np.array([len(one.codes) for one in donors.values()], dtype=np.int64)

@@ -27,7 +27,7 @@ from tabsym.frame import (
     remember_features,
     split_target,
 )
-from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Donors, Rules, Tree, TreeColumns, grow_tree, spread, write_tree
+from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Rules, Tree, TreeColumns, TreeDonors, grow_tree, spread, write_tree
 from tabsym.models.docs import fill_in
 from tabsym.models.targets import LabelClassifier, NumberRegressor
 from tabsym.validation import check_declared_options
@@ -171,9 +171,9 @@ class JitterTree(TableEstimator):
             mode = "node_value"
         return spread(self.tree_, cells, mode, donors)
 
-    def _donors(self, table: Table, column: int) -> Donors:
+    def _donors(self, table: Table, column: int) -> TreeDonors:
         assert self.encoder_ is not None
-        return Donors.of(self.encoder_, table, table.names[column], self.context)
+        return TreeDonors.of(self.encoder_, table, table.names[column], self.context)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The leaf of each row; with unknown categories, the one with most of the row's weight.
@@ -376,7 +376,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans; one class is possible.
         sample_weight : array-like of shape (n_rows,), optional
             A row of weight 2 counts as two rows where impurity is measured; rows of weight 0 count as absent.
@@ -515,7 +515,7 @@ class JitterTreeRegressor(NumberRegressor, JitterTree):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Finite numbers.
         sample_weight : array-like of shape (n_rows,), optional
             A row of weight 2 counts as two rows where impurity is measured; rows of weight 0 count as absent.

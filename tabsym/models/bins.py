@@ -176,7 +176,7 @@ def _bins(column: Column, bounds: Floats) -> Bins:
 
 
 @dataclass(frozen=True)
-class Cuts:
+class NumericBins:
     """Bins of the numeric columns.
 
     Attributes
@@ -193,7 +193,7 @@ class Cuts:
     searched: Mapping[str, Bins] = field(default_factory=dict)
 
 
-def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
+def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
     """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
     config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
@@ -217,7 +217,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
         coarse |= {one.column: one for one in found.coarse}
         fine |= {one.column: one for one in found.fine}
     in_order = [column.name for column in columns]
-    return Cuts(
+    return NumericBins(
         [coarse[name] for name in in_order if name in coarse],
         [fine[name] for name in in_order if name in fine],
         {one.column.name: one.cut_levels(coarse.get(one.column.name)) for one in smooth},
@@ -225,21 +225,21 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     )
 
 
-def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
+def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> NumericBins:
     """The bins of columns for one value of `numeric`, which is not "smooth"."""
     if isinstance(how, tuple):
-        return Cuts([_cut_as_given(column, np.array(how)) for column in columns])
+        return NumericBins([_cut_as_given(column, np.array(how)) for column in columns])
     if how == "modl":
         counted = _counted(training, loss)
-        return Cuts(cut_by_modl(columns, training.y, counted, classes=loss.for_classes, n_jobs=n_jobs))
-    return Cuts([Ordered(column, training.weight, training.copies).cut(QUANTILES) for column in columns])
+        return NumericBins(cut_by_modl(columns, training.y, counted, classes=loss.for_classes, n_jobs=n_jobs))
+    return NumericBins([Ordered(column, training.weight, training.copies).cut(QUANTILES) for column in columns])
 
 
-def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
+def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jobs: int | None) -> NumericBins:
     """The bins of smooth columns."""
     if not loss.for_classes:
         pairs = [column.cut_twice() for column in columns]
-        return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
+        return NumericBins([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     own = [one.column for one in columns]
     cuts = cut_by_modl(own, training.y, _counted(training, loss), classes=True, n_jobs=n_jobs, prove=False)
     found = {one.column: one for one in cuts}
@@ -247,7 +247,7 @@ def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jo
     for column in columns:  # of no gain by itself, but perhaps in interactions
         if column.column.name not in found:
             found[column.column.name] = column.cut(LEVELS[-1])
-    return Cuts(list(found.values()), fine)
+    return NumericBins(list(found.values()), fine)
 
 
 def _counted(training: Training, loss: Loss) -> Floats | None:

@@ -64,8 +64,8 @@ def columns_of(chosen: Any, names: Sequence[str]) -> Any:
 
 def name_of(column: Any, names: Sequence[str]) -> Any:
     """Name of a column that is given by its position."""
-    is_place = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
-    return names[int(column)] if is_place and 0 <= int(column) < len(names) else column
+    is_position = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
+    return names[int(column)] if is_position and 0 <= int(column) < len(names) else column
 
 
 def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[Any, Treatment]]:

@@ -20,8 +20,9 @@ def positions_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str
     `beside`: there may be other names. Names that count up from 0, as those of an array, name no classes.
     """
     names, classes = list(names), list(classes)
-    if len(names) == len(classes) and all(isinstance(one, Real) for one in names) and names == list(range(len(names))):
-        return names
+    numbers = list(range(len(classes)))
+    if names in (numbers, [f"column_{number}" for number in numbers]):  # as pandas and polars call those of an array
+        return numbers
     found = [next((at for at, name in enumerate(names) if _is_same(name, label)), -1) for label in classes]
     if min(found) < 0 or (len(names) > len(classes) and not beside):
         raise ValueError(

@@ -84,8 +84,8 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
             "and in predict."
         )
     value: Any = given[option]
-    is_place = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
-    if is_place and 0 <= int(value) < len(table.names):
+    is_position = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
+    if is_position and 0 <= int(value) < len(table.names):
         value = table.names[int(value)]
     if value not in table.names:
         near = get_close_matches(str(value), table.names, n=3) or table.names[:5]
@@ -161,7 +161,9 @@ class Training:
         mean = float(weight.sum() / self.n_weighted) if self.unit_weight is None else self.unit_weight
         offset = np.zeros(len(self.y))
         if self.offset is not None and self.offset.shape[1] > 1:  # what all classes have in common has no effect
-            offset = (self.offset - self.offset.mean(axis=1, keepdims=True)) @ np.arange(self.offset.shape[1])
+            own = self.offset - self.offset.mean(axis=1, keepdims=True)
+            own[np.abs(own) <= 1e-12 * np.abs(self.offset).max(initial=0.0)] = 0.0  # rounding of what they share
+            offset = own @ np.arange(self.offset.shape[1])
         elif self.offset is not None:
             offset = self.offset[:, 0]
         return {

@@ -68,7 +68,7 @@ def to_terms(model: Any, base: Any = None) -> ModelTerms:
             "predictor, or fit with offset_column."
         )
     fitted: WideModel = model.model_
-    builder = _Builder(fitted)
+    builder = _TermsOfModel(fitted)
     terms = builder.terms()
     tables = builder.tables if base is None else with_bases(model, base, builder.tables, builder.table_of, terms)
     checked = builder.checked() if model.handle_unknown == "error" else ()
@@ -94,7 +94,7 @@ def _link(model: WideModel) -> str:
     return {losses.LOGISTIC: "logit", losses.MULTINOMIAL: "softmax"}.get(model.loss.code, "identity")
 
 
-class _Builder:
+class _TermsOfModel:
     """Builds the records of a model's spec."""
 
     def __init__(self, model: WideModel) -> None:

@@ -17,7 +17,7 @@ from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.models.bins import Cuts, columns_by_kind, plan_cuts
+from tabsym.models.bins import NumericBins, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.data import (
     Sampler,
@@ -63,7 +63,7 @@ from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
-NO_BINS = Cuts()
+NO_BINS = NumericBins()
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class Precomputed:
         Of the rows, where these are all that are fitted.
     """
 
-    cuts: Cuts
+    cuts: NumericBins
     column_codes: dict[str, RawCodes]
     sampler: Sampler | None = None
 
     @classmethod
-    def of(cls, cuts: Cuts, training: Training, rng: Rng) -> Precomputed:
+    def of(cls, cuts: NumericBins, training: Training, rng: Rng) -> Precomputed:
         """Of all weighted rows of a fit."""
         column_codes: dict[str, RawCodes] = {}
         return cls(cuts, column_codes, Sampler(training, column_codes, rng))
@@ -155,7 +155,7 @@ def plan_terms(
     interactions: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
-        plain = build_spec(config, training, 1, Cuts(cuts.coarse))
+        plain = build_spec(config, training, 1, NumericBins(cuts.coarse))
         chosen = search_interactions(
             config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes,
             precomputed.sampler, rng,
@@ -168,7 +168,7 @@ def plan_terms(
 
 
 def build_spec(
-    config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_BINS, *, whole: bool = True
+    config: Config, training: Training, interactions: Crosses = 1, cuts: NumericBins = NO_BINS, *, whole: bool = True
 ) -> ModelSpec:
     """The spec of the formula; without one, of the columns, bins and interactions.
 

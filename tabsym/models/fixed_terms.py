@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -200,7 +201,8 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
         given = [numbers_by_class(one, classes, f"{what}[{name!r}]") for name, one in value.items()]
         return {"category": list(value), "value": given}
     if isinstance(value, pd.Series):
-        return {"category": plain_symbols(value.index).tolist(), "value": value.tolist()}
+        given = [numbers_by_class(one, classes, what) for one in value]
+        return {"category": plain_symbols(value.index).tolist(), "value": given}
     several = len(classes) > 2
     ends = edge_names([str(label) for label in classes] if several else ())
     column_of = {str(column): column for column in value.columns}
@@ -221,12 +223,22 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for name, value in fixed.items():
         if isinstance(value, pd.DataFrame):
-            columns = [one if isinstance(one, (str, int, float)) else str(one) for one in value.columns]
-            rows = value.to_numpy(dtype=np.float64).tolist()
+            numbers = value.select_dtypes("number")
+            rows = numbers.to_numpy(dtype=np.float64).tolist()
+            columns = [_plain_name(one) for one in numbers.columns]
             found[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
         else:
             found[name] = as_lists(value) if isinstance(value, pd.Series) else value
     return found
+
+
+def _plain_name(column: Any) -> Any:
+    """The name of a column as text or a number of Python; of a moment as numpy writes it."""
+    if isinstance(column, (datetime.date, np.datetime64)):
+        return str(np.datetime64(pd.Timestamp(column), "us"))
+    if isinstance(column, np.generic):
+        return column.item()
+    return column if isinstance(column, (str, int, float)) else str(column)
 
 
 def _frame_of(lists: Mapping[str, list[Any]]) -> pd.DataFrame:
@@ -238,14 +250,25 @@ def with_classes(config: Config, classes: NDArray[Any]) -> Config:
     """The configuration with numbers that are given by class in the order of the classes."""
     if len(classes) <= 2:
         return config
-    fixed = {
-        name: as_lists(value, classes, f"fixed[{name!r}]") if isinstance(value, (Mapping, pd.DataFrame)) else value
-        for name, value in config.fixed.items()
-    }
+    fixed = {name: _in_order(value, classes, f"fixed[{name!r}]") for name, value in config.fixed.items()}
     init = config.init
     if isinstance(init, Mapping):
         init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True, ranked=True) for n, value in init.items()}
+        for name, value in init.items():
+            if name.startswith("scale of ") and isinstance(value, (Mapping, pd.Series)) and len(value) > 1:
+                init[name] = pd.Series(numbers_by_class(value, classes, f"coef_init[{name!r}]"))
     return replace(config, fixed=fixed, init=init)
+
+
+def _in_order(value: Any, classes: NDArray[Any], what: str) -> Any:
+    """What is given for one term, in the order of several classes: a slope as an array, categories as lists."""
+    if not isinstance(value, (Mapping, pd.Series, pd.DataFrame)):
+        return value
+    found = as_lists(value, classes, what)
+    keys = found.get("category", [])
+    if sorted(map(str, keys)) == sorted(map(str, classes)) and all(map(np.isscalar, found["value"])):
+        return numbers_by_class(dict(zip(keys, found["value"], strict=True)), classes, what)
+    return found
 
 
 def _is_value(column: Any) -> bool:

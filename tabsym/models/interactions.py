@@ -29,7 +29,7 @@ from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
-from tabsym.models.bins import Cuts
+from tabsym.models.bins import NumericBins
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, training_loss
 from tabsym.models.monotonic import directions_of
@@ -274,7 +274,7 @@ def _folds(
 
 
 def named_interactions(
-    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, config: Config
+    interactions: Crosses, training: Training, symbolic: list[Column], cuts: NumericBins, config: Config
 ) -> list[Members]:
     """Named interactions as column names; a `ValueError` for columns without categories or bins.
 
@@ -288,8 +288,8 @@ def named_interactions(
         members: list[Any] = []
         for member in one:
             given, category = (member.column, member.category) if isinstance(member, Within) else (member, None)
-            is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
-            name = names[int(given)] if is_place else given
+            is_position = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
+            name = names[int(given)] if is_position else given
             if name not in names:
                 near = get_close_matches(str(name), names, n=3) or names[:5]
                 raise ValueError(

@@ -230,14 +230,14 @@ def _are_counts(y: Floats) -> bool:
     return bool((y == np.floor(y)).all())
 
 
-def _is_certain(trials: list[_Trial], better: str, other: str) -> bool:
+def _is_certain(trials: list[_LossTrial], better: str, other: str) -> bool:
     """Whether the gain in the mean score of the trials is more than `ERRORS` times its jackknifed standard error."""
     gains = [trial.gain(better, other) for trial in trials]
     error = np.sqrt(sum(error**2 for _, error in gains))
     return float(sum(gain for gain, _ in gains)) > ERRORS * float(error)
 
 
-def _nearest(trial: _Trial, losses: dict[str, Loss]) -> str:
+def _nearest(trial: _LossTrial, losses: dict[str, Loss]) -> str:
     """The one of gamma and tweedie whose variance power is nearer to that of the held-out rows."""
     power = power_of_variance(trial.predicted["poisson"], trial.held_out.y, trial.held_out.weight)
     return "gamma" if power > (GAMMAS_POWER + losses["tweedie"].parameter) / 2.0 else "tweedie"
@@ -301,7 +301,7 @@ def _trials(
     precomputed: Precomputed,
     scoring: Scoring,
     rng: np.random.RandomState,
-) -> list[_Trial]:
+) -> list[_LossTrial]:
     spec = build_spec(config, training, config.interactions, precomputed.cuts)  # type: ignore[arg-type]
     coder = spec.coder(training.table, config.n_jobs, precomputed.column_codes)
     training.with_fixed(spec, coder.numbers, 1)  # errors give the row in the whole table
@@ -309,10 +309,10 @@ def _trials(
     some = Dealt(np.arange(len(training.y)), _NO_CONTENT, training.copies) if sampler is None else sampler.rows
     rows = Dealt.shuffled(_content(training, coder, some.rows), some.copies, rng).thin(MAX_ROWS, rng)
     rows = replace(rows, rows=some.rows[rows.rows])
-    return [_Trial(config, training, split, scoring, rng, spec, coder) for split in _splits(rows, rng)]
+    return [_LossTrial(config, training, split, scoring, rng, spec, coder) for split in _splits(rows, rng)]
 
 
-class _Trial:
+class _LossTrial:
     """Fits of several losses to the same training rows, scored on the same held-out rows.
 
     The rows are coded once, from the columns of the whole table: `spec` has no categories yet; `coder` is that of

@@ -209,7 +209,7 @@ def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverResult:
     """Solver result on the training scale: coefficients (coefficients, K), posterior, mean loss, iterations.
 
     `whole`: covariances of all coefficients of a formula, for dispersion 1.
@@ -226,14 +226,14 @@ class Answer:
     interrupted: bool = False
 
 
-def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
+def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
     """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
     certainty, by = answer.certainty, units.of_loss
     certainty = replace(certainty, dispersion=by * certainty.dispersion, working=by * certainty.working)
     return replace(answer, certainty=certainty, loss=units.users_loss(answer.loss))
 
 
-def in_users_units(model: WideModel, answer: Answer) -> Certainty:
+def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:
     """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
     spec, units, certainty = model.spec, model.units, answer.certainty
     sd, samples = certainty.sd * units.sizes_of_entries(spec), certainty.samples

@@ -24,7 +24,7 @@ from tabsym.models.data import Training
 from tabsym.models.inspection.coef_frames import coefficient_frame
 from tabsym.models.model import WideModel
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
-from tabsym.tiws.counts import Counting, Symbols, Words, codes_of
+from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
 from tabsym.tiws.regression import Sums
 
 Floats = NDArray[np.float64]
@@ -43,14 +43,14 @@ class Similar:
         """Fit to an additive model and its training rows."""
         table, blocks, weight = training.table, _plain_blocks(model), training.weight
         left = _left_over(model, training, n_jobs)
-        counting = Counting("quantile", n_jobs)
+        counting = ContextCounting("quantile", n_jobs)
         counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
         indices = {column.name: index for index, column in enumerate(table.columns)}
         fitted = {}
         for name, block in blocks.items():
             number = indices[name]
             words = counts.words[number]
-            assert isinstance(words, Symbols)
+            assert isinstance(words, CategoryWords)
             categories = words.alphabet.symbols
             found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
             own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
@@ -65,7 +65,7 @@ class Similar:
         words: list[NDArray[np.int32]] | None = None
         for name, fitted in self.columns.items():
             own = self.words[fitted.number]
-            assert isinstance(own, Symbols)
+            assert isinstance(own, CategoryWords)
             raw = encode_column(table[name])
             codes = own.alphabet.transform(raw)
             if not (codes == UNSEEN).any():

@@ -27,7 +27,7 @@ from tabsym.models.identified import (
 )
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import (
-    Answer,
+    SolverResult,
     given_precisions,
     in_users_target,
     in_users_units,
@@ -152,7 +152,7 @@ def _ended(
     config: Config,
     newton: Newton,
     fitted: WideModel,
-    answer: Answer,
+    answer: SolverResult,
     interrupted: bool,
     least: float,
     certain: NDArray[np.bool_] | None = None,
@@ -276,7 +276,7 @@ def _by_turns(
     return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
 
 
-def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> Answer:
+def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> SolverResult:
     """Arrange the solver result by the coefficients of the model."""
     spec, phi = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
     solver, components = optimum.solver, optimum.components
@@ -297,10 +297,10 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
     if posterior.together is not None:
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
-    return Answer(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
+    return SolverResult(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
 
 
-def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
+def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> SolverResult:
     task = task_of(model)
     spec, k = model.spec, model.n_outputs
     answer = fit_formula(spec, rows, task, newton, ridge, model.state[:, 0], rng)
@@ -308,7 +308,7 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
         answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None, joint_edf=answer.joint_edf
     )
     phi = answer.phi.reshape(-1, k)
-    return Answer(
+    return SolverResult(
         phi,
         certainty,
         answer.loss,

@@ -276,18 +276,23 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
         theta[own] = _given_values(model, index, value, theta[own])
     for index, name in scales.items():  # the scale of a product multiplies its first factor
         if isinstance(init, Mapping) and name in init:
-            theta[spec.coefs(index)] *= _scales(init[name])
+            theta[spec.coefs(index)] *= _scales(init[name], name, model.n_outputs)
     started = model.units.to_training(spec, theta)
     for home in {home.factors[0].block for home in spec.centering_terms.values()} - given:
         started[spec.coefs(home)] = phi[spec.coefs(home)]
     return started
 
 
-def _scales(value: float | pd.Series | pd.DataFrame) -> float | Floats:
+def _scales(value: float | pd.Series | pd.DataFrame, name: str, n_outputs: int) -> float | Floats:
     """One number, or those of all classes (K,)."""
-    if isinstance(value, (pd.Series, pd.DataFrame)):
-        return value.to_numpy(dtype=np.float64).ravel()
-    return value
+    if not isinstance(value, (pd.Series, pd.DataFrame)):
+        return value
+    found = value.to_numpy(dtype=np.float64).ravel()
+    if len(found) not in (1, n_outputs):
+        raise ValueError(
+            f"coef_init[{name!r}] holds {len(found)} numbers; give one, or {n_outputs}, one for each class."
+        )
+    return found
 
 
 def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.frame import (
@@ -32,6 +33,8 @@ from tabsym.models.fixed_terms import with_classes
 def score_of(estimator: Any, y: Any, predicted: NDArray[Any], sample_weight: Any) -> float:
     """Accuracy; R²; or D² by the loss with a log link that `_power_of_score` of the estimator stands for."""
     target, predicted = labels_to_score(y, predicted)
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
     power = getattr(estimator, "_power_of_score", lambda: None)()
     if power is not None:
         return float(d2_tweedie_score(target, predicted, sample_weight=sample_weight, power=power))

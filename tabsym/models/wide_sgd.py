@@ -223,7 +223,7 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         classes : array-like, optional
             All the classes there can be; needed in the first call unless `y` holds them all.
         sample_weight : array-like of shape (n_rows,), optional
@@ -417,7 +417,7 @@ class WideSGDRegressor(WideSGDBase, WideRegressorBase):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         offset : array-like of shape (n_rows,), optional
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from tabsym.categories.contingency import Contingency
 from tabsym.frame import NUMBERS, Measure, Numbers, exact_number, halfway, nanoseconds_of, with_rests
 from tabsym.frame.dtypes import read_list, read_symbols, written_list, written_symbols
-from tabsym.modl.grid import Rows, Sources
+from tabsym.modl.grid import GridRows, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly
@@ -30,7 +30,7 @@ _MAX_SHOWN = 60  # characters of a group's label
 
 
 @dataclass(frozen=True)
-class Target:
+class PartTargets:
     """The target in each part.
 
     Attributes
@@ -83,7 +83,7 @@ class Intervals:
     """
 
     partition: Partition
-    target: Target
+    target: PartTargets
     bounds: Floats
     missing: bool
     middles: Floats
@@ -147,7 +147,7 @@ class Groups:
     """
 
     partition: Partition
-    target: Target
+    target: PartTargets
     groups: list[list[Any]]
     symbols: NDArray[Any]
     labels_of: NDArray[np.int64]
@@ -185,7 +185,7 @@ def search_column(table: Contingency, settings: Settings, *, classes: bool) -> I
     return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
 
 
-def target_of_classes(table: Contingency, counts: Floats) -> Target:
+def target_of_classes(table: Contingency, counts: Floats) -> PartTargets:
     """The classes in parts with these counts (I, J); a part without rows has the mean of all."""
     means, deviations = None, None
     if counts.shape[1] == 2:
@@ -193,27 +193,27 @@ def target_of_classes(table: Contingency, counts: Floats) -> Target:
         overall = counts[:, 1].sum() / rows.sum()
         means = np.where(rows > 0, counts[:, 1] / np.where(rows > 0, rows, 1.0), overall)
         deviations = np.sqrt(means * (1 - means))
-    return Target(table.targets.tolist(), True, counts, means, deviations)
+    return PartTargets(table.targets.tolist(), True, counts, means, deviations)
 
 
-def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]:
+def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, PartTargets]:
     rows, sources = grid_of(table, settings)
     grid = cut_jointly(rows, sources)
     return grid.source, target_of_numbers(table, grid.source.labels, grid.source.counts, grid.target_labels)
 
 
-def grid_of(table: Contingency, settings: Settings) -> tuple[Rows, Sources]:
+def grid_of(table: Contingency, settings: Settings) -> tuple[GridRows, Sources]:
     """What is cut jointly."""
     cells = sparse.coo_array(table.counts)
     row, column, data = cells.row, cells.col, cells.data
     symbolic = not table.is_numeric
     settings = replace(settings, monotonic=settings.monotonic and not symbolic)
-    rows = Rows(row, column, len(table.values), len(table.targets), data)
+    rows = GridRows(row, column, len(table.values), len(table.targets), data)
     sums = np.bincount(row, data * np.asarray(table.targets, dtype=np.float64)[column], minlength=len(table.values))
     return rows, Sources(symbolic, settings, sums.astype(np.float64) if settings.monotonic else None)
 
 
-def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, target_labels: Indices) -> Target:
+def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, target_labels: Indices) -> PartTargets:
     """The target in parts (of each value: B), by its intervals (of each target: T); without rows that of all rows."""
     cells = sparse.coo_array(table.counts)
     values, n = np.asarray(table.targets, dtype=np.float64), len(counts)
@@ -227,10 +227,10 @@ def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, targe
         spread = squares / sizes - means**2
     ends = np.flatnonzero(np.diff(target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
-    return Target(interval_labels(cuts), False, counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
+    return PartTargets(interval_labels(cuts), False, counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
 
 
-def intervals_of(table: Contingency, partition: Partition, target: Target) -> Intervals:
+def intervals_of(table: Contingency, partition: Partition, target: PartTargets) -> Intervals:
     """Intervals with bounds halfway between the values of a table."""
     assert table.lows is not None
     ends = np.flatnonzero(np.diff(partition.labels)) + 1
@@ -239,7 +239,7 @@ def intervals_of(table: Contingency, partition: Partition, target: Target) -> In
         bounds, rests = halfway(below, above, table.measure)
     else:
         bounds, rests = _midpoints(below.real, above.real), None
-    middle = table.values[places_of_middles(table, partition.labels, partition.n_parts)]
+    middle = table.values[positions_of_middles(table, partition.labels, partition.n_parts)]
     middles = np.where(np.isfinite(middle.real), middle.real, np.nan)
     return Intervals(
         partition, target, bounds, bool(np.isneginf(table.values[0].real)), middles, table.error, table.measure,
@@ -247,7 +247,7 @@ def intervals_of(table: Contingency, partition: Partition, target: Target) -> In
     )  # fmt: skip
 
 
-def places_of_middles(table: Contingency, labels: Indices, n: int) -> Indices:
+def positions_of_middles(table: Contingency, labels: Indices, n: int) -> Indices:
     """The value (n,) of the median row of each part; of parts without rows, one beside them."""
     sizes = table.sizes
     ends = np.searchsorted(labels, np.arange(n), side="right")
@@ -258,7 +258,7 @@ def places_of_middles(table: Contingency, labels: Indices, n: int) -> Indices:
     return np.minimum(found, len(sizes) - 1)
 
 
-def groups_of(table: Contingency, partition: Partition, target: Target) -> Groups:
+def groups_of(table: Contingency, partition: Partition, target: PartTargets) -> Groups:
     """Groups of the categories of a table."""
     sizes = table.sizes
     order = np.argsort(-sizes, kind="stable")

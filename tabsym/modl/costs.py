@@ -19,7 +19,7 @@ from tabsym.modl.criterion import (
     null_prior,
     parts_cost,
 )
-from tabsym.modl.grouping import Units, sum_by, units_by_granularity
+from tabsym.modl.grouping import GroupingUnits, sum_by, units_by_granularity
 from tabsym.modl.partition import quantile_boundaries
 
 Floats = NDArray[np.float64]
@@ -152,7 +152,7 @@ def groups_and_granularity(
     return of_parts + best, granularity
 
 
-def _prior_of_groups(of_unit: Indices, n: int, units: Units, known: dict[str, Any]) -> float:
+def _prior_of_groups(of_unit: Indices, n: int, units: GroupingUnits, known: dict[str, Any]) -> float:
     """Khiops' prior of n groups of these units, with the largest as garbage group or without one."""
     left, best = units.n_modalities, np.inf
     if n <= left:

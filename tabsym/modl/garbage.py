@@ -23,8 +23,8 @@ from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.cuts import PricedSearch, is_cheaper
 from tabsym.modl.grouping import (
     Grouping,
+    GroupingUnits,
     GroupTask,
-    Units,
     by_main_axis,
     by_share,
     costs_of_groups,
@@ -204,7 +204,7 @@ def _beside_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     return task.price(labels)
 
 
-def _gain_of_own_shares(units: Units) -> Floats:
+def _gain_of_own_shares(units: GroupingUnits) -> Floats:
     """What each modality's own class shares save over the shares of all, in nats per modality."""
     sizes = units.counts.sum(axis=1)
     base = units.counts.sum(axis=0) / sizes.sum()

@@ -214,12 +214,12 @@ class GarbageIntegrals:
 
         Cells of the share are halved where most is to be had, until what is `needed` is reached.
         """
-        cells: list[_Cell] = []
+        cells: list[_ShareCell] = []
         for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
             if self.spent:
                 return None
-            cells.append(_Cell(start, end, self._mass(start, end, price, max_groups)))
-        settled: list[_Cell] = []
+            cells.append(_ShareCell(start, end, self._mass(start, end, price, max_groups)))
+        settled: list[_ShareCell] = []
         while True:
             mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
             short = -mass < needed
@@ -231,7 +231,8 @@ class GarbageIntegrals:
             cell = cells.pop(position)
             middle = 0.5 * (cell.start + cell.end)
             halves = [
-                _Cell(a, b, self._mass(a, b, price, max_groups)) for a, b in ((cell.start, middle), (middle, cell.end))
+                _ShareCell(a, b, self._mass(a, b, price, max_groups))
+                for a, b in ((cell.start, middle), (middle, cell.end))
             ]
             lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
             (settled if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
@@ -253,7 +254,7 @@ class GarbageIntegrals:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _ShareCell:
     """A cell of the garbage's share, in angles, and the ln of what it holds at most, by number of groups."""
 
     start: float

@@ -22,7 +22,7 @@ from tabsym.modl.columns import (
     grid_of,
     groups_of,
     intervals_of,
-    places_of_middles,
+    positions_of_middles,
     search_column,
     target_of_classes,
     target_of_numbers,
@@ -30,7 +30,7 @@ from tabsym.modl.columns import (
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
 from tabsym.modl.criterion import null_prior, parts_cost
 from tabsym.modl.cuts import is_cheaper
-from tabsym.modl.grid import MAX_TURNS, Grid, Rows, Shared, Sources
+from tabsym.modl.grid import MAX_TURNS, Grid, GridRows, Shared, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
@@ -169,7 +169,7 @@ class _GivenColumn:
         rows, sources = grid_of(self.rest, self.settings)
         return min((self._turned(one, rows, sources) for one in (best, other)), key=lambda one: one.cost)
 
-    def _turned(self, best: Grid, rows: Rows, sources: Sources) -> Grid:
+    def _turned(self, best: Grid, rows: GridRows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
         shared = Shared(rows, sources.settings)
         for _ in range(MAX_TURNS):
@@ -230,7 +230,7 @@ class _GivenColumn:
         middles = np.append(bounds, bounds[-1:] if len(bounds) else np.nan)
         if len(labels):
             held = np.bincount(labels, minlength=n) > 0
-            middles[held] = self.rest.values[places_of_middles(self.rest, labels, n)][held]
+            middles[held] = self.rest.values[positions_of_middles(self.rest, labels, n)][held]
         return np.where(np.isfinite(middles), middles, np.nan)
 
     def _groups(self, partition: Partition, target: Any) -> Groups:

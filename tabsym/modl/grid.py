@@ -48,7 +48,7 @@ FEW_VALUES, FEW_SYMBOLS, MAX_TARGETS_BESIDE = 6, 5, 1024
 
 
 @dataclass(frozen=True)
-class Rows:
+class GridRows:
     """Rows of a column and a regression's target, as codes.
 
     `source` (n,) of distinct values in order, or of modalities; `target` (n,) of distinct targets in order;
@@ -80,14 +80,14 @@ class Rows:
         flat = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
         return np.asarray(flat.reshape(n_a, n_b), dtype=np.float64)
 
-    def coarser(self, source: Indices | None, target: Indices | None) -> Rows:
+    def coarser(self, source: Indices | None, target: Indices | None) -> GridRows:
         """With sources and targets joined by these labels, equal rows added up."""
         a, b, n_a, n_b = self._joined(source, target)
         if n_a * n_b > len(a):
-            return Rows(a, b, n_a, n_b, self.weight)
+            return GridRows(a, b, n_a, n_b, self.weight)
         total = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
         cells = np.flatnonzero(total)
-        return Rows(cells // n_b, cells % n_b, n_a, n_b, total[cells].astype(np.float64))
+        return GridRows(cells // n_b, cells % n_b, n_a, n_b, total[cells].astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Sources:
 class Shared:
     """What searches of the same sources by other target intervals share: what depends on their rows alone."""
 
-    def __init__(self, rows: Rows, settings: Settings) -> None:
+    def __init__(self, rows: GridRows, settings: Settings) -> None:
         self.rows, self.settings = rows, settings
         self._n_quick, self._best_at = 0, set[int]()
 
@@ -194,12 +194,12 @@ class Grid:
         return self.source.cost
 
 
-def as_grid(rows: Rows, sources: Sources, source: Partition, target: Indices) -> Grid:
+def as_grid(rows: GridRows, sources: Sources, source: Partition, target: Indices) -> Grid:
     """The column's parts, found for some intervals of the target as for classes, with these."""
     return with_target(rows, sources, source, source.cost - parts_cost(source.counts), target)
 
 
-def with_target(rows: Rows, sources: Sources, source: Partition, prior: float, target: Indices) -> Grid:
+def with_target(rows: GridRows, sources: Sources, source: Partition, prior: float, target: Indices) -> Grid:
     """The column's parts, of this prior, with these intervals of the target."""
     counts = rows.table(source.labels, target)
     cost = prior + parts_cost(counts) + target_cost(sources.settings.criterion, counts.sum(axis=0), rows.total)
@@ -208,7 +208,7 @@ def with_target(rows: Rows, sources: Sources, source: Partition, prior: float, t
     return Grid(found, target, prior)
 
 
-def one_cell(rows: Rows, sources: Sources) -> Grid:
+def one_cell(rows: GridRows, sources: Sources) -> Grid:
     """The grid of an uninformative column."""
     source, target = np.zeros(rows.n_sources, dtype=np.int64), np.zeros(rows.n_targets, dtype=np.int64)
     null = null_grid_cost(sources.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
@@ -228,7 +228,7 @@ def dear(grid: Grid) -> Grid:
 class GridSearch:
     """A search at one resolution of the column and the target."""
 
-    rows: Rows
+    rows: GridRows
     sources: Sources
     deadline: float = np.inf
     seen: set[bytes] = field(default_factory=set)  # target intervals that were started from
@@ -382,7 +382,7 @@ class GridSearch:
 # -- few values on one side: every grid ------------------------------------------------------------
 
 
-def every_grid(rows: Rows, sources: Sources, deadline: float, target_given: TargetGiven) -> Grid | None:
+def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: TargetGiven) -> Grid | None:
     """The best grid of two parts or more; None where there are too many to look at, or no time.
 
     `target_given` (parts) finds the best intervals of the target for these parts of the column. Infinitely dear
@@ -405,7 +405,7 @@ def every_grid(rows: Rows, sources: Sources, deadline: float, target_given: Targ
     return best
 
 
-def _of_target(rows: Rows, sources: Sources, shared: Shared, labels: Indices) -> Grid:
+def _of_target(rows: GridRows, sources: Sources, shared: Shared, labels: Indices) -> Grid:
     """The best parts of the column for these intervals of the target."""
     source = sources.partition(rows.table(None, labels), shared, quick=False)
     if source.n_parts < 2:
@@ -413,7 +413,7 @@ def _of_target(rows: Rows, sources: Sources, shared: Shared, labels: Indices) ->
     return as_grid(rows, sources, source, labels)
 
 
-def _of_source(rows: Rows, sources: Sources, labels: Indices, target_given: TargetGiven) -> Grid:
+def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: TargetGiven) -> Grid:
     """The best intervals of the target for these parts of the column."""
     sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[:, None].astype(np.float64)
     settings, ends = sources.settings, ends_of(labels)
@@ -427,7 +427,7 @@ def _of_source(rows: Rows, sources: Sources, labels: Indices, target_given: Targ
     return as_grid(rows, sources, source, target_given(labels))
 
 
-def _every_source(rows: Rows, sources: Sources) -> Iterator[Indices]:
+def _every_source(rows: GridRows, sources: Sources) -> Iterator[Indices]:
     """The partitions of the column that its sources allow, but for the one into a single part."""
     sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)
     for labels in every_set(rows.n_sources) if sources.symbolic else every_cut(rows.n_sources):

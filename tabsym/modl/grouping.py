@@ -84,7 +84,7 @@ def costs_of_groups(groups: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Units:
+class GroupingUnits:
     """What is grouped: modalities, or sets of them that no optimum separates.
 
     Attributes
@@ -108,12 +108,12 @@ class Units:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def joined(self, labels: Indices) -> Units:
+    def joined(self, labels: Indices) -> GroupingUnits:
         """Units joined by `labels` (U,)."""
         n = int(labels.max()) + 1
         weights = np.bincount(labels, self.weights, minlength=n).astype(np.float64)
         counts = sum_by(labels, self.counts, n)
-        return Units(counts, weights, labels[self.labels], self.n_modalities, self.granularity)
+        return GroupingUnits(counts, weights, labels[self.labels], self.n_modalities, self.granularity)
 
 
 class Lumps(NamedTuple):
@@ -123,9 +123,11 @@ class Lumps(NamedTuple):
     labels: Indices
     n: int
 
-    def units(self, counts: Floats) -> Units:
+    def units(self, counts: Floats) -> GroupingUnits:
         """Those of these rows of each class."""
-        return Units(sum_by(self.labels, counts, self.n), np.ones(self.n), self.labels, self.n, self.granularity)
+        return GroupingUnits(
+            sum_by(self.labels, counts, self.n), np.ones(self.n), self.labels, self.n, self.granularity
+        )
 
 
 def lumps_by_granularity(sizes: Floats) -> list[Lumps]:
@@ -140,12 +142,12 @@ def lumps_by_granularity(sizes: Floats) -> list[Lumps]:
     return found
 
 
-def units_by_granularity(counts: Floats) -> list[Units]:
+def units_by_granularity(counts: Floats) -> list[GroupingUnits]:
     """The units at each granularity."""
     return [lumps.units(counts) for lumps in lumps_by_granularity(counts.sum(axis=1))]
 
 
-def join_proportional(units: Units) -> Units:
+def join_proportional(units: GroupingUnits) -> GroupingUnits:
     """Join units with equal class shares.
 
     The cost of a part is concave along every direction, so moving shares of one direction between
@@ -175,7 +177,7 @@ class Grouping:
     garbage: int | None = None
     granularity: int = 0
 
-    def of_modalities(self, units: Units) -> Grouping:
+    def of_modalities(self, units: GroupingUnits) -> Grouping:
         """With the group of each modality, from that of each of the units."""
         return Grouping(self.cost, self.labels[units.labels], self.garbage, units.granularity)
 
@@ -224,25 +226,25 @@ class GroupSearch:
         """Whether models with a garbage group are to be looked for."""
         return self.settings.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM
 
-    def families(self) -> list[Units]:
+    def families(self) -> list[GroupingUnits]:
         """What the modalities can be at each granularity (under "page": themselves)."""
         n = len(self.counts)
         if self.settings.criterion == "page":
-            return [Units(self.counts, np.ones(n), np.arange(n), n)]
+            return [GroupingUnits(self.counts, np.ones(n), np.arange(n), n)]
         lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
         return [one.units(self.counts) for one in lumps]
 
-    def units_at(self, granularity: int) -> Units:
+    def units_at(self, granularity: int) -> GroupingUnits:
         """What the modalities are at this granularity, one of those that make a difference."""
         if self.settings.criterion == "page" or self._lumps is None:
             return next(units for units in self.families() if units.granularity == granularity)
         return next(one for one in self._lumps if one.granularity == granularity).units(self.counts)
 
-    def joined(self, units: Units) -> Units:
+    def joined(self, units: GroupingUnits) -> GroupingUnits:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
         return join_proportional(units) if self.min_rows <= 1 else units
 
-    def prior(self, units: Units, max_groups: int = MAX_GROUPS) -> Floats:
+    def prior(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> Floats:
         """The priors of 1 .. K groups of these units; kept, as searches ask again."""
         n = min(len(units), max_groups)
         n = min(n, self.settings.max_parts or n)
@@ -256,7 +258,7 @@ class GroupSearch:
             self._priors[key] = prior
         return self._priors[key]
 
-    def task(self, units: Units, max_groups: int = MAX_GROUPS) -> GroupTask:
+    def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
         """The search for groups of these units."""
         return GroupTask(self, units, self.prior(units, max_groups))
 
@@ -266,7 +268,7 @@ class GroupTask:
     """A search for groups of some units: at one granularity. `prior`: of 1 .. K groups."""
 
     search: GroupSearch
-    units: Units
+    units: GroupingUnits
     prior: Floats
 
     @property

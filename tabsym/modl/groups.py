@@ -22,10 +22,10 @@ from tabsym.modl.garbage_bound import bound_garbage, first_bound
 from tabsym.modl.grouping import (
     MAX_CUT_PLACES,
     Grouping,
+    GroupingUnits,
     GroupSearch,
     GroupTask,
     Lumps,
-    Units,
     by_main_axis,
     by_share,
     labels_along,
@@ -164,7 +164,7 @@ def _searched_quickly(search: GroupSearch) -> _Result:
 # -- few modalities: every partition ---------------------------------------------------------------
 
 
-def every_partition(search: GroupSearch, families: list[Units], best: Grouping) -> Grouping:
+def every_partition(search: GroupSearch, families: list[GroupingUnits], best: Grouping) -> Grouping:
     """The best grouping, with a garbage group or without, of these units, or the best one known."""
     for units in families:
         task = search.task(units)
@@ -218,13 +218,15 @@ def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
 class _Line(NamedTuple):
     """Units in the order of their class shares, and where they can be cut."""
 
-    units: Units
+    units: GroupingUnits
     order: Indices
     task: CutTask
     ends: Indices
 
 
-def _cut_by_share(search: GroupSearch, families: list[Units], start: Grouping) -> tuple[Grouping, float, Bounds]:
+def _cut_by_share(
+    search: GroupSearch, families: list[GroupingUnits], start: Grouping
+) -> tuple[Grouping, float, Bounds]:
     """The best groups without garbage at any granularity: exact, if groups have no least size.
 
     With a cost that none in a row are below, and bounds on the parts of any groups whatever.
@@ -253,7 +255,7 @@ def _cut_by_share(search: GroupSearch, families: list[Units], start: Grouping) -
     return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.units), lower, bounds
 
 
-def _lined_up(search: GroupSearch, units: Units) -> _Line:
+def _lined_up(search: GroupSearch, units: GroupingUnits) -> _Line:
     joined = search.joined(units)
     order = by_share(joined.counts, 1)
     task = CutTask.of(joined.counts[order], search.min_rows, search.deadline, search.table)
@@ -263,7 +265,7 @@ def _lined_up(search: GroupSearch, units: Units) -> _Line:
 # -- beside a garbage group --------------------------------------------------------------------------
 
 
-def _with_garbage(search: GroupSearch, families: list[Units], known: _Result, bounds: Bounds) -> _Result:
+def _with_garbage(search: GroupSearch, families: list[GroupingUnits], known: _Result, bounds: Bounds) -> _Result:
     """The best grouping and a bound, garbage groups included; `bounds`: on any groups of the finest modalities.
 
     Of two classes what any grouping costs is known, and where the column is hardly informative that is often enough.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
-from tabsym.modl.grid import Grid, GridSearch, Rows, Sources, dear, every_grid, one_cell, with_target
+from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, dear, every_grid, one_cell, with_target
 from tabsym.modl.grouping import without_gaps
 from tabsym.modl.partition import Partition, ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
 
@@ -144,7 +144,7 @@ def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
     return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
 
 
-def _by_mean_rank(rows: Rows) -> Indices:
+def _by_mean_rank(rows: GridRows) -> Indices:
     """Modalities in the order of their mean rank of the target."""
     weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
     before = np.cumsum(np.bincount(rows.target, weight, minlength=rows.n_targets))
@@ -179,7 +179,7 @@ MAX_FINISHED_SYMBOLS = 2000
 """Of more categories than these the best model alone goes on."""
 
 
-def cut_jointly(rows: Rows, sources: Sources) -> Grid:
+def cut_jointly(rows: GridRows, sources: Sources) -> Grid:
     """The grid of least cost that the search finds; one cell where the column is uninformative."""
     null = one_cell(rows, sources)
     if min(rows.n_sources, rows.n_targets) < 2 or sources.settings.max_parts == 1:
@@ -201,7 +201,7 @@ def cut_jointly(rows: Rows, sources: Sources) -> Grid:
     return replace(best, source=replace(best.source, labels=_of_values(best.source.labels, source_cells)))
 
 
-def with_best_target(rows: Rows, sources: Sources, source: Partition, prior: float) -> Grid:
+def with_best_target(rows: GridRows, sources: Sources, source: Partition, prior: float) -> Grid:
     """These parts of the column, of this prior, with the best intervals of the target; of many, near the best."""
     cells = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
     labels = GridSearch(rows.coarser(None, cells), sources).target_given(source.labels, quick=False)
@@ -351,7 +351,7 @@ def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int)
     return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
 
 
-def _near_cuts(rows: Rows, labels: Indices) -> Indices:
+def _near_cuts(rows: GridRows, labels: Indices) -> Indices:
     """The cell of each target on the middle grid, and finer where these target intervals are cut."""
     n = rows.n_targets
     sizes = np.concatenate([[0.0], np.cumsum(np.bincount(rows.target, rows.weight, minlength=n))])

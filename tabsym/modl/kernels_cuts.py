@@ -234,7 +234,7 @@ def best_cuts_by_number(cumulative, table, shift, least, best, before):
 
 
 @kernel
-def _place_among(values, value):
+def _position_among(values, value):
     """Where a number lies among others, ascending, or would lie: NumPy's search takes two seconds to compile."""
     low, high = 0, len(values)
     while low < high:
@@ -262,9 +262,9 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
             left = 0 if i == 0 else ends[i - 1]
             right = ends[i + 1]
             low, position = np.inf, ends[i]
-            here = _place_among(allowed, ends[i])
-            start = max(_place_among(allowed, left) + 1, here - reach)
-            for a in range(start - 1, min(_place_among(allowed, right), here + reach + 1)):
+            here = _position_among(allowed, ends[i])
+            start = max(_position_among(allowed, left) + 1, here - reach)
+            for a in range(start - 1, min(_position_among(allowed, right), here + reach + 1)):
                 cut = allowed[a] if a >= start else ends[i]  # first where it is now
                 if least > 1.0 and a >= start:
                     before, after = 0.0, 0.0

@@ -142,7 +142,7 @@ def _home_is_closed(groups, sizes, units, u, home, garbage, closed, least):
 
 
 @kernel
-def _place_of(u, home, garbage, opened, closed, left, least, units, weights, groups, sizes, costs, table):
+def _position_of(u, home, garbage, opened, closed, left, least, units, weights, groups, sizes, costs, table):
     """The group where a unit costs least: its home unless another one is cheaper."""
     leave = -costs[home]
     if sizes[home] > 1:
@@ -222,7 +222,7 @@ def settle_units(
                 stale = False
             if _home_is_closed(groups, sizes, units, u, home, garbage, closed, least):
                 continue
-            position = _place_of(
+            position = _position_of(
                 u, home, garbage, opened, closed, left, least, units, weights, groups, sizes, costs, table
             )
             if position != home:

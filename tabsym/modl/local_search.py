@@ -14,9 +14,9 @@ from tabsym.modl import kernels_polish as kernels
 from tabsym.modl.cuts import is_cheaper
 from tabsym.modl.grouping import (
     Grouping,
+    GroupingUnits,
     GroupSearch,
     GroupTask,
-    Units,
     by_main_axis,
     by_share,
     costs_of_groups,
@@ -110,7 +110,7 @@ def _follow(merged: Indices, n: int) -> Indices:
 # -- many starts -----------------------------------------------------------------------------------
 
 
-def search_many_classes(search: GroupSearch, families: list[Units], start: Grouping) -> Grouping:
+def search_many_classes(search: GroupSearch, families: list[GroupingUnits], start: Grouping) -> Grouping:
     """The best grouping from many starts, at the granularities whose quick starts are best."""
     quick: list[tuple[Grouping, GroupTask]] = []
     for units in families:

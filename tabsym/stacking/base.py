@@ -37,7 +37,7 @@ from tabsym.stacking.layer import (
     HIST,
     Layer,
     Plan,
-    Rows,
+    StackRows,
     adapter_of,
     default_booster,
     default_wide,
@@ -47,7 +47,7 @@ from tabsym.stacking.layer import (
     rounds_of,
 )
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of
-from tabsym.stacking.readable import ReadableStack, Sample
+from tabsym.stacking.readable import ReadableStack, TrainingSample
 from tabsym.stacking.selection import (
     Criterion,
     Member,
@@ -132,7 +132,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
         train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
         own = None if weight is None else weight[train]
-        rows = Rows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
+        rows = StackRows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         n_classes = 0 if labels is None else len(labels)
@@ -159,7 +159,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         plans = self._plans(booster, other, loss, table, labels, seed)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
-            evaluated = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
+            evaluated = StackRows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
             trials = [Trial(evaluated, rows, started.y, learned)]
             selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
@@ -175,7 +175,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
-        self._keep(table, fitted, loss, layers, selection, Sample.of(table.names, data, weight, seed))
+        self._keep(table, fitted, loss, layers, selection, TrainingSample.of(table.names, data, weight, seed))
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
@@ -231,7 +231,7 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         loss: Loss,
         layers: list[tuple[float, Layer | None]],
         selection: Selection,
-        sample: Sample,
+        sample: TrainingSample,
     ) -> None:
         """The fitted state of a stack, all that files and pickles hold of it (but see `__getstate__`)."""
         remember_features(self, table)
@@ -400,7 +400,7 @@ def _refuse_own_stop(booster: Any) -> None:
             )
 
 
-def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) -> Layer | None:
+def _layer(member: Member, loss: Loss, rows: StackRows, learned: Callable[[], StackRows]) -> Layer | None:
     """What a member lays over the wide model, fitted on all rows, or on those with margins, where it reads them."""
     if member.plan is None:
         return None

@@ -167,13 +167,13 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 are ignored.
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
-        eval_set : tuple of a table and its target, optional
-            Rows that choose the number of rounds, instead of the folds.
+        eval_set : tuple of a table and its target (or the name of its column), optional
+            Rows that choose the number of rounds, instead of the folds; each counts once, times `class_weight`.
 
         Returns
         -------
@@ -313,13 +313,13 @@ class WideBoostRegressor(NumberRegressor, WideBoost):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 are ignored.
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
-        eval_set : tuple of a table and its target, optional
-            Rows that choose the number of rounds, instead of the folds.
+        eval_set : tuple of a table and its target (or the name of its column), optional
+            Rows that choose the number of rounds, instead of the folds; each counts once.
 
         Returns
         -------

@@ -55,7 +55,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Rows:
+class StackRows:
     """Rows of training or of evaluation: table, target (classes as 0, 1, ...), margins (n, K), weights."""
 
     X: Any
@@ -70,7 +70,7 @@ class Rows:
 class Layer:
     """A fitted `Plan`: scores (n, K) on the scale of the wide model's margins."""
 
-    def __init__(self, plan: Plan, loss: Loss, rows: Rows, n_rounds: int | None = None):
+    def __init__(self, plan: Plan, loss: Loss, rows: StackRows, n_rounds: int | None = None):
         self.mode = plan.mode
         self.columns = plan.columns
         self.loss = loss
@@ -145,7 +145,7 @@ class Layer:
         else:
             yield rounds_of(self.booster), self.scores(X, margins)
 
-    def _fitted(self, booster: Any, frame: pd.DataFrame, rows: Rows, n_rounds: int | None) -> Any:
+    def _fitted(self, booster: Any, frame: pd.DataFrame, rows: StackRows, n_rounds: int | None) -> Any:
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
             on = None

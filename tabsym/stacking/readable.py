@@ -29,7 +29,7 @@ rows of amazon at most, .029 of adult, where all rows would take as long as the 
 
 
 @dataclass(frozen=True)
-class Sample:
+class TrainingSample:
     """The training rows that `feature_importances_` are of: names of their columns, table, weights."""
 
     names: list[str]
@@ -37,7 +37,7 @@ class Sample:
     weight: Floats | None
 
     @classmethod
-    def of(cls, names: list[str], X: Any, weight: Floats | None, seed: int) -> Sample:
+    def of(cls, names: list[str], X: Any, weight: Floats | None, seed: int) -> TrainingSample:
         """Of a table, all rows or as many as are enough."""
         positions = np.arange(X.shape[0])
         if len(positions) > MAX_ROWS:
@@ -53,7 +53,7 @@ class ReadableStack:
     n_features_in_: int
     _layers: Layers
     _loss: Loss
-    _importances: Sample | Floats | str
+    _importances: TrainingSample | Floats | str
 
     def explain(self, X: Any) -> pd.DataFrame:
         """Contributions of the wide model's terms and of the booster's columns to each prediction.
@@ -150,7 +150,7 @@ class ReadableStack:
 
     def _found_importances(self) -> Floats | str:
         """The importances, found when they are first asked for, as they take a tenth of the time of a fit."""
-        if isinstance(self._importances, Sample):
+        if isinstance(self._importances, TrainingSample):
             self._importances = importances_of(self.wide_, self._layers, self._importances, self._classes())
         return self._importances
 
@@ -162,7 +162,7 @@ class ReadableStack:
         return getattr(self, "classes_", None)
 
 
-def importances_of(wide: Any, layers: Layers, rows: Sample, classes: NDArray[Any] | None) -> Floats | str:
+def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDArray[Any] | None) -> Floats | str:
     """The shares of columns (n_columns,) in the scores of some rows; a sentence where they cannot be told."""
     try:
         found = _contributions(wide, layers, rows.X, classes)

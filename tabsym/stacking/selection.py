@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
-from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
+from tabsym.stacking.layer import Layer, Plan, StackRows, rounds_of
 from tabsym.stacking.out_of_fold import Nested
 from tabsym.warn import warn_user
 
@@ -37,17 +37,17 @@ class Trial:
     `plain`: those to train on, without margins; `y`: the target of those that get them.
     """
 
-    held_out: Rows
-    plain: Rows
+    held_out: StackRows
+    plain: StackRows
     y: NDArray[Any]
-    make: Callable[[], Rows]
+    make: Callable[[], StackRows]
 
     @cached_property
-    def seen(self) -> Rows:
+    def seen(self) -> StackRows:
         """The rows to train on, with margins."""
         return self.make()
 
-    def rows_for(self, plan: Plan) -> Rows:
+    def rows_for(self, plan: Plan) -> StackRows:
         """What a booster is trained on; one that stands alone reads no margins."""
         return self.plain if plan.mode == "alone" else self.seen
 
@@ -69,7 +69,7 @@ def folds_to_evaluate(nested: Nested) -> list[int]:
     return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
 
 
-def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial]:
+def trials_of_folds(plain: StackRows, nested: Nested, folds: list[int]) -> list[Trial]:
     """Trials of folds: trained on margins that know nothing of the fold; `plain`: the rows, without margins."""
     crossed = nested.crossed
 
@@ -86,10 +86,10 @@ def trials_of_folds(plain: Rows, nested: Nested, folds: list[int]) -> list[Trial
     return [trial(fold) for fold in folds]
 
 
-def taken(rows: Rows, positions: NDArray[Any]) -> Rows:
+def taken(rows: StackRows, positions: NDArray[Any]) -> StackRows:
     """Some of the rows."""
     weight = None if rows.weight is None else rows.weight[positions]
-    return Rows(take_rows(rows.X, positions), rows.y[positions], rows.margins[positions], weight)
+    return StackRows(take_rows(rows.X, positions), rows.y[positions], rows.margins[positions], weight)
 
 
 STANDARD_ERRORS = 0.5
@@ -104,7 +104,7 @@ class PairedGains:
     sums: Floats
 
     @classmethod
-    def of(cls, lost: Floats, before: Floats, rows: Rows) -> PairedGains:
+    def of(cls, lost: Floats, before: Floats, rows: StackRows) -> PairedGains:
         """Losses (n,), and those (n,) of what is simpler."""
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         gain, square = before - lost, weight**2
@@ -194,16 +194,16 @@ class _Curve:
 
     def at(self, rounds: int) -> PairedGains:
         """After the last round, where a booster found nothing more to split before."""
-        return self.tallies[self._place(rounds)]
+        return self.tallies[self._position(rounds)]
 
     def scores(self, rounds: int) -> Floats:
         """Scores (n, K) of the held-out rows."""
-        rows, wanted = self.trial.held_out, self._place(rounds)
+        rows, wanted = self.trial.held_out, self._position(rounds)
         if wanted == self.best[0]:  # of one trial always
             return self.best[1]
         return next(found for done, found in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
 
-    def _place(self, rounds: int) -> int:
+    def _position(self, rounds: int) -> int:
         return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
 
 

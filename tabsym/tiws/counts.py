@@ -39,7 +39,7 @@ Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Symbols:
+class CategoryWords:
     """The words of a column of categories, in the order of their text, missing last."""
 
     alphabet: Categories
@@ -49,7 +49,7 @@ class Symbols:
         return self.alphabet.name
 
     @classmethod
-    def of(cls, name: str, raw: RawCodes, rows: NDArray[np.int64] | None = None) -> Symbols:
+    def of(cls, name: str, raw: RawCodes, rows: NDArray[np.int64] | None = None) -> CategoryWords:
         """Those that occur in some rows, all if None, of a coded column."""
         codes = raw.codes if rows is None else raw.codes[rows]
         symbols = raw.symbols if rows is None else raw.symbols[np.unique(codes[codes >= 0])]
@@ -62,20 +62,20 @@ class Symbols:
         """The word of each row (n,), UNSEEN where it is none."""
         return self.alphabet.transform(encode_column(column))
 
-    def joined(self, other: Symbols) -> Symbols:
+    def joined(self, other: CategoryWords) -> CategoryWords:
         """The words of both."""
-        return Symbols(
+        return CategoryWords(
             _by_text(self.alphabet.name, [*self.alphabet.symbols.tolist(), *other.alphabet.symbols.tolist()])
         )
 
-    def places_in(self, other: Symbols) -> NDArray[np.int64]:
+    def positions_in(self, other: CategoryWords) -> NDArray[np.int64]:
         """Where the words are among those of the other, which has them all."""
         position = {symbol: code for code, symbol in enumerate(other.alphabet.symbols.tolist())}
         return np.array([position[symbol] for symbol in self.alphabet.symbols.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Bins:
+class NumberWords:
     """The words of a column of numbers: the number of edges below the value; missing is the last of them.
 
     `missing`: whether fit saw missing values; if not, they are no word. `uncut`: numbers were not asked for, and no
@@ -100,23 +100,23 @@ class Bins:
         found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
         return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
 
-    def joined(self, other: Bins) -> Bins:
+    def joined(self, other: NumberWords) -> NumberWords:
         """The words of both, which have the same edges."""
         return self if self.missing else replace(self, missing=other.missing)
 
-    def seen_in(self, column: Column, rows: NDArray[np.int64] | None) -> Bins:
+    def seen_in(self, column: Column, rows: NDArray[np.int64] | None) -> NumberWords:
         """Whether some rows, all if None, have missing values too."""
         if self.uncut:
             return self
         values = column.values
         return replace(self, missing=self.missing or bool(np.isnan(values if rows is None else values[rows]).any()))
 
-    def places_in(self, other: Bins) -> NDArray[np.int64]:
+    def positions_in(self, other: NumberWords) -> NDArray[np.int64]:
         """Where the words are among those of the other: missing is last in both."""
         return np.arange(len(self), dtype=np.int64)
 
 
-Words = Symbols | Bins
+Words = CategoryWords | NumberWords
 
 DECILES = np.arange(1, 10) / 10
 
@@ -158,14 +158,14 @@ class TableCounts:
 
     def placed(self, words: Sequence[Words]) -> TableCounts:
         """The same counts by the codes of more words."""
-        positions = self.places_among(words)
+        positions = self.positions_among(words)
         sizes = [len(one) for one in words]
         sums = {j: one.placed(positions[j], sizes[j]) for j, one in self.sums.items()}
         return TableCounts(tuple(words), self.pairs.grown(sizes, positions), sums)
 
-    def places_among(self, words: Sequence[Words]) -> list[NDArray[np.int64]]:
+    def positions_among(self, words: Sequence[Words]) -> list[NDArray[np.int64]]:
         """The new codes of each column's words."""
-        return [old.places_in(new) for old, new in zip(self.words, words, strict=True)]  # type: ignore[arg-type]
+        return [old.positions_in(new) for old, new in zip(self.words, words, strict=True)]  # type: ignore[arg-type]
 
 
 def refuse_strange(numeric: Any, names: list[str]) -> None:
@@ -204,7 +204,7 @@ def documents_of_rows(
 
 
 @dataclass(frozen=True)
-class Counting:
+class ContextCounting:
     """How a table is counted: TIWSEncoder's options of these names."""
 
     numeric: str | Mapping[str, Any]
@@ -242,8 +242,8 @@ class Counting:
         keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         grown: list[Words] = []
         for column, before in zip(table.columns, words, strict=True):
-            if isinstance(before, Symbols):
-                grown.append(before.joined(Symbols.of(column.name, encode_columns([column])[0], keep)))
+            if isinstance(before, CategoryWords):
+                grown.append(before.joined(CategoryWords.of(column.name, encode_columns([column])[0], keep)))
             else:
                 grown.append(before.seen_in(column.as_numbers(), keep))
         return tuple(grown)
@@ -258,9 +258,9 @@ class Counting:
 
         def words_of(column: Column) -> Words:
             if column.name in raws:
-                return Symbols.of(column.name, raws[column.name], keep)
+                return CategoryWords.of(column.name, raws[column.name], keep)
             uncut = isinstance(how := self.how(column.name), str) and how == "passthrough"
-            bins = Bins(column.name, np.empty(0), False, column.measure, uncut)
+            bins = NumberWords(column.name, np.empty(0), False, column.measure, uncut)
             if not bins.uncut:
                 values = column.values if keep is None else column.values[keep]
                 edges = self._edges(column, values, cut_by, weight if keep is None or weight is None else weight[keep])
@@ -293,7 +293,7 @@ def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) 
 
     def code(pair: tuple[Column, Words]) -> NDArray[np.int32]:
         column, one = pair
-        return one.codes(column if isinstance(one, Symbols) else column.as_numbers())
+        return one.codes(column if isinstance(one, CategoryWords) else column.as_numbers())
 
     return list(in_threads(code, list(zip(table.columns, words, strict=True)), n_jobs if len(table) > 100_000 else 1))
 
@@ -305,7 +305,9 @@ def _cells(y: Floats, is_classes: bool, weight: Floats | None) -> tuple[NDArray[
     return codes, np.arange(codes.max() + 1)
 
 
-def count_lazily(counting: Counting, rows: LazyRows, encoded: list[str], target: LazyTarget | None) -> TableCounts:
+def count_lazily(
+    counting: ContextCounting, rows: LazyRows, encoded: list[str], target: LazyTarget | None
+) -> TableCounts:
     """The counts of a lazy frame; `target`: its classes, None for numbers."""
     refuse_strange(counting.numeric, rows.table.names)
     words = _words(counting, rows, encoded, target)
@@ -328,18 +330,20 @@ def count_lazily(counting: Counting, rows: LazyRows, encoded: list[str], target:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _words(counting: Counting, rows: LazyRows, encoded: list[str], target: LazyTarget | None) -> tuple[Words, ...]:
+def _words(
+    counting: ContextCounting, rows: LazyRows, encoded: list[str], target: LazyTarget | None
+) -> tuple[Words, ...]:
     cut_by = None
     words: list[Words] = []
     for column in rows.table.columns:
         name, how = column.name, counting.how(column.name)
         if column.kind is not Kind.NUMERIC or column.is_empty or name in encoded:
             groups = rows.groups([nw.col(name)])
-            words.append(Symbols.of(name, encode_column(rows.read(groups, "k0", name))))
+            words.append(CategoryWords.of(name, encode_column(rows.read(groups, "k0", name))))
             continue
         uncut = isinstance(how, str) and how == "passthrough"
         missing = not uncut and bool(column.missing.any()) and rows.has_missing(name)
-        bins = Bins(name, np.empty(0), missing, column.measure, uncut)
+        bins = NumberWords(name, np.empty(0), missing, column.measure, uncut)
         if not isinstance(how, str):
             bins = replace(bins, edges=np.asarray(how, dtype=np.float64))
         elif how == "quantile":
@@ -380,7 +384,7 @@ def _by_value(rows: LazyRows, name: str, cut_by: LazyTarget) -> Contingency:
 
 def _key(rows: LazyRows, word: Words) -> nw.Expr:
     """The value of a column of categories, the number of the bin of one of numbers."""
-    if isinstance(word, Symbols):
+    if isinstance(word, CategoryWords):
         return nw.col(word.name)
     last, bins = len(word.edges) + 1, number_of_bin(rows.frame, word.name, word.edges)
     return nw.when(is_missing(rows.frame, word.name)).then(nw.lit(last)).otherwise(bins)
@@ -388,7 +392,7 @@ def _key(rows: LazyRows, word: Words) -> nw.Expr:
 
 def _codes(rows: LazyRows, groups: nw.DataFrame, key: str, word: Words) -> NDArray[np.int64]:
     """The word of each collected group."""
-    if isinstance(word, Symbols):
+    if isinstance(word, CategoryWords):
         return word.alphabet.transform(encode_column(rows.read(groups, key, word.name))).astype(np.int64)
     return groups[key].to_numpy().astype(np.int64)
 

@@ -129,8 +129,8 @@ def weights_of(similarity: Floats) -> Floats:
 def _similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int) -> Floats:
     """H = A + u v' with A sparse: products of H without making it."""
     documents = sparse.csr_array(sparse.vstack([seen, unseen]), dtype=np.float64)
-    along = _Spread.of(documents, words, axis=1)
-    down = _Spread.of(documents, documents.shape[0], axis=0)
+    along = _MeanAndScale.of(documents, words, axis=1)
+    down = _MeanAndScale.of(documents, documents.shape[0], axis=0)
     counted = sparse.coo_array(documents)
     f, row, word = counted.data, counted.row, counted.col
     scaled = along.inverse[row] * down.inverse[word]
@@ -152,14 +152,14 @@ _ROUNDING = 1e-12  # of the greatest squared norm: less is none
 
 
 @dataclass(frozen=True)
-class _Spread:
+class _MeanAndScale:
     """Mean and 1 / standard deviation (ddof 1) of the rows or the columns; 0 where there is none."""
 
     mean: Floats
     inverse: Floats
 
     @classmethod
-    def of(cls, documents: sparse.csr_array, count: int, axis: int) -> _Spread:
+    def of(cls, documents: sparse.csr_array, count: int, axis: int) -> _MeanAndScale:
         total = np.asarray(documents.sum(axis=axis)).ravel()
         squares = np.asarray(documents.multiply(documents).sum(axis=axis)).ravel()
         mean = total / max(count, 1)

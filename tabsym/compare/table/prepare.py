@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Target:
+class ComparisonTarget:
     """The target of a comparison.
 
     `y`: for classes codes into `classes`, which hold the user's own values; else floats. `reading`: how the
@@ -51,7 +51,7 @@ class Target:
     reading: str
 
 
-def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series | None = None) -> Target:
+def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series | None = None) -> ComparisonTarget:
     """The target, its task guessed where none is given; `text`: the cells that the numbers were read from, for classes.
 
     Raises
@@ -78,8 +78,8 @@ def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series 
             values = values.astype(values.cat.categories.dtype)
         codes, classes = pd.factorize(values, sort=True)
         labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
-        return Target(name, task, codes.astype(np.int64), np.asarray(labels), reading)
-    return Target(name, task, numbers_of_target(values, name, task), np.empty(0), reading)
+        return ComparisonTarget(name, task, codes.astype(np.int64), np.asarray(labels), reading)
+    return ComparisonTarget(name, task, numbers_of_target(values, name, task), np.empty(0), reading)
 
 
 def is_number(values: pd.Series) -> bool:
@@ -170,7 +170,7 @@ def _stranger(values: pd.Series) -> str:
 
 
 @dataclass(frozen=True)
-class Columns:
+class RoleColumns:
     """Columns of the table that are no features, by their role for the rows; None where there is none."""
 
     weight: str | None = None
@@ -194,7 +194,7 @@ class Prepared:
     """
 
     X: pd.DataFrame
-    target: Target
+    target: ComparisonTarget
     features: Features
     raw: pd.DataFrame
     frame: pd.DataFrame
@@ -202,7 +202,7 @@ class Prepared:
     weight: Floats | None = None
     exposure: Floats | None = None
     offset: Floats | None = None
-    roles: Columns = field(default_factory=Columns)
+    roles: RoleColumns = field(default_factory=RoleColumns)
     retyping: Retyping = field(default_factory=Retyping)
     whole: Whole | None = None
 
@@ -228,7 +228,7 @@ def prepare(
     task: str | None = None,
     drop: list[str] | None = None,
     reading: ReadOptions | None = None,
-    roles: Columns | None = None,
+    roles: RoleColumns | None = None,
     max_rows: int | None = None,
     seed: int = 0,
 ) -> Prepared:
@@ -255,7 +255,7 @@ def prepare(
     ValueError
         The target or a named column is not there, or does not fit.
     """
-    roles = roles or Columns()
+    roles = roles or RoleColumns()
     reading = reading or ReadOptions()
     drop = [str(name) for name in drop or []]
     notes: list[str] = []
@@ -306,7 +306,7 @@ def prepare(
     )  # fmt: skip
 
 
-def _note_rare(target: Target, notes: list[str]) -> None:
+def _note_rare(target: ComparisonTarget, notes: list[str]) -> None:
     if target.task in CLASSES:
         times = np.bincount(target.y)
         rare = [f"{target.classes[position]} ({times[position]})" for position in np.flatnonzero(times < _RARE)]
@@ -316,7 +316,7 @@ def _note_rare(target: Target, notes: list[str]) -> None:
             notes.append(f"{words} than {_RARE} rows, so that some folds have none: {', '.join(rare[:_SHOWN])}{more}.")
 
 
-def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOptions, roles: Columns) -> None:
+def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOptions, roles: RoleColumns) -> None:
     numeric, categorical = list(reading.numeric), list(reading.categorical)
     of_words = [name for name in reading.na_values if name]
     for name in [target, *drop, *numeric, *categorical, *of_words, *roles.named().values()]:
@@ -339,7 +339,9 @@ def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOpt
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
 
 
-def weights_of(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | None, Floats | None, Floats | None]:
+def weights_of(
+    frame: pd.DataFrame, task: str, roles: RoleColumns
+) -> tuple[Floats | None, Floats | None, Floats | None]:
     """Weights, exposures and offsets of the rows, as far as they fit the task.
 
     Raises

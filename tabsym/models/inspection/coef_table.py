@@ -380,6 +380,8 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     index = _index(model, name)
     width = model.n_outputs * (1 if index is None else model.spec.blocks[index].rank)
     own = frame.iloc[:, :width].copy()
+    if index is None and isinstance(value, (pd.Series, Mapping)) and len(value) > 1:  # the scale of a product by class
+        value = {frame.index[0]: numbers_by_class(value, own.columns, f"coefs[{name!r}]")}
     if isinstance(value, (int, float, np.number)):
         if len(frame) > 1:
             raise ValueError(f"coefs[{name!r}] is one number, and the term has {len(frame)} categories; name them.")

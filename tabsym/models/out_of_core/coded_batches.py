@@ -25,7 +25,7 @@ MAX_CLASSES_KEPT = 1_000
 """The most classes of each of which a row is kept for the sample."""
 
 
-class Sample:
+class RowSample:
     """A uniform random sample of rows, with the first row of each kind that a sample must not miss.
 
     Rows get random keys, and those of the smallest keys stay; a table of no more rows than the sample is kept whole,
@@ -118,7 +118,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadTable:
     """What a fit knows of a table besides its parts.
 
     Attributes
@@ -140,7 +140,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _BatchRows:
     """The rows of a batch; see `Part`."""
 
     codes: dict[str, NDArray[np.int32]]
@@ -194,7 +194,7 @@ class Reader:
     store : InFiles or InMemory
     """
 
-    def __init__(self, wanted: Wanted, sample: Sample, store: InFiles | InMemory) -> None:
+    def __init__(self, wanted: Wanted, sample: RowSample, store: InFiles | InMemory) -> None:
         self.wanted, self.sample, self._store = wanted, sample, store
         self._alphabets: dict[str, _Growing] = {}
         self._classes = _Growing()
@@ -202,7 +202,7 @@ class Reader:
         self._categorical: list[str] | None = None
         self._met: set[tuple[str, bool]] = set()
         self._least = np.inf
-        self._waiting: list[_Rows] = []
+        self._waiting: list[_BatchRows] = []
 
     def read(self, batch: Any) -> Part | None:
         """Code a batch, an Arrow table; the part of this and earlier ones, once they are enough rows."""
@@ -211,9 +211,9 @@ class Reader:
             self._waiting.append(rows)
         return self.rest() if sum(len(rows.y) for rows in self._waiting) >= PART_ROWS else None
 
-    def result(self) -> Read:
+    def result(self) -> ReadTable:
         """What was read, once all batches were."""
-        return Read(self.wanted, self.sample.table(), self.alphabets, self.classes, self.class_type)
+        return ReadTable(self.wanted, self.sample.table(), self.alphabets, self.classes, self.class_type)
 
     @property
     def alphabets(self) -> dict[str, Categories]:
@@ -235,7 +235,7 @@ class Reader:
         y, weight = np.concatenate([rows.y for rows in waiting]), _joined([rows.weight for rows in waiting])
         return Part(codes, numbers, y, weight, _joined([rows.offset for rows in waiting]), self._store)
 
-    def _coded_rows(self, batch: Any) -> _Rows | None:
+    def _coded_rows(self, batch: Any) -> _BatchRows | None:
         wanted = self.wanted
         weight = None
         if wanted.weight is not None:
@@ -260,7 +260,7 @@ class Reader:
         self.sample.add(
             batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), kept
         )
-        return _Rows(codes, numbers, y, weight, offset)
+        return _BatchRows(codes, numbers, y, weight, offset)
 
     def _weights(self, values: Any) -> Floats:
         own = np.asarray(values.to_numpy())

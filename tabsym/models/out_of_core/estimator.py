@@ -23,8 +23,8 @@ from tabsym.frame.weights import weights_of_classes
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import offset_column_of
-from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Read, Reader, Sample, Wanted
-from tabsym.models.out_of_core.fit import Parts, fit_parts, refuse_options
+from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, Reader, ReadTable, RowSample, Wanted
+from tabsym.models.out_of_core.fit import TableInParts, fit_parts, refuse_options
 from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import InFiles, Part
 from tabsym.models.stream import target_name
@@ -84,7 +84,7 @@ def fit_out_of_core(
 
 def _read(
     estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, kept: KeptRows | None
-) -> tuple[Read, list[Part]]:
+) -> tuple[ReadTable, list[Part]]:
     """The rows, coded into files now or before."""
     rows = iter(batches)
     first = next(rows, None)
@@ -107,9 +107,9 @@ def _read(
 
 def _coded(
     estimator: Any, config: Config, batches: Iterable[Any], wanted: Wanted, store: InFiles
-) -> tuple[Read, list[Part]]:
+) -> tuple[ReadTable, list[Part]]:
     """Code the rows into files."""
-    reader, parts = Reader(wanted, Sample(SAMPLE_ROWS, sampling_of(estimator, 0)), store), []
+    reader, parts = Reader(wanted, RowSample(SAMPLE_ROWS, sampling_of(estimator, 0)), store), []
     for batch in batches:
         part = reader.read(batch)
         if part is not None:
@@ -140,7 +140,7 @@ def _seed_of(estimator: Any) -> int:
     return int(state) if isinstance(state, (int, np.integer)) else 0
 
 
-def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> KeyboardInterrupt | None:
+def fit_read(estimator: Any, config: Config, read: ReadTable, engine: Engine) -> KeyboardInterrupt | None:
     """Fit an estimator to coded rows; its attributes are set at the end."""
     wanted, sample, rng = read.wanted, read.sample, check_random_state(estimator.random_state)
     weight = None if wanted.weight is None else np.asarray(sample[wanted.weight].to_numpy(), dtype=np.float64)
@@ -157,7 +157,7 @@ def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> Keyb
         loss, training, precomputed, losses = estimator._loss_and_training(config, rows)
     unit = _scale_weights(engine, of_class)
     totals = engine.total("target_sums")
-    parts = Parts(engine, read.alphabets, int(totals[0]), unit)
+    parts = TableInParts(engine, read.alphabets, int(totals[0]), unit)
     with threads_for_rows(config.n_jobs):
         fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
     interrupted = estimator._adopt_fit(config, fitted, training, int(totals[0]), sums_of(totals, unit))
@@ -168,7 +168,9 @@ def fit_read(estimator: Any, config: Config, read: Read, engine: Engine) -> Keyb
     return interrupted
 
 
-def _number_classes(estimator: Any, read: Read, engine: Engine) -> tuple[NDArray[Any], Floats | None, Floats | None]:
+def _number_classes(
+    estimator: Any, read: ReadTable, engine: Engine
+) -> tuple[NDArray[Any], Floats | None, Floats | None]:
     """The classes, sorted, by which the parts' targets are numbered from now on; with `class_weight` their totals and
     the weight of each.
     """
@@ -201,6 +203,6 @@ def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
 
 
 def sums_of(totals: tuple[float, ...], unit: float) -> dict[str, float]:
-    """As `Training.sums`."""
-    _, _, of_target, of_squares, of_offset = (float(one) for one in totals)
-    return {"sample weights": unit, "targets": of_target, "squared targets": of_squares, "offsets": of_offset}
+    """As `Training.sums`; `unit`: the sample weight that counts 1 in `totals`."""
+    names = ("targets", "squared targets", "offsets", "squared offsets", "offsets times targets")
+    return {"sample weights": unit} | {name: unit * float(one) for name, one in zip(names, totals[2:], strict=True)}

@@ -39,7 +39,7 @@ ROWS_FOR_START = 100_000
 
 
 @dataclass(frozen=True)
-class Parts:
+class TableInParts:
     """A training table in parts.
 
     Attributes
@@ -80,7 +80,7 @@ def refuse_options(config: Config, estimator: Any) -> None:
 def fit_parts(
     config: Config,
     sample: Training,
-    parts: Parts,
+    parts: TableInParts,
     loss: Loss,
     n_outputs: int,
     rng: Rng,
@@ -135,7 +135,7 @@ def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
     assert loss.code != HUBER
 
 
-def grow_by_parts(config: Config, spec: ModelSpec, parts: Parts) -> ModelSpec:
+def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> ModelSpec:
     """The spec with the categories and combinations of all rows, by which the parts are coded."""
     engine, sources = parts.engine, list(spec.sources)
     engine.every("begin", sources)
@@ -181,7 +181,7 @@ def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.asarray(every[np.sort(first)])
 
 
-def _blank(config: Config, spec: ModelSpec, parts: Parts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
+def _blank(config: Config, spec: ModelSpec, parts: TableInParts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
     """The model before training: as `start.blank_of`, by sums."""
     numerics, target = reduce(_added, parts.engine.every("moments", spec, loss.scales))
     of_target = target if loss.scales else None
@@ -210,7 +210,7 @@ def _added(one: _Both, other: _Both) -> _Both:
     return tuple(a + b for a, b in zip(one[0], other[0], strict=True)), one[1] + other[1]
 
 
-def _units_of_target(model: WideModel, parts: Parts) -> TargetUnits:
+def _units_of_target(model: WideModel, parts: TableInParts) -> TargetUnits:
     _, weight, total, *_ = parts.engine.total("target_sums")
     by = float(np.exp(model.units.centre)) if model.loss.log_link else 1.0
     return TargetUnits.of_mean(total / weight / by, model.loss)

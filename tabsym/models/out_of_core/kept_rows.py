@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories
 from tabsym.categories.coding import plain_symbols
 from tabsym.frame.read import is_dataset
-from tabsym.models.out_of_core.coded_batches import PART_ROWS, Read, Wanted
+from tabsym.models.out_of_core.coded_batches import PART_ROWS, ReadTable, Wanted
 from tabsym.models.out_of_core.parts import InFiles, Part
 from tabsym.warn import warn_user
 
@@ -58,7 +58,7 @@ class KeptRows:
         self.work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
         """For the other files of a fit."""
 
-    def find(self, fingerprint: Fingerprint, wanted: Wanted, store: InFiles) -> tuple[Read, list[Part]] | None:
+    def find(self, fingerprint: Fingerprint, wanted: Wanted, store: InFiles) -> tuple[ReadTable, list[Part]] | None:
         """The rows that were coded from the same files in the same way; None, after a warning, of others."""
         path = self.folder / LIST
         if not path.exists():
@@ -76,7 +76,9 @@ class KeptRows:
         sweep(self.folder, (self.rows.name, self.work.name))
         return None
 
-    def keep(self, fingerprint: Fingerprint, read: Read, parts: list[Part], store: InFiles) -> tuple[Read, list[Part]]:
+    def keep(
+        self, fingerprint: Fingerprint, read: ReadTable, parts: list[Part], store: InFiles
+    ) -> tuple[ReadTable, list[Part]]:
         """Keep coded rows, whose arrays are files in `rows`; the same rows, as any later fit has them."""
         try:
             self._list(fingerprint, read, parts)
@@ -85,7 +87,7 @@ class KeptRows:
             return read, parts
         return self.find(fingerprint, read.wanted, store) or (read, parts)
 
-    def _list(self, fingerprint: Fingerprint, read: Read, parts: list[Part]) -> None:
+    def _list(self, fingerprint: Fingerprint, read: ReadTable, parts: list[Part]) -> None:
         tables = {name: _table_of(own, read.sample) for name, own in read.alphabets.items()}
         classes = _table_of(read.classes, read.sample) if read.wanted.is_classifier else None
         listed = {
@@ -111,7 +113,7 @@ class KeptRows:
             writer.write_table(table)
         return [name, _sum_of(path)]
 
-    def _opened(self, listed: dict[str, Any], wanted: Wanted, store: InFiles) -> tuple[Read, list[Part]]:
+    def _opened(self, listed: dict[str, Any], wanted: Wanted, store: InFiles) -> tuple[ReadTable, list[Part]]:
         folder = self.folder / _plain(listed["folder"])
         sample = _table(folder, listed["sample"])
         alphabets = {name: _categories(name, _table(folder, file)) for name, file in listed["categories"]}
@@ -120,7 +122,7 @@ class KeptRows:
             classes = _categories(wanted.target, _table(folder, listed["classes"]))
             class_type = sample.schema.field(wanted.target).type
         parts = [_part(folder, one, alphabets, len(classes), store) for one in listed["parts"]]
-        return Read(wanted, sample, alphabets, classes, class_type), parts
+        return ReadTable(wanted, sample, alphabets, classes, class_type), parts
 
 
 # -- files ------------------------------------------------------------------------------------

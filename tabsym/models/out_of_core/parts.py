@@ -116,13 +116,12 @@ class Part:
 
     # -- before the terms are known --------------------------------------------------
 
-    def target_sums(self) -> tuple[float, float, float, float, float]:
-        """Number and weight of rows; weighted sums of targets, their squares, and offsets."""
+    def target_sums(self) -> tuple[float, ...]:
+        """Number and weight of rows; weighted sums of targets, their squares, offsets, theirs, and both's products."""
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        offset = 0.0 if self.offset is None else float(weight @ self.offset)
-        return (
-            float(len(self.y)), float(weight.sum()), float(weight @ self.y), float(weight @ np.square(self.y)), offset,
-        )  # fmt: skip
+        offset = np.zeros(len(self.y)) if self.offset is None else self.offset
+        products = (self.y, np.square(self.y), offset, np.square(offset), offset * self.y)
+        return float(len(self.y)), float(weight.sum()), *(float(weight @ one) for one in products)
 
     def renumber_classes(self, numbers: Floats) -> tuple[()]:
         """The target's codes by the number of each class."""

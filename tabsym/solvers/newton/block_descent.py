@@ -77,7 +77,7 @@ SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
 """Terms, target (n,), weights (n,), empty for none, offset (n, K), and copies (n,)."""
 
 
-class Sampler(Protocol):
+class ContentSampler(Protocol):
     """What draws a sample of many rows by their content, faster than by that of all terms."""
 
     @property
@@ -121,7 +121,7 @@ class BlockDescent:
         How many rows each row stands for, whose weights `weight` adds up; None for one each.
     """
 
-    sampler: Sampler | None = None
+    sampler: ContentSampler | None = None
     makes_posteriors: Callable[[Any], Any] | None = None
     makes_information: Callable[..., Any] | None = None
     """How posteriors and information are summed where rows are not here: `partitioned`."""

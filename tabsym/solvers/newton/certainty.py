@@ -173,8 +173,8 @@ class Certainty:
 FEW_BESIDE = 100
 """Coefficients of the small terms that a term of a still larger model is joint with."""
 
-MAX_FACTOR = 100_000
-"""The most numbers that are stored of the covariance of one term."""
+MAX_FACTOR, MAX_FACTOR_TOGETHER = 100_000, 1_000_000
+"""The most numbers that are stored of the covariance of one term; of the largest, if all others are joint with it."""
 
 MAX_VISITS = 200_000_000
 """Rows times pairs of terms and of classes to sum over, above which multiclass covariances are not computed."""
@@ -257,7 +257,7 @@ class CovariancesByTerm:
         """Whether no term is conditioned on: there is one other term, and its information is diagonal."""
         if len(self.others) != 1 or self._largest is None:
             return False
-        return len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
+        return self._together or len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
     def __call__(
         self, sizes: Floats, means: dict[int, Floats]
@@ -306,8 +306,8 @@ class CovariancesByTerm:
             factor = np.empty((term.size, root.shape[1]))
             multiply(shared, alone, root, start, factor)
             own = size**2 * inverse_or(np.inf, own)
-            if factor.size > MAX_FACTOR:
-                factor, rest = _principal(factor, MAX_FACTOR // len(factor))
+            if factor.size > MAX_FACTOR_TOGETHER:  # the variances stay exact, differences within a group are too wide
+                factor, rest = _principal(factor, max(MAX_FACTOR_TOGETHER // len(factor), 1))
                 own = own + rest
             return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold, unknown = inverse(self._information.of([index]))

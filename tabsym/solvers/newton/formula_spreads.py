@@ -167,7 +167,7 @@ class FormulaSpreads:
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.spec.reads) == 1:
             return _BySymbol(curvature, precision, self.spec.blocks[block].rank)
-        return _Dense(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
+        return _RepeatedTerm(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
 
     @cached_property
     def _by_flat(self) -> Floats:
@@ -213,7 +213,7 @@ class _BySymbol(_Inverse):
         return (self._inverses @ columns.reshape(n_categories, rank, -1)).reshape(len(columns), -1)
 
 
-class _Dense(_Inverse):
+class _RepeatedTerm(_Inverse):
     """For a term that occurs several times, with few enough coefficients."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float) -> None:

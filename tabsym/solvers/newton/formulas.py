@@ -67,7 +67,7 @@ MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 
 
 @dataclass(frozen=True)
-class Answer:
+class FormulaOptimum:
     """In the scale of training: coefficients and standard deviations (coefficients * K,), variances and effective
     degrees of freedom of terms, and of all together (NaN where they are not counted so).
     """
@@ -182,7 +182,7 @@ def fit_formula(
     penalty: float | None,
     start: Floats,
     rng: np.random.RandomState,
-) -> Answer:
+) -> FormulaOptimum:
     """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
     Ctrl-C ends the fit with the best coefficients so far.
@@ -211,14 +211,14 @@ def fit_formula(
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi) if newton.posterior else None
-    return Answer(
+    return FormulaOptimum(
         phi, sd, variances, weighed.edf, joint_edf, dispersion, loss, objective.n_passes, converged, whole, interrupted
     )  # fmt: skip
 
 
 def _optimum(
     objective: Objective, starts: list[Floats], newton: Newton, *, estimates: bool
-) -> tuple[Floats, bool, _Weighed]:
+) -> tuple[Floats, bool, _EvaluatedTerms]:
     """The coefficients, whether they converged, and their posterior; `estimates`: of the variances, too."""
     reached = [_descend(objective, one, newton) for one in starts]
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
@@ -354,7 +354,10 @@ def _by_output(matrix: Floats, k: int) -> Floats:
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:
-    """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many."""
+    """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many.
+
+    Of several classes jointly with those of the others, up to `MAX_COEFS` of all.
+    """
     spec, k = objective.spec, objective.task.n_outputs
     has_vectors = any(block.rank > 1 for block in spec.blocks)  # identified up to rotations: conditional only
     if has_vectors or spec.n_coefs > MAX_COEFS or spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
@@ -368,6 +371,10 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
         found.append(inverse(information)[0])
         unknown.append(without_information(information, _exchanges(spec, phi[output::k])))
         untold |= np.diag(information) == 0.0
+    joint = _joint_posterior(objective, phi) if k > 1 else None
+    if joint is not None:  # the classes are not known given each other
+        p = spec.n_coefs
+        found = [joint[0][one * p : (one + 1) * p, one * p : (one + 1) * p] for one in range(k)]
     most = max(directions.shape[1] for directions in unknown)
     padded = [np.pad(directions, ((0, 0), (0, most - directions.shape[1]))) for directions in unknown]
     return JointCovariance(np.array(found), untold, np.array(padded))
@@ -488,7 +495,7 @@ def _scales(curvature: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Weighed:
+class _EvaluatedTerms:
     """Dispersion, effective degrees of freedom by term, and posterior variances (coefficients * K,) at dispersion 1."""
 
     dispersion: float
@@ -496,7 +503,7 @@ class _Weighed:
     variances: Floats
 
 
-def _weigh(objective: Objective, phi: Floats) -> _Weighed:
+def _weigh(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     spec, k = objective.spec, objective.task.n_outputs
     edf, variances = np.zeros(len(spec.blocks)), np.zeros((spec.n_coefs, k))
     slopes, hessians = _grads(objective, phi)
@@ -518,7 +525,7 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
         joint = _joint_edf(objective, phi)
         left = max(objective.total - (edf.sum() + used if np.isnan(joint) else joint), 0.05 * objective.total)
         dispersion = max(_pearson(objective, phi, slopes[:, 0], hessians[:, 0]) / left, 1e-12)
-    return _Weighed(dispersion, edf, variances.ravel())
+    return _EvaluatedTerms(dispersion, edf, variances.ravel())
 
 
 def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats) -> float:
@@ -554,7 +561,7 @@ def _margins(objective: Objective, phi: Floats) -> Floats:
     return found
 
 
-def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
+def _move_variances(objective: Objective, phi: Floats, weighed: _EvaluatedTerms) -> float:
     """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
     held = [index for index, _ in objective.held()]
     lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])

@@ -73,7 +73,7 @@ def are_few_beside_largest(terms: Sequence[SolverTerm], indices: Sequence[int]) 
     return beside <= MAX_BESIDE and beside * size <= MAX_BESIDE_LARGEST
 
 
-class Columns:
+class StackedTerms:
     """Terms side by side, for the kernels of several terms.
 
     Parameters
@@ -175,7 +175,7 @@ class Information:
         Returns the inverse of the term's own information (q,), and the product of coefficients (q,) with what the two
         share.
         """
-        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[other] for other in others])
         if term.size * columns.size <= MAX_SHARED_OF_PARTS or not self.has_rows:
             own, shared = self.beside(index, others)
             alone = inverse_or(0.0, own)
@@ -205,7 +205,7 @@ class Information:
         self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
         """The sums over rows in `beside`, added to those of other rows."""
-        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[other] for other in others])
         values = self._curvature(0, 0)
         if term.size * columns.size > MAX_SHARED_OF_PARTS or found is not None:
             own, sums = found or (np.zeros(term.size), np.zeros((term.size, columns.size)))
@@ -222,7 +222,11 @@ class Information:
 
     def beside_of_classes(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
         """The information without penalty on a term (q, K, K), and between it and others (q, K, K p) by class."""
-        term, columns, k = self.solver.terms[index], Columns([self.solver.terms[other] for other in others]), self.k
+        term, columns, k = (
+            self.solver.terms[index],
+            StackedTerms([self.solver.terms[other] for other in others]),
+            self.k,
+        )
         own, shared = np.zeros((k, k, term.size)), np.zeros((k, k, term.size, columns.size))
         for one in range(k):
             for other in range(one + 1):
@@ -247,7 +251,7 @@ class Information:
 
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
         """The sums over rows in `of` (K, p, K, p)."""
-        columns, k = Columns([self.solver.terms[index] for index in indices]), self.k
+        columns, k = StackedTerms([self.solver.terms[index] for index in indices]), self.k
         p = columns.size
         if k == 1:
             return columns.sum_pairs(self._curvature(0, 0)).reshape(1, p, 1, p)
@@ -279,7 +283,7 @@ class Information:
         self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """The rows' weights, without the loss, as in `sum_beside`, and by pairs of the others' coefficients (p, p)."""
-        term, columns = self.solver.terms[index], Columns([self.solver.terms[other] for other in others])
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[other] for other in others])
         p, weight = columns.size, self._weight
         own, shared, pairs = found or (np.zeros(term.size), np.zeros((term.size, p)), np.zeros((p, p)))
         sum_beside(term.codes, term.x, *columns.arrays, weight, own, shared)

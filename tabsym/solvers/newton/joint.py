@@ -108,7 +108,7 @@ def _system_for(
     terms, ridges = solver.terms, _ridges(solver, indices)
     n_coefs = sum(terms[index].size for index in indices)
     if solver.n_outputs * n_coefs <= MAX_COEFS:
-        return _Dense.of
+        return _DenseInformation.of
     hardly = 0.0 if estimated else HARDLY_PENALIZED
     two = sorted(ridges, key=lambda index: -terms[index].size)[:2]
     is_free = bool(solver.together) or any(solver.precision[index] == 0.0 for index in ridges)
@@ -164,7 +164,7 @@ def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
 
 
 @dataclass(frozen=True)
-class _Dense:
+class _DenseInformation:
     """The factorized information (m, m) on the moves that keep to the constraints (p, m); None where it is singular.
 
     Of K classes (K p, K p), class by class, and without constraints.
@@ -174,7 +174,7 @@ class _Dense:
     face: Floats | None
 
     @classmethod
-    def of(cls, solver: BlockDescent, indices: list[int]) -> _Dense:
+    def of(cls, solver: BlockDescent, indices: list[int]) -> _DenseInformation:
         """The system of the terms at `indices`, at the current coefficients."""
         information = information_of(solver, _free_means(solver, indices)).of(indices)
         face = _face(solver, indices) if solver.is_bound else None

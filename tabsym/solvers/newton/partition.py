@@ -87,7 +87,7 @@ class Shard(BlockDescent):
         elif values is None:
             self.rows = SingleOutputRows(y, weight, start[:, 0], loss, ONE_MODEL, 1)
         else:
-            self.rows = _KeptRows(values, y, weight, start[:, 0], loss)
+            self.rows = _RowsInArray(values, y, weight, start[:, 0], loss)
         self.precision = np.zeros(len(self.terms))
         self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
         self.n_moves = 0
@@ -285,7 +285,7 @@ class _ClassSums(MulticlassPosteriors):
         return [own] if alone else [own, *self.shared_triangles(term)]
 
 
-class _KeptRows(SingleOutputRows):
+class _RowsInArray(SingleOutputRows):
     """Rows whose linear predictors are kept in a given array."""
 
     def __init__(self, values: Floats, y: Floats, weight: Floats, start: Floats, loss: Loss) -> None:

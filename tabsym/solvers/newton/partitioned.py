@@ -20,7 +20,7 @@ from tabsym.solvers.newton.block_descent import LITTLE, MAX_STEP, PARABOLAS, Blo
 from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
-from tabsym.solvers.newton.posteriors_classes import Entries, MulticlassPosteriors
+from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
 from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -332,11 +332,11 @@ class _Posteriors(SingleOutputPosteriors):
 class _ClassPosteriors(MulticlassPosteriors):
     solver: DescentInParts
 
-    def _coefs(self, term: SolverTerm) -> Entries:
+    def _coefs(self, term: SolverTerm) -> ClassHessians:
         index = self.solver.rows.indices[term.block]  # type: ignore[union-attr]
         alone = bool(self._is_intercept_alone and not len(term.x) and self.solver.covers[index])
         own, *shared = self.solver._sums.ask("class_sums", index, alone)
-        return Entries(own, None if alone else shared, self.solver.n_outputs)
+        return ClassHessians(own, None if alone else shared, self.solver.n_outputs)
 
     def _flat_information(self) -> Floats:
         self._forget()

@@ -33,7 +33,7 @@ above, each term recomputes them. Matrices of coefficients are processed in chun
 
 
 @dataclass(frozen=True)
-class Entries:
+class ClassHessians:
     """Hessian matrices of coefficients, and cross-derivatives with the unpenalized terms, as lower triangles (q, T).
 
     `shared`: by unpenalized term; None where that is the intercept alone, for which they are the same.
@@ -117,7 +117,7 @@ class OfRidge:
         The trace that enters the penalty.
     """
 
-    coefs: Entries
+    coefs: ClassHessians
     precision: float
     left: Floats
     flat: Floats
@@ -165,7 +165,7 @@ def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
     return np.einsum("qkk->qk", own) + np.asarray(with_flat)
 
 
-def ridge_of_classes(coefs: Entries, precision: float, whole: Floats) -> OfRidge:
+def ridge_of_classes(coefs: ClassHessians, precision: float, whole: Floats) -> OfRidge:
     """For coefficients with a ridge penalty; whole (f K, f K) is the information on the unpenalized terms."""
     taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
     if precision > 0.0:
@@ -335,11 +335,11 @@ class MulticlassPosteriors(TermPosteriors):
             return walk_of_classes(term, *coefs.all(), precision, whole)
         return ridge_of_classes(coefs, precision, whole)
 
-    def _coefs(self, term: SolverTerm) -> Entries:
+    def _coefs(self, term: SolverTerm) -> ClassHessians:
         own = self._triangles(term.codes, term.x * term.x, term.size)
         if self._is_intercept_alone and not len(term.x) and (term.codes >= 0).all():
-            return Entries(own, None, self.solver.n_outputs)
-        return Entries(own, self.shared_triangles(term), self.solver.n_outputs)
+            return ClassHessians(own, None, self.solver.n_outputs)
+        return ClassHessians(own, self.shared_triangles(term), self.solver.n_outputs)
 
     def shared_triangles(self, term: SolverTerm) -> list[Floats]:
         """Cross-derivatives of a term's coefficients and each unpenalized term, as lower triangles (q, T)."""
