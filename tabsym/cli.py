@@ -121,6 +121,8 @@ def _predict(args: dict[str, Any]) -> bool:
     from tabsym.export import load
 
     model = load(args["model"])
+    if not hasattr(model, "predict"):
+        raise ValueError(f"The model in {args['model']} is a {type(model).__name__}, which has no predictions.")
     options = getattr(model, "retyping", Retyping()).options_for(args["table"])
     given = {name: args[name] for name in ("sheet", "sep", "encoding") if args[name] is not None}
     options = replace(options, **given)

@@ -8,8 +8,16 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from tabsym import WideBoostRegressor, WideClassifier, WideRegressor, save
+from tabsym import (
+    SelectiveNaiveBayesClassifier,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    save,
+)
 from tabsym.cli import main
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
@@ -257,7 +265,25 @@ def test_a_regressor_without_names_predicts_by_the_command(tmp_path):
     assert from_spec(to_spec(model)).predict(np.array([[4.0, 5.0]]))[0] == model.predict([[4.0, 5.0]])[0]
 
 
-@pytest.mark.parametrize("model", [WideRegressor(), WideRegressor(categorical_features="all"), "stack"])
+def test_predict_reads_files_for_models_that_are_no_wide_models(tmp_path, capsys):
+    """Some have a `model_` of their own; encoders are told to have no predictions."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("uvw"), 200), "x": rng.normal(size=200)})
+    y = np.where(rng.random(200) < 0.5, "yes", "no")
+    X.to_csv(tmp_path / "new.csv", index=False)
+    for model in (SelectiveNaiveBayesClassifier(), make_pipeline(WideClassifier(interactions=None))):
+        fitted = model.fit(X, y)
+        path = save(fitted, tmp_path / "model.skops")
+        assert main(["predict", str(path), str(tmp_path / "new.csv"), "--out", str(tmp_path / "said.csv")]) == 0
+        assert pd.read_csv(tmp_path / "said.csv")["prediction"].tolist() == fitted.predict(X).tolist()
+    path = save(WideEncoder().fit(X, y), tmp_path / "model.skops")
+    assert main(["predict", str(path), str(tmp_path / "new.csv")]) == 2
+    assert "is a WideEncoder, which has no predictions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model", [WideRegressor(), WideRegressor(categorical_features="all"), "stack", make_pipeline(WideRegressor())]
+)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_predict_gives_a_models_columns_the_types_that_they_had_in_fit(model, ending, tmp_path):
     """Text that a comparison would read as numbers, flags, durations or dates, and dates, stay what they were."""

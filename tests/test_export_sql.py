@@ -329,3 +329,42 @@ def test_moments_of_six_digits_with_a_t_are_binned_as_with_a_blank():
         engine.executescript(to_sql(model, table="sales", dialect="sqlite"))
         found = engine.execute("SELECT prediction FROM sales_prediction ORDER BY k").fetchall()
         np.testing.assert_allclose([row[0] for row in found], model.predict(table), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dialect", ["ansi", "duckdb", "sqlite"])
+def test_moments_at_the_ends_of_the_calendar_are_not_missing(dialect):
+    """ "Valid to" 9999-12-31 23:59:59 was in no bin, nor was the first of January of the year 1."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 300, 400)
+    days = days.astype("datetime64[us]")
+    days[:60], days[60:100] = np.datetime64("9999-12-31T23:59:59"), np.datetime64("0001-01-01")
+    days[100:130] = np.datetime64("NaT")
+    X = pd.DataFrame({"valid_to": days})
+    y = np.repeat([5.0, -5.0, 20.0, 0.0], [60, 40, 30, 270]) + 0.1 * rng.normal(size=400)
+    model = WideRegressor(loss="squared_error").fit(X, y)
+    new = X.iloc[[0, 70, 110, 200]].reset_index(drop=True)
+    if dialect == "sqlite":
+        base = sqlite3.connect(":memory:")
+        new.astype(str).replace("NaT", None).to_sql("rows", base, index=False)
+        base.executescript(to_sql(model, dialect=dialect))
+        found = [row[0] for row in base.execute("SELECT prediction FROM rows_prediction")]
+    else:
+        found = in_duckdb(to_sql(model, dialect=dialect), new)["prediction"]
+    np.testing.assert_allclose(found, model.predict(new), rtol=1e-9)
+
+
+def test_the_largest_numbers_are_in_bins():
+    X = pd.DataFrame({"x": np.repeat([-np.finfo(float).max, 0.5, 1.5, np.finfo(float).max], 50)})
+    y = np.repeat([5.0, 0.0, 1.0, -5.0], 50) + 0.01 * np.random.default_rng(0).normal(size=200)
+    model = WideRegressor(loss="squared_error").fit(X, y)
+    np.testing.assert_allclose(in_duckdb(to_sql(model), X)["prediction"], model.predict(X), rtol=1e-9)
+
+
+def test_sqlite_joins_no_more_than_64_tables():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({f"c{column}": rng.choice(list("abc"), 300) for column in range(70)})
+    model = WideRegressor(loss="squared_error", interactions=None, alpha=0.1, count_effect=False)
+    model.fit(X, rng.normal(size=300))
+    with pytest.raises(ValueError, match="SQLite joins at most 64"):
+        to_sql(model, dialect="sqlite")
+    assert "JOIN" in to_sql(model)

@@ -1,6 +1,7 @@
 """What users' tables and options bring into a fitted state: symbols of any kind, types of columns, plain containers."""
 
 import datetime
+import json
 import pickle
 from collections import OrderedDict
 from decimal import Decimal
@@ -25,7 +26,7 @@ from tabsym import (
     load,
     save,
 )
-from tabsym.export import to_excel, to_onnx, to_spec, to_sql
+from tabsym.export import from_spec, to_excel, to_onnx, to_spec, to_sql
 from tabsym.frame.dtypes import read_type, written_type
 
 Y = np.arange(60.0) % 4
@@ -246,3 +247,24 @@ def test_the_part_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(ValueError, match=wanted):
         save(model, tmp_path / "x.skops")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_scorer_reads_rows_as_a_service_has_them():
+    """Missing text passes through as it is; and columns of other lengths are told."""
+    X = pd.DataFrame({"a": list("xy") * 50, "b": list("uuvv") * 25})
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X, np.tile([1.0, 5.0, 4.0, 8.0], 25))
+    scorer = from_spec(json.loads(json.dumps(to_spec(model))))
+    with pytest.raises(ValueError, match="Column 'b' has 1 values, and the first column 2"):
+        scorer.predict({"a": ["x", "y"], "b": ["u"]})
+    T = pd.DataFrame({"a": list("xyx") * 20, "t": ["p", None, "q"] * 20})
+    encoder = MODLEncoder(cols=["a"], output="mean").fit(T, np.arange(60.0))
+    passed = from_spec(to_spec(encoder)).transform({name: T[name].tolist() for name in T})["t"]
+    assert [None if pd.isna(one) else one for one in passed[:3]] == ["p", None, "q"]
+
+
+def test_encoders_that_take_infinite_numbers_are_not_exported():
+    X = pd.DataFrame({"x": [*np.random.default_rng(0).normal(size=98), np.inf, -np.inf]})
+    encoder = MODLEncoder(output="mean", handle_infinite="extreme").fit(X, np.arange(100.0))
+    for export in (to_spec, to_sql):
+        with pytest.raises(ValueError, match="handle_infinite='extreme' takes infinite numbers"):
+            export(encoder)

@@ -134,7 +134,7 @@ def test_gains_of_groups_equal_the_integrals():
         for groups_, most in zip(labels, exact, strict=False):
             assert len(groups_) == len(counts)
             inside = [-grouping_parts(counts[groups_ == g]) for g in np.unique(groups_[groups_ > 0])]
-            reward = (cost - price)[units.place][groups_ > 0].sum()
+            reward = (cost - price)[units.position][groups_ > 0].sum()
             assert (
                 most - 1.0 < sum(inside) + reward <= most + 1e-9
             )  # a model gains as much, but for what is on the verge

@@ -84,6 +84,11 @@ def lookup_tables(encoder: Any) -> list[ColumnLookup]:
     if not hasattr(encoder, "_lookup"):
         raise TypeError(f"{type(encoder).__name__} is no encoder whose columns are lookup tables.")
     check_is_fitted(encoder, "columns_")
+    if getattr(encoder, "handle_infinite", "error") == "extreme":
+        raise ValueError(
+            "handle_infinite='extreme' takes infinite numbers, which exports do not; "
+            "set_params(handle_infinite='error') to export the encoder."
+        )
     for name in encoder.columns_:
         if encoder.handle_missing == "error" and encoder.handle_unknown != "error":
             refuse_checks(name)

@@ -126,8 +126,7 @@ class Scorer:
         """Probabilities (n, classes), in the order of `classes_`."""
         if self.spec["link"] not in ("logit", "softmax"):
             raise AttributeError("The model has no probabilities; use decision_function.")
-        margins = _SpecTable(self, rows).margins(offset)
-        margins = margins if margins.shape[1] > 1 else np.hstack([np.zeros_like(margins), margins])
+        margins = np.hstack([0 * m, m]) if (m := _SpecTable(self, rows).margins(offset)).shape[1] == 1 else m
         odds = np.exp(margins - margins.max(axis=1, keepdims=True))
         return odds / odds.sum(axis=1, keepdims=True)
 
@@ -157,6 +156,8 @@ class _SpecTable:
         column = self.rows[own.get("from", name)]
         # Arrow has to_pylist, and iterates over scalars of its own, which equal no category
         column = list((getattr(column, "to_list", None) or getattr(column, "to_pylist", column.__iter__))())
+        if len(column) != self.n:
+            raise ValueError(f"Column {name!r} has {len(column)} values, and the first column {self.n}.")
         column = [_part(one, own["part"], own["style"]) for one in column] if "part" in own else column
         return column if raw else [_plain(one) for one in column]
 
@@ -182,8 +183,8 @@ class _SpecTable:
 
     def look_up(self, lookup: Any) -> Any:
         """The coefficients (n, width) of a component of a table; the last row is of what is not in it."""
-        sources = self.spec["tables"], self.scorer._values, self.scorer._known
-        table, values, known = (one[lookup["table"]] for one in sources)
+        at, scorer = lookup["table"], self.scorer
+        table, values, known = self.spec["tables"][at], scorer._values[at], scorer._known[at]
         own = slice(lookup["component"] * table["width"], (lookup["component"] + 1) * table["width"])
         codes = [self.codes(*one) for one in zip(table["codings"], lookup["columns"], strict=True)]
         row = codes[0] if codes else np.zeros(self.n, dtype=int)
@@ -198,7 +199,7 @@ class _SpecTable:
         if "table" in one:
             return self.look_up(one).T
         name = one["columns"][0]
-        return [self.numbers(name) if "number" in one else np.array(self.values(name, raw=True))]
+        return [self.numbers(name) if "number" in one else np.array(self.values(name, raw=True), dtype=object)]
 
     def number(self, written: Any) -> Any:
         """The numbers (n,) of a factor: a column, a function, an operation or a constant."""
@@ -216,8 +217,7 @@ class _SpecTable:
         out = np.zeros((self.n, self.spec["n_outputs"]))
         for term in self.spec["terms"]:
             value = np.full((self.n, 1), term["constant"])
-            numbers = (self.number(one)[:, None] for one in term["numbers"])
-            for factor in (*numbers, *map(self.look_up, term["lookups"])):
+            for factor in (*(self.number(x)[:, None] for x in term["numbers"]), *map(self.look_up, term["lookups"])):
                 value = value * factor
             out += value
         if not np.isfinite(out).all():

@@ -380,6 +380,7 @@ class ColumnText:
 CHUNK = 500
 """Rows of an INSERT."""
 _LARGEST = "1.7976931348623157e308"
+SQLITE_TABLES = 64  # that one SELECT of SQLite can join
 
 
 class SQLTables:
@@ -401,7 +402,12 @@ class SQLTables:
         return ";\n\n".join(self.statements) + ";\n"
 
     def source(self) -> str:
-        """The rows, and what is joined to them."""
+        """The rows, and what is joined to them; a `ValueError` where SQLite would not read the view."""
+        if self.writer.dialect == "sqlite" and len(self.joins) >= SQLITE_TABLES:
+            raise ValueError(
+                f"The view would join {len(self.joins) + 1} tables, and SQLite joins at most {SQLITE_TABLES}; export a "
+                "model of fewer columns, or to another engine."
+            )
         return "\nFROM " + self.quoted(self.rows) + ' AS "r"' + "".join(f"\n{join}" for join in self.joins)
 
     def join(self, joined: Any, table: str, conditions: Iterable[tuple[str, str]]) -> None:
@@ -429,7 +435,9 @@ class SQLTables:
 
     def _join_of_bins(self, coding: int, column: str) -> str:
         alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
-        within = f'{x} > {alias}."low" AND {x} <= {alias}."high"'
+        kind, first = self.columns.kind(column), int(self.terms.codings[coding].missing)
+        least, is_least = self._least(kind), "=" if kind == "number" else "<="  # as text dates may lack their fraction
+        within = f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_least} {least}'
         on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
         join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality
         return f"{join} {self.quoted(self._bins[coding])} AS {alias} ON {on}"
@@ -445,8 +453,8 @@ class SQLTables:
         if kind == "number":
             ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
         else:
-            ends = [self._moment(one, kind) for one in (None, *own.bounds.tolist(), None)]
-            ends[0] = self.writer.moment(_typed(dt.datetime(1, 1, 1), kind))
+            last = self.writer.moment(_typed(dt.datetime.max, kind))
+            ends = [self._least(kind), *(self._moment(one, kind) for one in own.bounds.tolist()), last]
         rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
         rows.append([str(own.missing - 1), "NULL", "NULL"])
         type_ = {"number": "number", "date": "datetime"}.get(kind, "datetime in UTC")
@@ -454,10 +462,12 @@ class SQLTables:
         self.create(name, [("bin", "whole"), ("low", type_), ("high", type_)], rows)
         return name
 
-    def _moment(self, days: float | None, kind: str) -> str:
+    def _least(self, kind: str) -> str:
+        """The least number or moment that there is."""
+        return f"-{_LARGEST}" if kind == "number" else self.writer.moment(_typed(dt.datetime.min, kind))
+
+    def _moment(self, days: float, kind: str) -> str:
         """The last microsecond that is not after a number of days."""
-        if days is None:
-            return self.writer.moment(_typed(dt.datetime(9999, 12, 31), kind))
         micro = last_microsecond(days)
         return self.writer.moment(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
 

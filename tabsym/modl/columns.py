@@ -352,7 +352,8 @@ def _dates(days: Floats, zone: str | None) -> list[str]:
 
 def _numbers(values: Floats) -> list[str]:
     """As few digits as tell all of them apart; halves of whole numbers, as lie between whole ones, in full."""
-    exact = (values * 2 == np.floor(values * 2)) & (np.abs(values) < _MAX_WHOLE)
+    small = np.where(np.abs(values) < _MAX_WHOLE, values, 0.5 / 3.0)  # twice the others may be infinite
+    exact = small * 2 == np.floor(small * 2)
     for digits in (6, 9, 12):
         texts = [f"{value:.{15 if full else digits}g}" for value, full in zip(values, exact, strict=True)]
         if len(set(texts)) == len(texts):

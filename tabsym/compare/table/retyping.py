@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from tabsym.compare.table.cell_types import (
     MAX_CLASSES,
@@ -39,6 +40,7 @@ from tabsym.compare.text import listed
 from tabsym.design.sources import Symbols
 from tabsym.encoders.dates import format_of, holds_days, moments_of, moments_of_words, parse_dates, text_and_rest
 from tabsym.frame.columns import FIRST_ROUNDED
+from tabsym.models.model import WideModel
 
 _SCALARS = (str, int, float, np.number, np.bool_, Decimal, datetime.date, datetime.time, datetime.timedelta)
 _BOOLEANS = {"true": True, "false": False}
@@ -195,8 +197,8 @@ def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     dates or durations becomes these; other columns, and those of other models, are read as in a comparison.
     """
     frame = source.frame.reset_index(drop=True)
-    wide = getattr(model, "wide_", model)
-    known = _types_in_fit(wide) if hasattr(wide, "model_") else None
+    wide = _wide_of(model)
+    known = None if wide is None else _types_in_fit(wide)
     if known is not None and not source.untyped:
         return frame
     text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
@@ -204,6 +206,14 @@ def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     for name in text:
         typed[name] = _of_type(frame[name], (known or {})[name])
     return typed[list(frame.columns)]
+
+
+def _wide_of(model: Any) -> Any:
+    """The wide model that sees the columns as they are: the model itself, that of a stack, or alone in a pipeline."""
+    wide = getattr(model, "wide_", model)
+    if isinstance(wide, Pipeline) and all(step in (None, "passthrough") for _, step in wide.steps[:-1]):
+        return _wide_of(wide[-1])
+    return wide if isinstance(getattr(wide, "model_", None), WideModel) else None
 
 
 def _of_type(text: pd.Series, kind: str) -> pd.Series:
