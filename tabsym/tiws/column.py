@@ -339,8 +339,8 @@ def sampled(
 ) -> NDArray[np.int64]:
     """Of some categories of column `number`, by code, at most so many, ascending; the same whatever they are called.
 
-    A systematic sample along their documents, in which a category's share is how surely its mean is known: all kinds of
-    documents are in it, and of one kind the categories with most rows are more likely.
+    Half of them are those with the most rows, whose means are known best; the others a systematic sample along the
+    documents, in which a category's share is how surely its mean is known, so that all kinds of documents are in it.
     """
     if len(codes) <= most:
         return codes
@@ -348,6 +348,7 @@ def sampled(
     order = np.lexsort((*known.sums.T, known.rows, _keys_of_rows(pairs.documents(number, codes))))
     share = (known.rows / (known.rows + components.ratio))[order]
     taken = np.zeros(len(codes), dtype=bool)
+    taken[np.argsort(-share, kind="stable")[: most // 2]] = True
     while (left := most - int(taken.sum())) > 0:  # those whose share is more than a step are taken, and steps shrink
         step = share[~taken].sum() / left
         sure = ~taken & (share >= step)
