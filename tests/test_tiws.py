@@ -691,6 +691,11 @@ def test_of_many_categories_all_kinds_are_donors(n_cars, n_vans):
     encoder = TIWSEncoder(cols=["model"]).fit(X, y)
     assert encoder.transform(new)["model"].to_numpy() == pytest.approx(10.0, abs=1.5)
     assert encoder.donors(new.head(1), "model")["donor"].str.startswith("van").all()
+    donors = encoder.columns_["model"].fitted.donors
+    n_cars = sum(str(encoder.columns_["model"].fitted.symbols[code]).startswith("car") for code in donors)
+    assert min(n_cars, len(donors) - n_cars) > 50
+    assert len(np.unique(donors)) == len(donors)
+    assert 0.9 * min(1500, len(X["model"].unique())) < len(donors) <= 1500
 
 
 def test_of_many_categories_the_same_are_donors_whatever_they_are_called():
