@@ -236,8 +236,10 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
         Notes
         -----
         Numeric columns are standardised by all the rows seen so far. Weights
-        count relative to the mean weight of the first call. If the call fails,
-        the model is as it was before.
+        count relative to the mean weight of the first call. After each call the
+        means of the terms are moved to the intercept, so that with a penalty
+        the coefficients depend a little on how the rows are cut into calls.
+        If the call fails, the model is as it was before.
         """
         config = self._config()
         if isinstance(self.class_weight, str):
@@ -428,8 +430,10 @@ class WideSGDRegressor(WideSGDBase, WideRegressorBase):
         Notes
         -----
         Numeric columns and the target are standardised by all the rows seen so
-        far. Weights count relative to the mean weight of the first call. If the
-        call fails, the model is as it was before.
+        far. Weights count relative to the mean weight of the first call. After
+        each call the means of the terms are moved to the intercept, so that
+        with a penalty the coefficients depend a little on how the rows are cut
+        into calls. If the call fails, the model is as it was before.
         """
         config, loss = self._config(), self._named_loss()
         self._partial_fit(config, self._read(config, X, y, sample_weight, offset), loss, 1)
