@@ -33,8 +33,8 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     for `interactions`: of smooth columns coarser ones, and with ``alpha="auto"`` at most 4 and 16 bins beside, in terms
     such as ``"age:hours (4 bins)"`` that add up; `explain` and `plot` show their sum. Missing values have a bin of
     their own.
-    In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
-    Refused where there is no such column.
+    In a formula this applies to subscripted columns with fractions, or that a mapping names; other subscripted whole
+    numbers are categories. Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, triples of chosen pairs,
     and pairs within one category, of its rows only, that lower the loss of held-out rows (`interactions_`), in tables
@@ -51,20 +51,22 @@ scoring : str or callable, default "neg_root_mean_squared_error"
 alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
-    and divided by its spread otherwise. What multiplies a coefficient in a formula belongs to it: ``2*w[a]`` has the
-    penalty of ``2 w``, and slopes by category that of the change by a standard deviation of their number, where they
-    are at its mean beside ``w[a]``. "auto": each term has its own, estimated (a variance component, by REML; of
-    terms with infrequent categories by the loss of held-out rows; see `variances_`). Of terms that a mapping does not
-    name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none. A mapping is refused for formulas
-    that multiply or share terms, and with names of no term.
+    and divided by its spread otherwise: scikit-learn's ``Ridge(alpha=a)`` is ``alpha=a / n_rows``. In a formula
+    the penalty is of what is added: ``2*w[a]`` has that of ``2 w``, and slopes by category that of their change over a
+    standard deviation of their number (centred, beside ``w[a]``).
+    "auto": each term has its own, estimated (a variance component, by REML; of terms with infrequent categories by the
+    loss of held-out rows; see `variances_`). Terms that a mapping does not name have an estimated one. 0: no penalty,
+    as in a GLM. The intercept and slopes have none. A mapping is refused for formulas that multiply or share terms, and
+    with names of no term.
 count_effect : bool, default True
-    Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
-    row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
-    its variance is estimated as 0. "count of a" in `coefs_`. Where the target goes with how frequent a category is,
-    this effect takes what a coefficient of its own would else have: `coefs_` and `summary` show both apart, `explain`
-    and `feature_importances_` together, as the column's. Of formulas where they are sums of terms; for others False is
-    refused. None with ``alpha=0``, where the coefficients of the categories determine them. `predict` takes training
-    rows for new ones: with many categories of a single row, totals over the training rows differ from those observed.
+    Whether terms with fewer than 50 rows per category get a smooth effect of how many training rows a category has (the
+    count of a training row leaves out the row itself, so that an unknown category has the count 0), in bins of at least
+    30 rows and 5 categories; dropped where its variance is estimated as 0. "count of a" in `coefs_`. Where the target
+    depends on how frequent a category is, this effect takes what its coefficient would otherwise have: `coefs_`,
+    `contrast`, `term_table` and `summary` show both apart, `explain` and `feature_importances_` together, as the
+    column's. For formulas that are sums of terms; for others False is refused. There is none with ``alpha=0``, where
+    the coefficients of the categories determine it. `predict` treats training rows like new ones: with many categories
+    of a single row, totals over the training rows differ from those observed.
 monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each column, or None, default None
     Columns with which the linear predictor must not decrease (1) or not increase (-1), the others held; for two classes
     that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
@@ -96,8 +98,8 @@ handle_unknown : {"neutral", "error", "similar"}, default "neutral"
     has predicted anything of known categories (see TIWSEncoder); for `fit` on a table without a formula, else refused.
     Missing is a category of its own where fit saw it, else unknown.
 n_posterior_samples : int, default 0
-    Samples of all coefficients together from their posterior, which ``return_std=True`` needs; some tens do. For sums
-    of terms and one linear predictor; refused for others.
+    Samples of all coefficients together from their posterior, which ``return_std=True`` needs: 32 are enough for
+    deviations, 64 for limits. For sums of terms and one linear predictor; refused for others.
 n_init : int, default 3
     From how many points a formula with products is descended; the best is kept. Refused for sums, whose optimum is one.
 max_iter : int, default 200
@@ -108,7 +110,7 @@ tol : float, default 1e-3
     `alpha` is given. Estimated variances end within some percent, near 0 within a factor of two or three, which moves
     coefficients by some tenths of a standard error; ``tol=1e-8`` has them to all digits, but of several classes.
 random_state : int, RandomState or None, default 0
-    Of the halves and folds of rows that are held out.
+    Seed of the halves and folds of rows that are held out.
 n_jobs : int or None, default None
     Threads for coding columns, and from a million rows on for the solver; the result is the same for any number.
 verbose : int, default 0
