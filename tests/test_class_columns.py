@@ -85,6 +85,24 @@ def test_given_coefficients_of_moments_are_the_same_after_a_pickle(tmp_path):
         np.testing.assert_array_equal(again.fit(X, y).predict_proba(X), wanted)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [datetime.date(2024, 1, day) for day in (1, 2, 3)],
+        [pd.Timestamp(f"2024-01-0{day}", tz="Europe/Paris") for day in (1, 2, 3)],
+        [0.0, 1.0, 2.0],
+    ],
+)
+def test_what_is_given_by_class_survives_a_pickle_whatever_the_classes_are(labels):
+    X, _, given = problem()
+    y = pd.Series([labels[code] for code in np.random.default_rng(1).integers(0, 3, len(X))])
+    for columns in (labels, [str(label) for label in labels]):
+        frame = given.set_axis(pd.Index(columns, dtype=object), axis=1).astype(object)[::-1]
+        model = WideClassifier(interactions=None, fixed={"g": frame})
+        wanted = model.fit(X, y).predict_proba(X)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).fit(X, y).predict_proba(X), wanted)  # noqa: S301
+
+
 def test_the_scale_of_a_product_is_read_by_class():
     X, y, _ = problem()
     model = WideSGDClassifier("u[g]*v[h] + b[1]", random_state=0).fit(X, y)

@@ -368,3 +368,12 @@ def test_sqlite_joins_no_more_than_64_tables():
     with pytest.raises(ValueError, match="SQLite joins at most 64"):
         to_sql(model, dialect="sqlite")
     assert "JOIN" in to_sql(model)
+
+
+def test_the_first_moment_has_the_type_of_its_column_in_bigquery():
+    at = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(200) * 7, unit="h")
+    for X, kind in ((pd.DataFrame({"at": at}), "DATETIME"), (pd.DataFrame({"at": at.tz_localize("UTC")}), "TIMESTAMP")):
+        text = to_sql(WideRegressor(loss="squared_error").fit(X, np.arange(200.0)), dialect="bigquery")
+        view = text[text.index("CREATE VIEW") :]
+        assert f" AS {kind})" in view
+        assert " AS DATETIME)" not in view or kind == "DATETIME"

@@ -205,7 +205,7 @@ def test_factors_of_products_are_held_to_their_mean():
         assert share @ numbers_of(model, block, len(values))[:, 0] == pytest.approx(1.0)
 
 
-def test_several_classes_class_by_class():
+def test_several_classes_have_joint_deviations():
     rng, home, away, strength = games(8, n_rows=900)
     q, k = len(strength), 3
     scores = np.stack([strength[home] - strength[away], -strength[home], np.zeros(len(home))], axis=1)
@@ -213,13 +213,19 @@ def test_several_classes_class_by_class():
     model = WideClassifier("w[home] - w[away] + c[1]").fit(frame(home=home, away=away), y)
     jacobian = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((len(home), 1))], axis=1)
     p = model.predict_proba(frame(home=home, away=away))
-    found, edf = numbers_of(model, "w", q, "sd"), 0.0
+    found, edf, precision = numbers_of(model, "w", q, "sd"), 0.0, 1.0 / model.variances_.loc["w", "variance"]
     for output in range(k):
         hessians = p[:, output] * (1 - p[:, output])
-        covariance, own = posterior(jacobian, hessians, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
-        assert found[:, output] == pytest.approx(about_mean(covariance[:q, :q]), rel=2e-3)
-        edf += own
+        edf += posterior(jacobian, hessians, range(q), [q], precision)[1]
     assert model.variances_.loc["w", "edf"] == pytest.approx(edf, rel=2e-3)
+    between = p[:, :, None] * (np.eye(k) - p[:, None, :])  # deviations are those of all classes together
+    information = np.einsum("np,nkl,nq->kplq", jacobian, between, jacobian).reshape(k * (q + 1), -1)
+    penalty = np.kron(np.eye(k), np.diag([precision] * q + [0.0]))
+    less = np.kron(np.eye(k) - 1.0 / k, np.eye(q + 1))  # the mean over the classes
+    covariance = less @ np.linalg.pinv(information + penalty, rcond=1e-10) @ less
+    for output in range(k):
+        own = slice(output * (q + 1), output * (q + 1) + q)
+        assert found[:, output] == pytest.approx(about_mean(covariance[own, own]), rel=2e-3)
 
 
 def test_a_given_penalty_has_deviations_too():

@@ -84,7 +84,8 @@ def lookup_tables(encoder: Any) -> list[ColumnLookup]:
     if not hasattr(encoder, "_lookup"):
         raise TypeError(f"{type(encoder).__name__} is no encoder whose columns are lookup tables.")
     check_is_fitted(encoder, "columns_")
-    if getattr(encoder, "handle_infinite", "error") == "extreme":
+    numeric = [state for state in encoder.columns_.values() if getattr(state, "alphabet", state) is None]
+    if getattr(encoder, "handle_infinite", "error") == "extreme" and numeric:
         raise ValueError(
             "handle_infinite='extreme' takes infinite numbers, which exports do not; "
             "set_params(handle_infinite='error') to export the encoder."

@@ -126,7 +126,7 @@ class Scorer:
         """Probabilities (n, classes), in the order of `classes_`."""
         if self.spec["link"] not in ("logit", "softmax"):
             raise AttributeError("The model has no probabilities; use decision_function.")
-        margins = np.hstack([0 * m, m]) if (m := _SpecTable(self, rows).margins(offset)).shape[1] == 1 else m
+        margins = np.hstack([np.zeros_like(m), m]) if (m := _SpecTable(self, rows).margins(offset)).shape[1] == 1 else m
         odds = np.exp(margins - margins.max(axis=1, keepdims=True))
         return odds / odds.sum(axis=1, keepdims=True)
 
@@ -198,8 +198,8 @@ class _SpecTable:
         """The columns (n,) of an output of an encoder."""
         if "table" in one:
             return self.look_up(one).T
-        name = one["columns"][0]
-        return [self.numbers(name) if "number" in one else np.array(self.values(name, raw=True), dtype=object)]
+        own = self.numbers(one["columns"][0]) if "number" in one else self.values(one["columns"][0], raw=True)
+        return [np.array(own, dtype=object if str in map(type, own) else None)]  # where missing is no text
 
     def number(self, written: Any) -> Any:
         """The numbers (n,) of a factor: a column, a function, an operation or a constant."""

@@ -437,6 +437,9 @@ class SQLTables:
         alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
         kind, first = self.columns.kind(column), int(self.terms.codings[coding].missing)
         least, is_least = self._least(kind), "=" if kind == "number" else "<="  # as text dates may lack their fraction
+        if kind != "number" and self.writer.dialect not in ANSI:  # the view is translated as a whole
+            zone = "" if kind == "date" else " WITH TIME ZONE"
+            least = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"
         within = f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_least} {least}'
         on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
         join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality

@@ -6,6 +6,7 @@ of one, are in the order of the classes already.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
@@ -64,24 +65,38 @@ def numbers_by_class(given: Any, classes: Iterable[Any] | None, what: str) -> An
     return [values[at] for at in positions_of_classes(names, classes, what)]
 
 
+def are_classes(names: Iterable[Any], classes: Iterable[Any]) -> bool:
+    """Whether names are those of all classes, in any order."""
+    names, classes = list(names), list(classes)
+    return len(names) == len(classes) and all(any(_is_same(name, label) for name in names) for label in classes)
+
+
 def _is_same(name: Any, label: Any) -> bool:
     """Whether a name is that of a class: equal to it, or to its text; dates and numbers by value."""
     if str(name) == str(label):
         return True
-    if isinstance(label, str) == isinstance(name, str):
-        numbers = isinstance(name, (Real, np.bool_)) and isinstance(label, (Real, np.bool_))
-        return bool(name == label) if numbers else _moment(name) is not None and _moment(name) == _moment(label)
+    if isinstance(name, (Real, np.bool_)) and isinstance(label, (Real, np.bool_)):
+        return bool(name == label)
+    if _is_moment(name) or _is_moment(label):
+        one, other = _moment(name), _moment(label)
+        return one is not None and one == other
     text, value = (name, label) if isinstance(name, str) else (label, name)
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and float(text) == value
-    except ValueError:
+    except (TypeError, ValueError):
         return False
 
 
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, (datetime.date, np.datetime64))
+
+
 def _moment(value: Any) -> pd.Timestamp | None:
-    if isinstance(value, str) or (not hasattr(value, "dtype") and not hasattr(value, "year")):
+    """A date or moment, also in text; in UTC where it has a zone."""
+    if not _is_moment(value) and not isinstance(value, str):
         return None
     try:
-        return pd.Timestamp(value)
+        found = pd.Timestamp(value)
     except (TypeError, ValueError):
         return None
+    return found if found.tzinfo is None else found.tz_convert("UTC")

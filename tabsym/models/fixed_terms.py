@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -22,7 +21,7 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.models.class_columns import by_class, numbers_by_class, positions_of_classes
+from tabsym.models.class_columns import are_classes, by_class, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.inspection.coef_frames import edge_names
@@ -223,7 +222,7 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for name, value in fixed.items():
         if isinstance(value, pd.DataFrame):
-            numbers = value.select_dtypes("number")
+            numbers = _numeric_columns(value)
             rows = numbers.to_numpy(dtype=np.float64).tolist()
             columns = [_plain_name(one) for one in numbers.columns]
             found[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
@@ -232,10 +231,20 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _numeric_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that are numbers, or can be read as such, as they are when a frame is read."""
+    kept = []
+    for at in range(frame.shape[1]):
+        try:
+            frame.iloc[:, at].to_numpy(dtype=np.float64)
+            kept.append(at)
+        except (TypeError, ValueError):
+            continue
+    return frame.iloc[:, kept]
+
+
 def _plain_name(column: Any) -> Any:
-    """The name of a column as text or a number of Python; of a moment as numpy writes it."""
-    if isinstance(column, (datetime.date, np.datetime64)):
-        return str(np.datetime64(pd.Timestamp(column), "us"))
+    """The name of a column as text or a number of Python."""
     if isinstance(column, np.generic):
         return column.item()
     return column if isinstance(column, (str, int, float)) else str(column)
@@ -266,7 +275,7 @@ def _in_order(value: Any, classes: NDArray[Any], what: str) -> Any:
         return value
     found = as_lists(value, classes, what)
     keys = found.get("category", [])
-    if sorted(map(str, keys)) == sorted(map(str, classes)) and all(map(np.isscalar, found["value"])):
+    if are_classes(keys, classes) and all(map(np.isscalar, found["value"])):
         return numbers_by_class(dict(zip(keys, found["value"], strict=True)), classes, what)
     return found
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 _SNIFFED = 200  # rows by which the separator of a text file is guessed
 _SEPARATORS = ";\t,|"  # of two that fit alike the first: commas are in numbers, too
-_LISTED = re.compile(r"(?<!\d),|,(?!\d)|,\d+,")  # a comma that is not that of a decimal number
+_LISTED = re.compile(r"(?<!\d),|,(?!\d)|,(?!\d{3},)\d+,")  # a comma that is not that of a number
 _HEAD = 1 << 16  # characters in which such commas are looked for
 _NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 
@@ -127,8 +127,9 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
     if ending == ".tsv":
         return "\t"
     fits = {sign: _fit(text, sign) for sign in _SEPARATORS}
-    if any(fits[sign] >= (1.0, 2) for sign in ";\t|") and not _LISTED.search(text.partition("\n")[2][:_HEAD]):
-        fits[","] = 0.0, 0  # all of its commas, beyond the header, are decimal
+    others = ";\t|" if fits["|"][1] >= fits[","][1] else ";\t"
+    if any(fits[sign] >= (1.0, 2) for sign in others) and not _LISTED.search(text.partition("\n")[2][:_HEAD]):
+        fits[","] = 0.0, 0  # all commas below the header are within numbers
     return max(fits, key=fits.__getitem__) if any(n_columns for _, n_columns in fits.values()) else ","
 
 

@@ -373,11 +373,24 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
         untold |= np.diag(information) == 0.0
     joint = _joint_posterior(objective, phi) if k > 1 else None
     if joint is not None:  # the classes are not known given each other
-        p = spec.n_coefs
-        found = [joint[0][one * p : (one + 1) * p, one * p : (one + 1) * p] for one in range(k)]
+        p, less = spec.n_coefs, _less_common(spec, k)
+        whole = less @ joint[0] @ less.T
+        found = [whole[one * p : (one + 1) * p, one * p : (one + 1) * p] for one in range(k)]
     most = max(directions.shape[1] for directions in unknown)
     padded = [np.pad(directions, ((0, 0), (0, most - directions.shape[1]))) for directions in unknown]
     return JointCovariance(np.array(found), untold, np.array(padded))
+
+
+def _less_common(spec: ModelSpec, k: int) -> Floats:
+    """What coefficients (K p,) are multiplied by for those less their mean over the classes, as they are shown.
+
+    Adding a number to those of all classes changes nothing, but for factors of products.
+    """
+    alone = np.ones(spec.n_coefs)
+    for term in spec.fitted_terms:
+        for factor in term.factors if len(term.factors) > 1 else ():
+            alone[spec.coefs(factor.block)] = 0.0
+    return np.eye(k * spec.n_coefs) - np.kron(np.full((k, k), 1.0 / k), np.diag(alone))
 
 
 def _joint_edf(objective: Objective, phi: Floats) -> float:
