@@ -8,9 +8,12 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from tabsym import (
+    MODLEncoder,
+    OneHotEncoder,
     SelectiveNaiveBayesClassifier,
     WideBoostRegressor,
     WideClassifier,
@@ -268,10 +271,17 @@ def test_a_regressor_without_names_predicts_by_the_command(tmp_path):
 def test_predict_reads_files_for_models_that_are_no_wide_models(tmp_path, capsys):
     """Some have a `model_` of their own; encoders are told to have no predictions."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.choice(list("uvw"), 200), "x": rng.normal(size=200)})
-    y = np.where(rng.random(200) < 0.5, "yes", "no")
+    X = pd.DataFrame({"a": rng.choice(["1", "2", "03"], 200), "price": rng.choice(["$5", "$6.50"], 200)})
+    X["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 200), unit="D")
+    X["x"] = rng.normal(size=200)
+    y = np.where((rng.random(200) < 0.3) != (X["a"] == "03"), "yes", "no")
     X.to_csv(tmp_path / "new.csv", index=False)
-    for model in (SelectiveNaiveBayesClassifier(), make_pipeline(WideClassifier(interactions=None))):
+    for model in (
+        SelectiveNaiveBayesClassifier(),
+        make_pipeline(WideClassifier(interactions=None)),
+        make_pipeline(OneHotEncoder(cols=["a", "price"]), WideClassifier(interactions=None)),
+        make_pipeline(MODLEncoder(output="probability"), LogisticRegression()),
+    ):
         fitted = model.fit(X, y)
         path = save(fitted, tmp_path / "model.skops")
         assert main(["predict", str(path), str(tmp_path / "new.csv"), "--out", str(tmp_path / "said.csv")]) == 0

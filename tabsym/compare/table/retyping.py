@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from tabsym.compare.table.cell_types import (
@@ -193,12 +194,12 @@ def read_typed(
 def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     """The rows of a file for a model that is no winner, whose columns had types of the user's own in fit.
 
-    A file with types has them. Of a text file, what a wide model (or that of a stack) knows as text stays text, and as
-    dates or durations becomes these; other columns, and those of other models, are read as in a comparison.
+    A file with types has them. Of a text file, what a wide model (or that of a stack), or the encoder before a model,
+    knows as text stays text, and as dates or durations becomes these; other columns, and those of other models, are
+    read as in a comparison.
     """
     frame = source.frame.reset_index(drop=True)
-    wide = _wide_of(model)
-    known = None if wide is None else _types_in_fit(wide)
+    known = _types_in_fit(model)
     if known is not None and not source.untyped:
         return frame
     text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
@@ -206,14 +207,6 @@ def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     for name in text:
         typed[name] = _of_type(frame[name], (known or {})[name])
     return typed[list(frame.columns)]
-
-
-def _wide_of(model: Any) -> Any:
-    """The wide model that sees the columns as they are: the model itself, that of a stack, or alone in a pipeline."""
-    wide = getattr(model, "wide_", model)
-    if isinstance(wide, Pipeline) and all(step in (None, "passthrough") for _, step in wide.steps[:-1]):
-        return _wide_of(wide[-1])
-    return wide if isinstance(getattr(wide, "model_", None), WideModel) else None
 
 
 def _of_type(text: pd.Series, kind: str) -> pd.Series:
@@ -226,21 +219,57 @@ def _of_type(text: pd.Series, kind: str) -> pd.Series:
     return moments if kind == "date" else moments.dt.date
 
 
-def _types_in_fit(wide: Any) -> dict[str, str]:
-    """What the columns of a fitted wide model held: "text", "date", "day", "duration"; "number" also for booleans."""
+def _types_in_fit(model: Any) -> dict[str, str] | None:
+    """What columns held in fit: "text", "date", "day", "duration"; "number" also for booleans; None if none is known.
+
+    As wide models know it, that of a stack too, and encoders, also as steps of a pipeline, the first of which counts.
+    """
+    found: dict[str, str] = {}
+    for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
+        wide = getattr(step, "wide_", step)
+        if isinstance(step, Pipeline):
+            own = _types_in_fit(step) or {}
+        elif isinstance(getattr(wide, "model_", None), WideModel):
+            own = _types_of_wide(wide)
+        else:
+            own = _types_of_encoder(getattr(step, "encoder_", step))
+        found = own | found
+    return found or None
+
+
+def _types_of_wide(wide: Any) -> dict[str, str]:
     held = getattr(wide, "_moments", {})
     found = {
         name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
         for name in wide.model_.spec.number_columns
     }
-    kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
     for source in wide.model_.spec.sources:
-        symbols = source.alphabet.symbols if isinstance(source, Symbols) else ()
-        first = next((symbol for symbol in symbols if symbol is not None), None)
-        if first is not None:
-            kind = next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")
+        kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
+        if kind is not None:
             found |= dict.fromkeys(source.columns, kind)
     return found
+
+
+def _types_of_encoder(encoder: Any) -> dict[str, str]:
+    """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
+    states, found = getattr(encoder, "columns_", None), {}
+    for name, state in states.items() if isinstance(states, Mapping) else ():
+        alphabet = getattr(state, "alphabet", None)
+        if alphabet is not None:
+            found[name] = _type_of(alphabet.symbols) or "number"
+        else:
+            measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
+            found[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
+    return found
+
+
+def _type_of(symbols: NDArray[Any]) -> str | None:
+    """The type of the first category that is not missing; None where there is none."""
+    kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if first is None:
+        return None
+    return next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")
 
 
 def retype(
