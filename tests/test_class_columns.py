@@ -135,6 +135,12 @@ def test_names_of_no_class_are_refused_in_the_same_words_everywhere():
             refused()
 
 
+def test_text_among_given_coefficients_is_told_by_the_name_of_its_term():
+    X, y, given = problem()
+    with pytest.raises(ValueError, match=r"fixed\['g'\] holds what is no number in the columns 'a', 'b', 'c'"):
+        WideClassifier(interactions=None, fixed={"g": given.astype(object).assign(a="text")}).fit(X, y)
+
+
 def test_offsets_of_moments_are_read_alike_in_fit_and_predict():
     X, _, _ = problem()
     y = MOMENTS[np.random.default_rng(1).integers(0, 3, len(X))]

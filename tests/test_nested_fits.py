@@ -283,7 +283,7 @@ def test_rows_of_weight_0_take_no_part(table, column, formula):
 def test_constant_class_weights_change_no_test(table, column):
     """Nor do rows of a class of weight 0, which the fit leaves out."""
 
-    def test(weights, rows):
+    def tested(weights, rows):
         part = table[rows]
         larger, smaller = (
             WideClassifier(formula, alpha=0.0, class_weight=weights).fit(part, part[column])
@@ -293,12 +293,12 @@ def test_constant_class_weights_change_no_test(table, column):
 
     classes = table[column].unique().tolist()
     everything = table[column].notna()
-    plain, _ = test(None, everything)
-    pd.testing.assert_series_equal(test(dict.fromkeys(classes, 3.0), everything)[0], plain, rtol=1e-6)
+    plain, _ = tested(None, everything)
+    pd.testing.assert_series_equal(tested(dict.fromkeys(classes, 3.0), everything)[0], plain, rtol=1e-6)
     if column == "three":
         weights = {classes[0]: 1.0, classes[1]: 2.0}
-        with_zeros, coefs = test(weights | {classes[2]: 0.0}, everything)
-        without, wanted = test(weights, table[column] != classes[2])
+        with_zeros, coefs = tested(weights | {classes[2]: 0.0}, everything)
+        without, wanted = tested(weights, table[column] != classes[2])
         pd.testing.assert_series_equal(with_zeros, without)
         pd.testing.assert_frame_equal(coefs, wanted)
 

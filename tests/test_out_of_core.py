@@ -242,6 +242,39 @@ def test_class_weights_are_those_of_all_rows(class_weight, in_parts, monkeypatch
         )
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "poisson"])
+def test_nested_fits_are_of_the_same_rows_wherever_these_are(loss, in_parts):
+    """Weights in their own unit, and offsets of other rows, as in memory."""
+    rng, n = np.random.default_rng(1), 1500
+    X = pd.DataFrame({"g": rng.choice(list("abcd"), n), "h": rng.choice(list("xyz"), n)})
+    y = rng.poisson(1.0 + (X["h"] == "x"))
+    weight, offset = rng.integers(1, 4, n).astype(float), rng.normal(0, 0.3, n)
+    table = X.assign(y=y > 1 if loss == "log_loss" else y, weight=weight, offset=offset)
+    other = table.assign(offset=rng.permutation(offset))
+    larger, smaller = "g_[g] + h_[h] + b[1]", "g_[g] + b[1]"
+
+    def fit(formula, rows, on_disk, **options):
+        named = {} if loss == "log_loss" else {"loss": loss}
+        model = (WideClassifier if loss == "log_loss" else WideRegressor)(formula, alpha=0.0, **named, **options)
+        if on_disk:
+            return model.fit(dataset_of(rows), "y", sample_weight="weight")
+        features = rows.drop(columns=["y", "weight"])
+        return model.fit(features, rows["y"], sample_weight=rows["weight"])
+
+    memory, disk = (fit(larger, table, place) for place in (False, True))
+    wanted = memory.likelihood_ratio_test(fit(smaller, table, False))
+    for found in (
+        memory.likelihood_ratio_test(fit(smaller, table, True)),
+        disk.likelihood_ratio_test(fit(smaller, table, False)),
+        disk.likelihood_ratio_test(fit(smaller, table, True)),
+    ):
+        pd.testing.assert_series_equal(found, wanted, rtol=1e-4)
+    moved = {"offset_column": "offset"}
+    first, second = (fit(formula, rows, True, **moved) for formula, rows in ((larger, table), (smaller, other)))
+    with pytest.raises(ValueError, match="have different offsets"):
+        first.likelihood_ratio_test(second)
+
+
 def test_formulas_that_are_sums(in_parts):
     formula = "amount ~ w[store] + w2[week] + s[1] * x + b[1]"
     own = TABLE[[*FEATURES, "amount"]]

@@ -244,7 +244,7 @@ def test_penalties_of_interactions_are_named_in_any_order(interactions):
     assert np.abs(made[0] - WideRegressor(**options).fit(X, y).predict(X)).max() > 0.1
     with pytest.raises(ValueError, match="alpha names 'h:g' twice"):
         WideRegressor(alpha={"g:h": 1.0, "h:g": 1e-4}, **options).fit(X, y)
-    for name in ("g:nothing", "nothing", "g:h:nothing", "count of nothing", "gg:h", "count of gg"):
+    for name in ("g:nothing", "nothing", "g:h:nothing", "count of nothing", "gg:h", "count of gg", "g:g", "g:h:h"):
         with pytest.raises(ValueError, match=f"alpha names {name!r}, and there is no such term"):
             WideRegressor(alpha={name: 1.0}, **options).fit(X, y)
 

@@ -111,7 +111,7 @@ class CountedParameter:
         """The categories counted since the gradient began, over all micro-batches; numeric entries always."""
         symbols, n_rows = self.selected()
         if self.numeric is None:
-            return tally(symbols, n_rows, self)
+            return count_rows(symbols, n_rows, self)
         counts = torch.bincount(symbols, minlength=self.size)
         counts[self.numeric] = max(n_rows, 1)
         return _of_counts(counts, n_rows, self.dim)
@@ -150,7 +150,7 @@ class CountedParameter:
         return torch.unique(keys) % self.size, first.n_rows
 
 
-def tally(symbols: Tensor, n_rows: int, table: CountedParameter) -> Present:
+def count_rows(symbols: Tensor, n_rows: int, table: CountedParameter) -> Present:
     """Distinct categories but the padding, rising, and how often each occurs."""
     size, padding = table.size, table.padding
     if size > 8 * symbols.numel():  # a count per category of the table would cost more than sorting the batch

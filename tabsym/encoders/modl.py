@@ -590,7 +590,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return Handling(self.handle_missing, self.handle_unknown)
 
     def _settings(self, n_columns: int, *, classes: bool) -> Settings:
-        """What the search for each of so many columns is asked for, but for `settings_of_columns`."""
+        """The settings of the search for one of `n_columns` columns, but for `settings_of_columns`."""
         return Settings(
             self.criterion,
             n_columns if self.n_candidates is None else self.n_candidates,

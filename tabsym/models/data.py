@@ -153,7 +153,7 @@ class Training:
 
     def sums(self) -> dict[str, float]:
         """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets
-        are told apart.
+        are distinguished.
         """
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         if self.unit_weight is None and self.copies is not None:

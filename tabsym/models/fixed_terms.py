@@ -129,7 +129,7 @@ def _find(config: Config, name: str, value: Any, training: Training, n_outputs: 
                 f"fixed names {name!r}, which is no feature of the table; there is {', '.join(map(repr, near))}."
             )
     if isinstance(value, (Mapping, pd.DataFrame)) and (numeric is not None or table[column].kind is Kind.NUMERIC):
-        held = as_lists(value)  # of a slope, as `coefs_` has it
+        held = as_lists(value, what=f"fixed[{name!r}]")  # of a slope, as `coefs_` has it
         value = held["value"][0] if held.get("category") == [name] else value
     is_number = not isinstance(value, (Mapping, pd.Series, pd.DataFrame))
     if is_number and numeric is None:
@@ -164,7 +164,7 @@ def _of_formula(terms: list[Monomial], name: str) -> Monomial:
 
 def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple[Symbols | Bins, Floats]:
     """The categories or bins, and the coefficients (q, K)."""
-    table = as_lists(value)
+    table = as_lists(value, what=f"fixed[{name!r}]")
     values = np.array([_numbers(one, name, n_outputs) for one in table["value"]]).reshape(-1, n_outputs)
     if "low" not in table:
         keys = [None if is_missing(key) else key for key in table["category"]]
@@ -212,13 +212,17 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
     values = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
     if several and values.columns.tolist() != list(range(len(classes))):
         values = own.iloc[:, positions_of_classes(own.columns, classes, what, beside=True)]
-    rows = values.to_numpy(dtype=np.float64).tolist()
+    try:
+        rows = values.to_numpy(dtype=np.float64).tolist()
+    except (TypeError, ValueError):
+        names = ", ".join(map(repr, map(str, values.columns)))
+        raise ValueError(f"{what} holds what is no number in the columns {names}; convert them to numbers.") from None
     keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
     return {**keys, "value": [one[0] if len(one) == 1 else one for one in rows]}
 
 
 def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """The argument with lists instead of frames, for files without code; nothing that frames say is lost."""
+    """The argument with lists instead of frames, for files without code; columns that are no numbers are not read."""
     found = {}
     for name, value in fixed.items():
         if isinstance(value, pd.DataFrame):

@@ -196,6 +196,7 @@ def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack
     columns = {column for block in spec.blocks for column in block.columns}
     counted, (_, parts) = name.startswith(RARITY), _parts_of(name)
     known = all(any(re.fullmatch(f"{re.escape(one)}( .*|=.*)?", part) for one in columns) for part in parts)  # or bins
+    known &= len(set(parts)) == len(parts)  # no interaction has a column twice
     if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
         return None
     raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")

@@ -219,14 +219,14 @@ class GarbageIntegrals:
             if self.spent:
                 return None
             cells.append(_ShareCell(start, end, self._mass(start, end, price, max_groups)))
-        settled: list[_ShareCell] = []
+        finished: list[_ShareCell] = []
         while True:
-            mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
+            mass = np.logaddexp.reduce([cell.mass for cell in cells + finished], axis=0)
             short = -mass < needed
             share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
             position = int(np.argmax(share)) if cells else 0
             if not cells or share[position] < _MIN_LN_SHARE or self.spent:
-                likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
+                likely = max(cells + finished, key=lambda cell: float(cell.mass[0]))
                 return Integral(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
             cell = cells.pop(position)
             middle = 0.5 * (cell.start + cell.end)
@@ -235,7 +235,7 @@ class GarbageIntegrals:
                 for a, b in ((cell.start, middle), (middle, cell.end))
             ]
             lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
-            (settled if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
+            (finished if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
 
     def _mass(self, start: float, end: float, price: float, max_groups: int) -> Floats:
         """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
