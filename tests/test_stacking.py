@@ -308,6 +308,7 @@ WAVES = np.where(np.sin(4 * BOX["a"]) * np.sin(4 * BOX["b"]) > 0, "yes", "no")
 )
 def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried, monkeypatch):
     monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
+    monkeypatch.setattr("tabsym.stacking.selection.MANY_CATEGORIES", 1)
     model = WideBoostClassifier(WideClassifier(**ADDITIVE), booster, cv=FOLDS, n_jobs=1).fit(table, y)
     rows = model.evidence_[model.evidence_["variant"] != ""]
     assert set(zip(rows["mode"], rows["variant"], strict=True)) == {tried}
@@ -322,9 +323,19 @@ def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried, 
 
 def test_the_loser_of_two_boosters_is_tried_once_on_few_rows(monkeypatch):
     model = WideBoostClassifier(WideClassifier(**ADDITIVE), LGBMClassifier(**SMALL), cv=FOLDS, n_jobs=1)
+    monkeypatch.setattr("tabsym.stacking.selection.MANY_CATEGORIES", 1)
     assert not model.fit(X, TWO).evidence_["variant"].any()
     monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
     assert clone(model).fit(X, TWO).evidence_["variant"].any()
+
+
+@pytest.mark.parametrize(("n_categories", "tried"), [(100, set()), (101, {"codes='ordinal'"})])
+def test_other_codes_are_tried_where_a_column_has_many_categories(n_categories, tried):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": np.resize(np.arange(n_categories), 1500).astype(str), "x": rng.normal(size=1500)})
+    y = rng.normal(size=n_categories)[table["a"].astype(int)] + rng.normal(size=1500)
+    model = WideBoostRegressor(WideRegressor(**ADDITIVE), LGBMRegressor(**SMALL), n_jobs=1).fit(table, y)
+    assert set(model.evidence_["variant"]) - {""} == tried
 
 
 def test_boosters_of_the_same_trees_and_codes_are_tried_once():

@@ -46,6 +46,7 @@ from tabsym.models.model import WideModel
 from tabsym.models.similar import Similar
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.newton.options import Newton
+from tabsym.threads import one_blas_thread
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -193,6 +194,7 @@ class WideBase(Readable, TableEstimator):
         """Whether the loss has a log link, or is selected among losses with one."""
         return False
 
+    @one_blas_thread()
     def _fit(
         self, config: Config, training: Training, loss: Loss, n_outputs: int, precomputed: Precomputed | None = None
     ) -> KeyboardInterrupt | None:

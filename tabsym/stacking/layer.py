@@ -105,6 +105,12 @@ class Layer:
         added = self._own_scores(frame)
         return margins + added if self.mode == "margin" else added
 
+    @property
+    def most_categories(self) -> int:
+        """The most categories that a column has, of those passed as they are."""
+        known = getattr(self.coder, "alphabets_", {}).values()
+        return max((len(categories) for categories, _ in known), default=0)
+
     def frame(self, X: Any, margins: Floats) -> pd.DataFrame:
         """What the booster sees of a table."""
         return self._with_margins(self.coder.transform(self._chosen(X)), margins)

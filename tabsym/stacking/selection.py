@@ -174,12 +174,16 @@ class Selection:
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """A member, its scores for the held-out rows of each trial, their losses, and the gains of all trials."""
+    """A member, its scores for the held-out rows of each trial, their losses, and the gains of all trials.
+
+    `n_categories`: the most that a column of the booster had.
+    """
 
     member: Member
     scores: list[Floats]
     lost: list[Floats]
     gains: PairedGains
+    n_categories: int = 0
 
 
 @dataclass(frozen=True)
@@ -211,13 +215,17 @@ MIN_ROWS_AGAIN = 1_000
 """With fewer rows no second plan is tried: it took a sixth of a fit and gained nothing beyond noise
 (benchmarks/stacking)."""
 
+MANY_CATEGORIES = 100
+"""The booster alone gets other codes only where a column has more categories than this: with fewer, splits by sets of
+them lost nothing to splits by their ranks, and the second fit took a fifth of the time (benchmarks/stacking)."""
+
 
 def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Selection:
     """The plan and number of rounds of the lowest loss on held-out rows, and how much a second one adds.
 
     The best booster on top of the wide model (or that model alone) and the best booster that stands alone are averaged,
     if that has a lower loss: their errors differ. The worse of the two is fitted once more, with what the other has
-    (`second_plan`), of `MIN_ROWS_AGAIN` rows and more.
+    (`second_plan`), of `MIN_ROWS_AGAIN` rows and more; with other codes, of more than `MANY_CATEGORIES`.
 
     Parameters
     ----------
@@ -249,6 +257,8 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
         return Selection([started.member], pd.DataFrame(evaluator.records))
     n_rows = len(usable[0].plain.y) + len(usable[0].held_out.y)
     again = second_plan(plans, alone_leads=other.gains.loss < started.gains.loss)
+    if again is not None and again.mode == "alone" and other.n_categories <= MANY_CATEGORIES:
+        again = None
     if again is not None and n_rows >= MIN_ROWS_AGAIN:
         found = evaluator.evaluate(again)
         if again.mode == "alone":
@@ -310,7 +320,8 @@ class _Evaluator:
             self._record(plan.mode, plan.variant, count, float(plan.mode == "alone"), gains)
         best = min(found, key=lambda count: (found[count].loss, count))
         scores = [curve.scores(best) for curve in curves]
-        return _Evaluated(Member(plan, best, 1.0), scores, self._lost(scores), found[best])
+        most = max(curve.layer.most_categories for curve in curves)
+        return _Evaluated(Member(plan, best, 1.0), scores, self._lost(scores), found[best], most)
 
     def is_better(self, one: _Evaluated, other: _Evaluated) -> bool:
         """Whether one is certain to gain over another."""
