@@ -27,14 +27,19 @@ from tabsym.modl.columns import (
     target_of_classes,
     target_of_numbers,
 )
-from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
-from tabsym.modl.criterion import null_prior, parts_cost
+from tabsym.modl.criterion import (
+    groups_and_granularity,
+    intervals_and_granularity,
+    null_grid_cost,
+    null_prior,
+    parts_cost,
+)
 from tabsym.modl.cuts import is_cheaper
 from tabsym.modl.grid import MAX_TURNS, Grid, GridRows, Shared, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
-from tabsym.modl.partition import Given, Partition, Settings, ends_of
+from tabsym.modl.partition import Given, Partition, Settings, cheapest, ends_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -167,7 +172,7 @@ class _GivenColumn:
         if rows.n_sources > MAX_TURNED:
             return best
         rows, sources = grid_of(self.rest, self.settings)
-        return min((self._turned(one, rows, sources) for one in (best, other)), key=lambda one: one.cost)
+        return cheapest(self._turned(best, rows, sources), self._turned(other, rows, sources))
 
     def _turned(self, best: Grid, rows: GridRows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""

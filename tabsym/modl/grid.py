@@ -19,13 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels_cuts as kernels
-from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost, target_cost
-from tabsym.modl.criterion import ln_factorials, parts_cost, target_prior
+from tabsym.modl.criterion import (
+    Lumps,
+    groups_and_granularity,
+    intervals_and_granularity,
+    ln_factorials,
+    lumps_by_granularity,
+    null_grid_cost,
+    parts_cost,
+    target_cost,
+    target_prior,
+)
 from tabsym.modl.cuts import Best, Bounds, CutTask, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
-from tabsym.modl.grouping import Lumps, lumps_by_granularity, sum_by
 from tabsym.modl.groups import MAX_SUBSETS, group, regroup
 from tabsym.modl.intervals import CutGrids, QuickIntervals, discretize
-from tabsym.modl.partition import Partition, Quantiles, Settings, ends_of, labels_of, quantile_boundaries
+from tabsym.modl.partition import (
+    Partition,
+    Quantiles,
+    Settings,
+    cheapest,
+    ends_of,
+    labels_of,
+    quantile_boundaries,
+    sum_by,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -286,7 +303,7 @@ class GridSearch:
             if source is not None and source.n_parts > 1:
                 given = as_grid(self.rows, self.sources, source, labels)
                 other = as_grid(self.rows, self.sources, source, self.target_given(source.labels, quick=quick))
-                found = min(other, given, key=lambda one: one.cost)
+                found = cheapest(other, given)
             self._turns[key] = found
         return self._turns[key]
 
@@ -294,7 +311,7 @@ class GridSearch:
         if near is None:
             return self.source_given(labels, quick=quick)
         found = regroup(self.rows.table(None, labels), near, self.sources.settings, self.shared.lumps)
-        return found if quick else min(self.source_given(labels, quick=False), found, key=lambda one: one.cost)
+        return found if quick else cheapest(self.source_given(labels, quick=False), found)
 
     def source_given(self, labels: Indices, *, quick: bool) -> Partition:
         """The column's parts for these intervals of the target."""
@@ -401,7 +418,7 @@ def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: 
     for one in found:
         if time.monotonic() > deadline:
             return None
-        best = min(best, one, key=lambda one: one.cost)
+        best = cheapest(best, one)
     return best
 
 

@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
 from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, dear, every_grid, one_cell, with_target
-from tabsym.modl.grouping import without_gaps
-from tabsym.modl.partition import Partition, ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
+from tabsym.modl.partition import (
+    Partition,
+    cheapest,
+    ends_of,
+    ends_of_equal_parts,
+    labels_of,
+    quantile_boundaries,
+    without_gaps,
+)
 
 Indices = NDArray[np.int64]
 
@@ -255,7 +262,7 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
     for start, _ in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
-        best = min(best, search.finished(start), key=lambda one: one.cost)
+        best = cheapest(best, search.finished(start))
     if best is null or not fine.sources.is_thorough:
         return best
     if fine.sources.symbolic and MAX_CHANGED_SYMBOLS < fine.rows.n_sources <= MAX_FINISHED_SYMBOLS:
@@ -280,16 +287,16 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     if not symbolic:
         best = _changed_again(search, best)
     if symbolic and first > 0 and time.monotonic() < fine.deadline:
-        best = min(best, search.finished(models[0][0]), key=lambda one: one.cost)
+        best = cheapest(best, search.finished(models[0][0]))
     for _ in range(MAX_CHANGES_WHERE_CUT):
         before = best.cost
         for one in search.changed_where_cut(best):
             if time.monotonic() < fine.deadline:
                 found = search.finished(one.target_labels, near=one.source if symbolic else None)
-                best = min(best, found, key=lambda one: one.cost)
+                best = cheapest(best, found)
         if not is_cheaper(best.cost, before):
             break
-    return min(null, best, key=lambda one: one.cost)
+    return cheapest(null, best)
 
 
 def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
@@ -299,7 +306,7 @@ def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     target_cells = _cells(rows.target, rows.weight, rows.n_targets, START_GRID)
     search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
     found = search.from_each(starts(search))
-    best = min(found, key=lambda one: one.cost)
+    best = cheapest(*found)
     quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
     for _ in range(MAX_CHANGES if sources.is_thorough else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
@@ -319,7 +326,7 @@ def _changed_again(search: _Resolutions, best: Grid) -> Grid:
         before = best.cost
         for one in sorted(search.changed(best), key=lambda one: one.cost)[:MAX_FINISHED]:
             if is_cheaper(one.cost, best.cost) and time.monotonic() < search.fine.deadline:
-                best = min(best, search.finished(one.target_labels), key=lambda one: one.cost)
+                best = cheapest(best, search.finished(one.target_labels))
         if not is_cheaper(best.cost, before):
             break
     return best
@@ -336,11 +343,11 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
             if time.monotonic() > fine.deadline:
                 break
             models.append(fine.alternate(other, near=near_best.source))
-        found = min(models, key=lambda one: one.cost)
+        found = cheapest(*models)
         if not is_cheaper(found.cost, near_best.cost):
             break
         near_best, labels = found, found.target_labels
-    return min(start, search.finished(labels), key=lambda one: one.cost)
+    return cheapest(start, search.finished(labels))
 
 
 def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Indices | None:
