@@ -6,9 +6,8 @@ from tabsym.export.from_spec import from_spec
 from tabsym.export.onnx_model import register_onnx_converters, to_onnx
 from tabsym.export.rate_tables import to_csv
 from tabsym.export.scorecard import scorecard
-from tabsym.export.spec import spec_schema, to_spec
+from tabsym.export.spec import spec_schema, to_spec, to_stack
 from tabsym.export.sql import to_sql
-from tabsym.export.stack import to_stack
 
 __all__ = [
     "from_spec",
