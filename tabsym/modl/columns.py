@@ -181,7 +181,9 @@ def search_column(table: Contingency, settings: Settings, *, classes: bool) -> I
         partition = (discretize if table.is_numeric else group)(table.dense(), settings)
         target = target_of_classes(table, partition.counts)
     else:
-        partition, target = _by_grid(table, settings)
+        grid = cut_jointly(*grid_of(table, settings))
+        partition = grid.source
+        target = target_of_numbers(table, partition.labels, partition.counts, grid.target_labels)
     return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
 
 
@@ -194,12 +196,6 @@ def target_of_classes(table: Contingency, counts: Floats) -> PartTargets:
         means = np.where(rows > 0, counts[:, 1] / np.where(rows > 0, rows, 1.0), overall)
         deviations = np.sqrt(means * (1 - means))
     return PartTargets(table.targets.tolist(), True, counts, means, deviations)
-
-
-def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, PartTargets]:
-    rows, sources = grid_of(table, settings)
-    grid = cut_jointly(rows, sources)
-    return grid.source, target_of_numbers(table, grid.source.labels, grid.source.counts, grid.target_labels)
 
 
 def grid_of(table: Contingency, settings: Settings) -> tuple[GridRows, Sources]:

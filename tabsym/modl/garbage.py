@@ -46,10 +46,9 @@ from tabsym.modl.grouping import (
     by_main_axis,
     by_share,
     costs_of_groups,
-    labels_along,
     polish,
 )
-from tabsym.modl.partition import cheapest, labels_of
+from tabsym.modl.partition import cheapest, labels_along, labels_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -80,9 +79,7 @@ _MIN_LOWERING = 0.02  # nats by which a cell's halves must lower the bound to be
 _MIN_LN_SHARE = -6.0  # ln of a cell's share of the integral from which it is worth halving
 
 
-def look_for_garbage(
-    tasks: list[GroupTask], best: Grouping, rng: np.random.RandomState, *, few: bool = False
-) -> Grouping:
+def look_for_garbage(tasks: list[GroupTask], best: Grouping, *, few: bool = False) -> Grouping:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
     `tasks`: of two classes with no modalities joined, of more if they are not too many. Of those that are
@@ -91,7 +88,7 @@ def look_for_garbage(
     for task, start in _starts(tasks, best.cost, few):
         if time.monotonic() > task.deadline:
             break
-        better = polish(task, start, rng)
+        better = polish(task, start, task.search.rng)
         if is_cheaper(better.cost, best.cost):
             best = better.of_modalities(task.units)
     return best
@@ -401,8 +398,10 @@ class _BoundAt:
             return
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
-        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, max_groups + 1.0)
-        self.of_parts = np.tile(any_parts, (len(self.informative), 1))
+        below = self.bounds.below(numbers.astype(np.float64) + 1.0)  # what parts of so many groups cost at least
+        if self.more:  # the last: into as many or more
+            below[-1] = self.bounds.below(np.arange(numbers[-1] + 1.0, max_groups + 2.0)).min()
+        self.of_parts = np.tile(np.maximum(below, 0.0), (len(self.informative), 1))
 
     def _priors(self, v: int) -> Floats:
         """Of v informative modalities in 2 .. K groups; the prior of more is at least that of one more.
@@ -413,13 +412,6 @@ class _BoundAt:
             raise OutOfTime
         max_groups = len(self.groups) + 2 + int(self.more)
         return self.task.garbage_priors(max_groups, len(self.task.units) - v)[2:]
-
-    def _any_parts(self, numbers: Floats, max_groups: float) -> Floats:
-        """What the parts of any grouping into so many groups cost at least; the last: into as many or more."""
-        below = self.bounds.below(numbers)
-        if self.more:
-            below[-1] = self.bounds.below(np.arange(numbers[-1], max_groups + 1)).min()
-        return np.maximum(below, 0.0)
 
     def raised(self, max_work: float, rng: np.random.RandomState) -> float:
         """The bound, raised price by price until it meets the best cost, or further prices do not help."""
@@ -467,7 +459,9 @@ class _BoundAt:
     def _next_price(self, v: int, column: int) -> float | None:
         """The first: above the prior's mean rise with v; then between those beside the best for this v, or beyond."""
         if not self.lines:
-            return self.first_price or 0.25 + 1.5 * self._mean_price()
+            n, prior = len(self.task.units), self.task.garbage_prior
+            rise = max(prior(3, 1) - prior(3, n - 2), 0.0) / (n - 2)  # with two groups beside the garbage
+            return self.first_price or 0.25 + 1.5 * rise
         prices = sorted(self.lines)
         position = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
         price = prices[position]
@@ -481,11 +475,6 @@ class _BoundAt:
         if above - below < 0.1 * price:
             return None
         return 0.5 * (price + (below if price - below > above - price else above))
-
-    def _mean_price(self) -> float:
-        """How much the prior of two groups beside the garbage rises with each modality not in it, on average."""
-        n = len(self.task.units)
-        return max(self.task.garbage_prior(3, 1) - self.task.garbage_prior(3, n - 2), 0.0) / (n - 2)
 
 
 class Integral(NamedTuple):

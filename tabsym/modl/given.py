@@ -30,7 +30,6 @@ from tabsym.modl.columns import (
 from tabsym.modl.criterion import (
     groups_and_granularity,
     intervals_and_granularity,
-    null_grid_cost,
     null_prior,
     parts_cost,
 )
@@ -99,9 +98,8 @@ class _GivenColumn:
         if self.table.is_numeric:
             bounds = self._bounds()
             return np.searchsorted(bounds, self.rest.values, side="left").astype(np.int64), len(bounds) + 1
-        group_of = {category: position for position, members in enumerate(self.given.splits) for category in members}
         n = len(self.given.splits)
-        labels = np.array([group_of.get(plain(value), n) for value in self.rest.values.tolist()], dtype=np.int64)
+        labels = _part_of(self.rest.values, self.given.splits, n)
         return labels, n + bool((labels == n).any()) or 1
 
     def _labels(self, labels: Indices, n: int) -> Indices:
@@ -165,7 +163,9 @@ class _GivenColumn:
 
     def _searched_grid(self) -> Grid:
         """The rest in the best parts for the target's intervals, these for the parts, and so on; or in one part."""
-        rows, sources = grid_of(_with_targets_that_occur(self.rest), self.settings)
+        occur = np.flatnonzero(self.rest.target_sizes > 0)
+        rest = replace(self.rest, targets=self.rest.targets[occur], counts=self.rest.counts[:, occur])
+        rows, sources = grid_of(rest, self.settings)
         labels = cut_jointly(rows, sources).source.labels
         starts = [np.zeros(len(self.free), dtype=np.int64), labels]
         best, other = sorted((self._grid(one, int(one.max()) + 1) for one in starts), key=lambda one: one.cost)
@@ -193,7 +193,7 @@ class _GivenColumn:
         all_labels = self._labels(labels, n)
         known, compact = np.unique(all_labels, return_inverse=True)
         prior, granularity = self._cost_of_rest(self.rest.sizes[:, None], labels)
-        null = null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
+        null = sources.null_cost(rows)
         of_null = Partition(
             self.settings.criterion, all_labels, np.zeros((n, 1)), null, null, WITHOUT_SEARCH, granularity
         )
@@ -298,10 +298,10 @@ def _special_of(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> In
             known = np.array(codes) if np.iscomplexobj(table.values) else np.real(codes)
             found[np.isin(table.values, known)] = part
         return found
-    part_of = {code: part for part, codes in enumerate(specials) for code in codes}
-    return np.array([part_of.get(plain(value), -1) for value in table.values.tolist()], dtype=np.int64)
+    return _part_of(table.values, specials, -1)
 
 
-def _with_targets_that_occur(table: Contingency) -> Contingency:
-    kept = np.flatnonzero(table.target_sizes > 0)
-    return replace(table, targets=table.targets[kept], counts=table.counts[:, kept])
+def _part_of(categories: NDArray[Any], parts: tuple[tuple[Any, ...], ...], other: int) -> Indices:
+    """The part that has each category (B,); `other` for those that none has."""
+    part_of = {category: part for part, members in enumerate(parts) for category in members}
+    return np.array([part_of.get(plain(one), other) for one in categories.tolist()], dtype=np.int64)

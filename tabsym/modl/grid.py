@@ -83,6 +83,16 @@ class GridRows:
         """The weight of all rows."""
         return float(len(self.source) if self.weight is None else self.weight.sum())
 
+    @cached_property
+    def source_sizes(self) -> NDArray[np.number]:
+        """Rows of each source."""
+        return np.bincount(self.source, self.weight, minlength=self.n_sources)
+
+    @cached_property
+    def target_sizes(self) -> NDArray[np.number]:
+        """Rows of each target."""
+        return np.bincount(self.target, self.weight, minlength=self.n_targets)
+
     def _joined(self, source: Indices | None, target: Indices | None) -> tuple[Any, Any, int, int]:
         """Codes of the source and of the target by these labels, and how many there are."""
         a = self.source if source is None else source[self.source]
@@ -133,6 +143,10 @@ class Sources:
             return shared.quick_intervals.partition(counts, shared.table(counts.shape[1]))
         return discretize(counts, settings, value=self.value, min_parts=2, quantiles=shared.quantiles)
 
+    def null_cost(self, rows: GridRows) -> float:
+        """What the grid of one cell costs."""
+        return null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if self.symbolic else None)
+
     def coarser(self, labels: Indices | None) -> Sources:
         """For distinct values joined by these labels."""
         if self.value is None or labels is None:
@@ -150,7 +164,7 @@ class Shared:
     @cached_property
     def sizes(self) -> Floats:
         """Rows of each source."""
-        return np.bincount(self.rows.source, self.rows.weight, minlength=self.rows.n_sources).astype(np.float64)
+        return self.rows.source_sizes.astype(np.float64)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -220,17 +234,15 @@ def with_target(rows: GridRows, sources: Sources, source: Partition, prior: floa
     """The column's parts, of this prior, with these intervals of the target."""
     counts = rows.table(source.labels, target)
     cost = prior + parts_cost(counts) + target_cost(sources.settings.criterion, counts.sum(axis=0), rows.total)
-    null = null_grid_cost(sources.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
-    found = replace(source, counts=counts, cost=cost, null_cost=null, lower_bound=-np.inf)
+    found = replace(source, counts=counts, cost=cost, null_cost=sources.null_cost(rows), lower_bound=-np.inf)
     return Grid(found, target, prior)
 
 
 def one_cell(rows: GridRows, sources: Sources) -> Grid:
     """The grid of an uninformative column."""
     source, target = np.zeros(rows.n_sources, dtype=np.int64), np.zeros(rows.n_targets, dtype=np.int64)
-    null = null_grid_cost(sources.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
-    counts = np.array([[rows.total]])
-    return Grid(Partition(sources.settings.criterion, source, counts, null, null, -np.inf), target)
+    null = sources.null_cost(rows)
+    return Grid(Partition(sources.settings.criterion, source, np.array([[rows.total]]), null, null, -np.inf), target)
 
 
 def dear(grid: Grid) -> Grid:
@@ -270,10 +282,10 @@ class GridSearch:
                 first.setdefault(found.target_labels.tobytes(), found)
             if time.monotonic() > self.deadline:
                 break
-        cheapest = sorted(first.values(), key=lambda one: one.cost)
-        new = [one for one in cheapest[:n] if one.target_labels.tobytes() not in self.seen]
+        ranked = sorted(first.values(), key=lambda one: one.cost)
+        new = [one for one in ranked[:n] if one.target_labels.tobytes() not in self.seen]
         self.seen.update(one.target_labels.tobytes() for one in new)
-        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + cheapest
+        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + ranked
 
     def _unseen(self, starts: Iterator[Indices]) -> Iterator[Indices]:
         """Those that no search began at before."""
@@ -358,8 +370,7 @@ class GridSearch:
         n = self.rows.n_targets
         if n <= 2 * 2**COARSE_TARGETS:
             return np.arange(1, n + 1)
-        sizes = np.bincount(self.rows.target, self.rows.weight, minlength=n)
-        return quantile_boundaries(np.append(0.0, np.cumsum(sizes)), COARSE_TARGETS)
+        return quantile_boundaries(np.append(0.0, np.cumsum(self.rows.target_sizes)), COARSE_TARGETS)
 
     def _target_prior(self, max_parts: int, counts: Floats) -> Floats:
         return target_prior(self.sources.settings.criterion, max_parts, counts.sum(axis=0), self.rows.total)
@@ -432,7 +443,7 @@ def _of_target(rows: GridRows, sources: Sources, shared: Shared, labels: Indices
 
 def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: TargetGiven) -> Grid:
     """The best intervals of the target for these parts of the column."""
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[:, None].astype(np.float64)
+    sizes = rows.source_sizes[:, None].astype(np.float64)
     settings, ends = sources.settings, ends_of(labels)
     if sources.symbolic:
         cost, granularity = groups_and_granularity(sizes, labels, settings.criterion, settings.n_candidates)
@@ -446,10 +457,9 @@ def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: 
 
 def _every_source(rows: GridRows, sources: Sources) -> Iterator[Indices]:
     """The partitions of the column that its sources allow, but for the one into a single part."""
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)
     for labels in every_set(rows.n_sources) if sources.symbolic else every_cut(rows.n_sources):
         n_parts = int(labels.max()) + 1
-        enough = np.bincount(labels, sizes).min() >= sources.settings.min_part_count
+        enough = np.bincount(labels, rows.source_sizes).min() >= sources.settings.min_part_count
         if 1 < n_parts <= (sources.settings.max_parts or n_parts) and enough:
             yield labels
 

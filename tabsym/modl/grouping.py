@@ -27,7 +27,7 @@ from tabsym.modl.criterion import (
 )
 from tabsym.modl.cuts import CutTask, deadline_of, factorials_of, ln_constant
 from tabsym.modl.intervals import CutGrids
-from tabsym.modl.partition import Settings, cheapest, labels_of, quantile_boundaries, sum_by, without_gaps
+from tabsym.modl.partition import Settings, cheapest, labels_along, quantile_boundaries, sum_by, without_gaps
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -55,13 +55,6 @@ def by_main_axis(counts: Floats) -> Indices:
     deviation = (shares - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
     spread = (deviation * sizes[:, None]).T @ deviation
     return np.argsort(deviation @ np.linalg.eigh(spread)[1][:, -1], kind="stable")
-
-
-def labels_along(order: Indices, ends: Indices) -> Indices:
-    """The part of each unit, where the units in this order are cut at these ends."""
-    labels = np.empty(len(order), dtype=np.int64)
-    labels[order] = labels_of(ends, len(order))
-    return labels
 
 
 def costs_of_groups(groups: Floats) -> Floats:
@@ -209,8 +202,8 @@ class GroupSearch:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
         return join_proportional(units) if self.min_rows <= 1 else units
 
-    def prior(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> Floats:
-        """The priors of 1 .. K groups of these units; kept, as searches ask again."""
+    def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
+        """The search for groups of these units; priors of 1 .. K groups are kept, as searches ask again."""
         n = min(len(units), max_groups)
         n = min(n, self.settings.max_parts or n)
         key = units.granularity, units.n_modalities, n
@@ -221,11 +214,7 @@ class GroupSearch:
             )  # fmt: skip
             prior[: self.min_parts - 1] = np.inf
             self._priors[key] = prior
-        return self._priors[key]
-
-    def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
-        """The search for groups of these units."""
-        return GroupTask(self, units, self.prior(units, max_groups))
+        return GroupTask(self, units, self._priors[key])
 
 
 @dataclass(frozen=True)

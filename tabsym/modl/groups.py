@@ -28,7 +28,6 @@ from tabsym.modl.grouping import (
     by_main_axis,
     by_share,
     join,
-    labels_along,
     polish,
     state_of,
 )
@@ -37,6 +36,7 @@ from tabsym.modl.partition import (
     Partition,
     Settings,
     cheapest,
+    labels_along,
     quantile_boundaries,
     sum_by,
     without_gaps,
@@ -236,9 +236,9 @@ def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
 class _Line(NamedTuple):
     """Units in the order of their class shares, and where they can be cut."""
 
-    units: GroupingUnits
+    task: GroupTask
     order: Indices
-    task: CutTask
+    cuts: CutTask
     ends: Indices
 
 
@@ -250,34 +250,31 @@ def _cut_by_share(
     With a cost that none in a row are below, and bounds on the parts of any groups whatever.
     """
     best = Best(start.cost, np.empty(0, dtype=np.int64), -1)
-    lines = [_lined_up(search, units) for units in families]
+    lines = []
+    for units in families:
+        task = search.task(search.joined(units))
+        order = by_share(task.units.counts, 1)
+        lines.append(_Line(task, order, *task.line_up(order, len(order))))
     for line in lines:  # a good model, for the exact search to beat
-        prior, ends, granularity = search.prior(line.units), line.ends, line.units.granularity
+        prior, ends, granularity = line.task.prior, line.ends, line.task.units.granularity
         if search.min_parts > 1 and len(prior) > 1:
-            take_one_cut(one_cut_costs(line.task, ends), ends, float(prior[1]), best, granularity)
+            take_one_cut(one_cut_costs(line.cuts, ends), ends, float(prior[1]), best, granularity)
         if len(ends) > _MAX_FIRST:
-            ends = quantile_boundaries(line.task.sizes, COARSE_GRID)
-        descend_cuts(line.task, ends, prior, best, granularity)
+            ends = quantile_boundaries(line.cuts.sizes, COARSE_GRID)
+        descend_cuts(line.cuts, ends, prior, best, granularity)
     lower, all_bounds, bounds = np.inf, Bounds(), Bounds()
-    for units, _, task, ends in reversed(lines):  # bounds of the finest hold for the coarser
-        prior = search.prior(units)
-        lower = min(lower, exact_cuts(task, ends, prior, best, all_bounds, units.granularity))
-        if units is lines[-1].units:  # what coarser modalities add to the bounds does not hold for these
+    for line in reversed(lines):  # bounds of the finest hold for the coarser
+        prior, units = line.task.prior, line.task.units
+        lower = min(lower, exact_cuts(line.cuts, line.ends, prior, best, all_bounds, units.granularity))
+        if line is lines[-1]:  # what coarser modalities add to the bounds does not hold for these
             bounds = all_bounds.of_any_parts()
         if len(prior) < len(units) and search.settings.max_parts is None:  # the prior rises beyond its last number
             beyond = np.arange(len(prior) + 1.0, len(units) + 1)
             lower = min(lower, float(all_bounds.below(beyond).min() + prior[-1]))
     if best.granularity < 0:
         return start, lower, bounds
-    line = next(line for line in lines if line.units.granularity == best.granularity)
-    return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.units), lower, bounds
-
-
-def _lined_up(search: GroupSearch, units: GroupingUnits) -> _Line:
-    joined = search.joined(units)
-    order = by_share(joined.counts, 1)
-    task = CutTask.of(joined.counts[order], search.min_rows, search.deadline, search.table)
-    return _Line(joined, order, task, np.arange(1, len(joined) + 1))
+    line = next(line for line in lines if line.task.units.granularity == best.granularity)
+    return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.task.units), lower, bounds
 
 
 # -- more classes: many starts ----------------------------------------------------------------------
@@ -288,21 +285,21 @@ def search_many_classes(search: GroupSearch, families: list[GroupingUnits], star
     quick: list[tuple[Grouping, GroupTask]] = []
     for units in families:
         task = search.task(search.joined(units))
-        quick.append((_quick_start(task, search.rng), task))
+        quick.append((_quick_start(task), task))
         if time.monotonic() > search.deadline:
             break
     quick.sort(key=lambda one: one[0].cost)
     best = start
     for first, task in quick[: _SEARCHED if search.is_thorough else _SEARCHED_IN_TURNS]:
-        better = _searched_thoroughly(task, first, search.rng, insists=search.insists)
+        better = _searched_thoroughly(task, first)
         if is_cheaper(better.cost, best.cost):
             best = better.of_modalities(task.units)
     return best
 
 
-def _quick_start(task: GroupTask, rng: np.random.RandomState) -> Grouping:
+def _quick_start(task: GroupTask) -> Grouping:
     """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
-    order = by_main_axis(task.units.counts)
+    rng, order = task.search.rng, by_main_axis(task.units.counts)
     best = cheapest(task.cut_along(order), polish(task, equal_cells(task, order), rng))
     if task.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
         joins = polish(task, _by_joins(task, [best]), rng)
@@ -310,9 +307,9 @@ def _quick_start(task: GroupTask, rng: np.random.RandomState) -> Grouping:
     return best
 
 
-def _searched_thoroughly(task: GroupTask, first: Grouping, rng: np.random.RandomState, *, insists: bool) -> Grouping:
+def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
     """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
-    counts, n_units = task.units.counts, len(task.units)
+    counts, n_units, rng = task.units.counts, len(task.units), task.search.rng
     many, few = n_units > _MANY_UNITS, n_units <= _FEW_UNITS
     orders = _MAX_ORDERS if task.is_thorough and not many else _MANY_ORDERS
     starts = [first]
@@ -326,10 +323,13 @@ def _searched_thoroughly(task: GroupTask, first: Grouping, rng: np.random.Random
     restarts = _RESTARTS_IN_TURNS
     if task.is_thorough:
         restarts = _RESTARTS_OF_FEW if few else _RESTARTS
-    for _ in range(_MAX_RESTARTS if insists else 0 if many else restarts):
+    for _ in range(_MAX_RESTARTS if task.search.insists else 0 if many else restarts):
         if time.monotonic() >= task.deadline:
             break
-        best = cheapest(best, polish(task, _perturbed(task, best, rng), rng))
+        labels = best.labels.copy()
+        some = rng.permutation(n_units)[: max(2, n_units // 10)]  # a tenth of the units, in other groups
+        labels[some] = rng.randint(0, min(labels.max() + 2, len(task.prior)), size=len(some))
+        best = cheapest(best, polish(task, task.price(labels), rng))
     return best
 
 
@@ -361,14 +361,6 @@ def _by_joins(task: GroupTask, starts: list[Grouping]) -> Grouping:
     return task.price(join(task, state_of(task, cells))[1][cells])
 
 
-def _perturbed(task: GroupTask, best: Grouping, rng: np.random.RandomState) -> Grouping:
-    """The best grouping with a tenth of its units, at least two, in other groups."""
-    labels = best.labels.copy()
-    some = rng.permutation(len(labels))[: max(2, len(labels) // 10)]
-    labels[some] = rng.randint(0, min(labels.max() + 2, len(task.prior)), size=len(some))
-    return task.price(labels)
-
-
 # -- beside a garbage group --------------------------------------------------------------------------
 
 
@@ -384,7 +376,7 @@ def _with_garbage(search: GroupSearch, families: list[GroupingUnits], known: _Re
     join = search.counts.shape[1] > 2 and n > _MAX_UNJOINED
     joined = [search.task(search.joined(task.units)) for task in tasks] if join else tasks
     if tasks:
-        best = look_for_garbage(joined, best, search.rng, few=not search.settings.prove)
+        best = look_for_garbage(joined, best, few=not search.settings.prove)
     if tasks and np.isfinite(lower):
         lower_with = -np.inf
         if search.settings.prove and (search.insists or n <= MAX_BOUNDED):

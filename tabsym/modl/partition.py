@@ -159,6 +159,13 @@ def labels_of(ends: Indices, n: int) -> Indices:
     return np.searchsorted(ends, np.arange(n), side="right")
 
 
+def labels_along(order: Indices, ends: Indices) -> Indices:
+    """The part of each unit, where the units in this order are cut at these ends."""
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = labels_of(ends, len(order))
+    return labels
+
+
 def ends_of(labels: Indices) -> Indices:
     """Where parts end (I,): the block after the last of each, from the part of each block, ascending."""
     return np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels)).astype(np.int64)
