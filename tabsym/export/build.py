@@ -36,12 +36,17 @@ _LIGHTGBM = {
     "_Booster__num_inner_eval", "_Booster__num_class", "_Booster__num_dataset", "_Booster__init_predictor",
     "_Booster__attr", "_Booster__set_objective_to_none", "train_set_version",
 }  # fmt: skip
+_XGBOOST = {"handle", "feature_names", "feature_types", "best_iteration", "best_score"}
+_CATBOOST = {"catboost.core._CatBoostBase", "catboost.core.CatBoostClassifier", "catboost.core.CatBoostRegressor"}
+_CATBOOST |= {"tabsym.NativeCatBoostClassifier", "tabsym.NativeCatBoostRegressor"}
 _WORDS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
-
-
-def homes_of(cls: type) -> set[str]:
-    """Full names of a class and of all that it comes from."""
-    return {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+_INSTALL = {
+    "lightgbm": "tabsym[lightgbm]",
+    "xgboost": "tabsym[xgboost]",
+    "catboost": "tabsym[catboost]",
+    "category_encoders": "tabsym[compare]",
+}
+_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
 
 def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool) -> None:
@@ -61,16 +66,13 @@ def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool)
     if "lightgbm.basic.Booster" in homes:
         _check_booster("lightgbm", _is_lightgbm(state), allow_boosters)
     elif "xgboost.core.Booster" in homes:
-        _check_booster("xgboost", _is_xgboost(state), allow_boosters)
+        is_one = isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
+        _check_booster("xgboost", is_one, allow_boosters)
     elif homes & _CATBOOST:
         if state is None or {"_test_eval", "_test_evals"} & set(state):
             raise BadFile("has a model of CatBoost that is none")
         if "__model" in state:
             _check_booster("catboost", type(state["__model"]) is bytes, allow_boosters)
-
-
-_CATBOOST = {"catboost.core._CatBoostBase", "catboost.core.CatBoostClassifier", "catboost.core.CatBoostRegressor"}
-_CATBOOST |= {"tabsym.NativeCatBoostClassifier", "tabsym.NativeCatBoostRegressor"}
 
 
 def _check_booster(library: str, is_one: bool, allowed: bool) -> None:
@@ -92,21 +94,6 @@ def _is_lightgbm(state: Any) -> bool:
         and state["_handle"].startswith("tree\n")
         and state.get("_network", False) is False
     )
-
-
-def _is_xgboost(state: Any) -> bool:
-    return isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
-
-
-_XGBOOST = {"handle", "feature_names", "feature_types", "best_iteration", "best_score"}
-
-
-_INSTALL = {
-    "lightgbm": "tabsym[lightgbm]",
-    "xgboost": "tabsym[xgboost]",
-    "catboost": "tabsym[catboost]",
-    "category_encoders": "tabsym[compare]",
-}
 
 
 class Builder:
@@ -188,9 +175,6 @@ class Builder:
         factory = self.of_type(node["content"]["default_factory"], type, type(None))
         return defaultdict(factory, self.of_type(node["content"]["main"], dict))
 
-    def _partial(self, node: Node) -> Any:
-        return functools.partial(self.named(node["content"]["func"]), **self.of_type(node["content"]["kwds"], dict))
-
     def _object(self, node: Node) -> Any:
         state = self.build(node["content"]) if "content" in node else None
         name, allowed = node["__class__"], self.allow_boosters
@@ -198,7 +182,8 @@ class Builder:
         cls = self.named(node)
         if not isinstance(cls, type):
             raise BadFile(f"takes {name} for a class, which it is not")
-        check_state(name, homes_of(cls), state, allow_boosters=allowed)
+        homes = {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+        check_state(name, homes, state, allow_boosters=allowed)
         instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if state is not None:
             if hasattr(instance, "__setstate__"):
@@ -210,11 +195,11 @@ class Builder:
                 if value.default is not value.empty:
                     instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
-            needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
-            missing = [one for one in needed if not hasattr(instance, one)]
-            if missing:
-                raise BadFile(f"holds a {name} without {missing[0]}, of another version of tabsym")
-        check_instance(instance, homes_of(cls))
+            for one in dataclasses.fields(cls):
+                has_default = one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING
+                if not has_default and not hasattr(instance, one.name):
+                    raise BadFile(f"holds a {name} without {one.name}, of another version of tabsym")
+        check_instance(instance, homes)
         return instance
 
     def _from_arguments(self, node: Node) -> Any:
@@ -260,13 +245,6 @@ class Builder:
         return np.random.Generator(bits)
 
 
-def _has_no_default(one: dataclasses.Field[Any]) -> bool:
-    return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-
-
-_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
-
-
 def _import(home: str, attribute: str) -> Any:
     try:
         return getattr(import_module(home), attribute)
@@ -310,10 +288,6 @@ def _plain(make: Callable[[list[Any]], Any]) -> Callable[[Builder, Node], Any]:
     return lambda builder, node: make([builder.build(item) for item in node["content"]])
 
 
-def _dtype(builder: Builder, node: Node) -> Any:
-    return builder.of_type(node["content"], np.ndarray).dtype
-
-
 _MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
     "JsonNode": lambda builder, node: read_json(node["content"], what="value"),
     "ListNode": _plain(list),
@@ -322,14 +296,16 @@ _MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
     "DictNode": Builder._dict,
     "DefaultDictNode": Builder._default_dict,
     "NdArrayNode": Builder._array,
-    "DTypeNode": _dtype,
+    "DTypeNode": lambda builder, node: builder.of_type(node["content"], np.ndarray).dtype,
     "BytesNode": lambda builder, node: builder.members[node["file"]],
     "BytearrayNode": lambda builder, node: bytearray(builder.members[node["file"]]),
     "SliceNode": lambda builder, node: slice(*(node["content"][name] for name in ("start", "stop", "step"))),
     "SparseMatrixNode": Builder._sparse,
     "FunctionNode": Builder.named,
     "TypeNode": Builder.named,
-    "PartialNode": Builder._partial,
+    "PartialNode": lambda builder, node: functools.partial(
+        builder.named(node["content"]["func"]), **builder.of_type(node["content"]["kwds"], dict)
+    ),
     "ConstructorFromReduceNode": Builder._from_arguments,
     "ObjectNode": Builder._object,
     "LossNode": Builder._loss,

@@ -226,7 +226,10 @@ class Checked:
             if not _is_shape(node["shape"], 2):
                 raise BadFile("has a sparse matrix without a shape")
         elif kind == "JsonNode":
-            self._check_scalar(node)
+            if not isinstance(node["content"], str) or node.get("is_json", True) is not True:
+                raise BadFile("has a value that is no JSON")
+            if isinstance(read_json(node["content"], what="value"), (dict, list)):
+                raise BadFile("has a value that is not a single one")
         elif kind == "SliceNode":
             parts = node["content"]
             if set(parts) != {"start", "stop", "step"} or not all(v is None or type(v) is int for v in parts.values()):
@@ -239,13 +242,6 @@ class Checked:
     def _check_file(self, name: Any, ending: str) -> None:
         if not isinstance(name, str) or not name.endswith(ending) or name not in self.members:
             raise BadFile(f"lacks its member {str(name)[:_MAX_LENGTH]!r}")
-
-    @staticmethod
-    def _check_scalar(node: Node) -> None:
-        if not isinstance(node["content"], str) or node.get("is_json", True) is not True:
-            raise BadFile("has a value that is no JSON")
-        if isinstance(read_json(node["content"], what="value"), (dict, list)):
-            raise BadFile("has a value that is not a single one")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -143,12 +144,11 @@ class Codes:
             size = len(self.codings[coding]) + 1
             known = known * size + other + shift(self.codings[coding])
             combinations = np.unique(known) if left else known  # the last ones in the order of the rows
-            found = self.graph.encode(self._joined(found, size, self.of(coding, column)), combinations.tolist())
+            own_codes = self.of(coding, column)
+            joined = self.graph.add("Add", self.graph.add("Mul", found, self.graph.constant(size)), own_codes)
+            found = self.graph.encode(joined, combinations.tolist())
             known = np.searchsorted(combinations, known) + 1 if left else known
         return found
-
-    def _joined(self, left: str, size: int, right: str) -> str:
-        return self.graph.add("Add", self.graph.add("Mul", left, self.graph.constant(size)), right)
 
 
 @dataclass
@@ -166,7 +166,8 @@ class Sum:
         for term in terms.terms:
             scale, factors = self._factors(term)
             if factors:
-                parts.append(_product(graph, factors if (scale == 1.0).all() else [graph.constant(scale), *factors]))
+                factors = factors if (scale == 1.0).all() else [graph.constant(scale), *factors]
+                parts.append(reduce(partial(graph.add, "Mul"), factors))
             else:
                 constant = constant + scale
         if terms.offset is not None:
@@ -238,13 +239,6 @@ def shift(coding: Coding) -> int:
 def with_default(coding: Coding, values: NDArray[Any], default: Any) -> NDArray[Any]:
     """The rows of a table by shifted code."""
     return np.concatenate([[default], values]) if shift(coding) else values
-
-
-def _product(graph: Graph, factors: list[str]) -> str:
-    found = factors[0]
-    for factor in factors[1:]:
-        found = graph.add("Mul", found, factor)
-    return found
 
 
 def domain_of(operator: str) -> str:

@@ -442,15 +442,11 @@ def _set_types(operator: Any) -> None:
     for variable, (name, (kind, width)) in zip(operator.outputs, _parts(operator).outputs.items(), strict=True):
         made = numbers if kind == DOUBLE else types.StringTensorType if kind == STRING else types.Int64TensorType
         if name == "label" and kind == DOUBLE:
-            _refuse_fractions(operator.raw_operator)
+            odd = next((one for one in operator.raw_operator.classes_.tolist() if one != int(one)), None)
+            if odd is not None:
+                raise ValueError(f"The class {odd!r} is no label of skl2onnx, which are whole numbers or text.")
             made = types.Int64TensorType
         variable.set_type(made([n] if width is None else [n, width]))
-
-
-def _refuse_fractions(model: Any) -> None:
-    odd = next((one for one in model.classes_.tolist() if one != int(one)), None)
-    if odd is not None:
-        raise ValueError(f"The class {odd!r} is no label of skl2onnx, which are whole numbers or text.")
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:

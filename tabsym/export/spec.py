@@ -154,7 +154,10 @@ def to_spec(model: Any) -> dict[str, Any]:
     [1.0, 3.0, 1.0]
     """
     if isinstance(model, TableTransformer):
-        return _spec_of_encoder(model, lookup_tables(model))
+        lookups, names = lookup_tables(model), [str(name) for name in model.get_feature_names_in()]
+        looked_up = {one.column for one in lookups}
+        passed = {name: {"names": [name], "columns": [name]} for name in names if name not in looked_up}
+        return lookups_spec(model, lookups, names, passed, {one.column: one.kind for one in lookups}, names)
     return model_spec(model, terms_of(model))
 
 
@@ -196,13 +199,6 @@ def _column(name: str, kind: str, derived: Mapping[str, Derived]) -> dict[str, A
     own = derived.get(name)
     made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
     return {"name": name, "type": kind} | made
-
-
-def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
-    names_in = [str(name) for name in encoder.get_feature_names_in()]
-    looked_up = {one.column for one in lookups}
-    passed = {name: {"names": [name], "columns": [name]} for name in names_in if name not in looked_up}
-    return lookups_spec(encoder, lookups, names_in, passed, {one.column: one.kind for one in lookups}, names_in)
 
 
 def lookups_spec(
@@ -249,13 +245,10 @@ def _table_of_encoder(lookup: ColumnLookup, index: int) -> dict[str, Any]:
     found: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
     if lookup.values.ndim == 1:
         return found | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
-    values = [[_or_null(one) for one in row] for row in lookup.values.tolist()]
+    rows = lookup.values.tolist()
+    values = [[None if isinstance(one, float) and math.isnan(one) else one for one in row] for row in rows]
     found |= {"text": True} if lookup.values.dtype == object else {}
     return found | {"values": values[:-1], "default": values[-1]}
-
-
-def _or_null(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _coding(coding: Coding) -> dict[str, Any]:
@@ -471,6 +464,8 @@ def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> di
             "LightGBM, XGBoost or CatBoost, or write all by tabsym.save."
         )
     inputs, categorical = _inputs(stack, layer)
+    names = [name for output in inputs["outputs"] for name in output["names"]]  # as the booster knows the columns
+    names += margin_names(names, n_outputs) if layer.mode == "feature" else []
     return {
         "share": share,
         "mode": layer.mode,
@@ -478,15 +473,9 @@ def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> di
         "file": f"{layer.mode}.{_ENDINGS[library]}",
         "n_outputs": n_outputs,
         "inputs": inputs,
-        "names": _names(layer, inputs, n_outputs),
+        "names": names,
         "categorical": categorical,
     }
-
-
-def _names(layer: Layer, inputs: dict[str, Any], n_outputs: int) -> list[str]:
-    """The columns as the booster knows them; those of margins are the last."""
-    own = [name for output in inputs["outputs"] for name in output["names"]]
-    return own + (margin_names(own, n_outputs) if layer.mode == "feature" else [])
 
 
 def _write_booster(layer: Layer, path: Path) -> None:

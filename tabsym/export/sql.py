@@ -278,7 +278,9 @@ class _ModelView(SQLTables):
             conditions = [f"{own[0]} <= 0", f"{own[0]} > 0"]
         else:
             conditions = [" AND ".join(f"{one} >= {other}" for other in own if other != one) for one in own]
-        cases = " ".join(f"WHEN {condition} THEN {_literal(label)}" for condition, label in zip(conditions, labels))
+        cases = " ".join(
+            f"WHEN {condition} THEN {Dialect().value(label)}" for condition, label in zip(conditions, labels)
+        )
         return f"CASE {cases} END"
 
     def _score(self, output: int) -> Iterator[str]:
@@ -338,10 +340,6 @@ class _ModelView(SQLTables):
         return name, keys, values
 
 
-def _literal(value: Any) -> str:
-    return Dialect().value(value)
-
-
 def _exp(text: str) -> str:
     """An exponential that neither overflows nor underflows."""
     return f"CASE WHEN {text} > {_FAR} THEN EXP({_FAR}) WHEN {text} < -{_FAR} THEN 0e0 ELSE EXP({text}) END"
@@ -399,8 +397,6 @@ class EncoderView(SQLTables):
         key = unique([f"{lookup.column} bin" if is_bins else lookup.column], {"code", *heads})[0]
         kind = "whole" if is_bins else self.columns.key_kind(lookup.coding, lookup.column)
         keys = self.columns.literals(lookup.coding, lookup.column)
-        if is_bins:  # as the table of the bins numbers them
-            keys = [str(code) for code in range(len(lookup.coding))]
         name = f"{self.rows}_encoding_{index + 1}_{slug(lookup.column)}".rstrip("_")
         type_ = "text" if is_text else "whole" if is_onehot else "number"
         rows = [[own, str(code), *line] for code, (own, line) in enumerate(zip(keys, literals[:-1], strict=True))]

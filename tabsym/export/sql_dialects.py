@@ -222,11 +222,10 @@ def _number_of(text: Any) -> int | float | None:
     return value if math.isfinite(value) and abs(value) < MAX_WHOLE else None
 
 
-def _boolean_of(text: Any) -> bool | None:
-    return {"true": True, "false": False}.get(str(text).lower())
-
-
-_VALUE_OF: dict[str, Callable[[Any], Any]] = {"numbers": _number_of, "booleans": _boolean_of}
+_VALUE_OF: dict[str, Callable[[Any], Any]] = {
+    "numbers": _number_of,
+    "booleans": lambda text: {"true": True, "false": False}.get(str(text).lower()),
+}
 """The value of the text of a category, by what its column holds; None where there is none."""
 
 

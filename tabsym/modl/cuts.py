@@ -302,14 +302,12 @@ def _ln_factorial(counts: Floats, table: Floats) -> Floats:
     return table[counts.astype(np.intp)] if len(table) else np.asarray(gammaln(counts + 1))
 
 
-def take_one_cut(costs: Floats, boundaries: Indices, prior: float, best: Best, granularity: int) -> None:
+def take_one_cut(costs: Floats, boundaries: Indices, prior: Floats, best: Best, granularity: int) -> None:
     """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
-    if len(boundaries) < 2:
-        return
-    position = int(np.argmin(costs))
-    total = float(costs[position]) + prior
-    if is_cheaper(total, best.cost):
-        best.cost, best.ends, best.granularity = total, np.array([boundaries[position], boundaries[-1]]), granularity
+    if len(boundaries) > 1:
+        position = int(np.argmin(costs))
+        cuts = Cuts(float(costs[position]), np.array([boundaries[position], boundaries[-1]]))
+        best.offer(cuts, prior, granularity)
 
 
 # -- prices and numbers of parts -------------------------------------------------------------------

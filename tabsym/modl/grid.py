@@ -346,7 +346,7 @@ class GridSearch:
             return np.zeros(n, dtype=np.int64)
         prior = self._target_prior(max_parts, task.cumulative[:, -1:].T)
         best = Best(np.inf, boundaries[-1:])
-        take_one_cut(one_cut_costs(task, boundaries), boundaries, float(prior[1]), best, 0)
+        take_one_cut(one_cut_costs(task, boundaries), boundaries, prior, best, 0)
         exact_cuts(task, boundaries, prior, best, Bounds(), 0)
         return labels_of(best.ends, n)
 

@@ -380,12 +380,7 @@ def join(task: GroupTask, state: State) -> tuple[float, Indices]:
     cost, joins = kernels.join_groups(
         task.ln_classes, task.prior, *task.prices, task.table, *state, np.full((n, n), np.inf), merged
     )
-    return cost, _follow(merged[:joins], n)
-
-
-def _follow(merged: Indices, n: int) -> Indices:
-    """The label of each of n groups after these joins."""
     labels = np.arange(n)
-    for a, b in merged:
+    for a, b in merged[:joins]:
         labels[labels == b] = a
-    return without_gaps(labels)
+    return cost, without_gaps(labels)

@@ -257,8 +257,8 @@ def _cut_by_share(
         lines.append(_Line(task, order, *task.line_up(order, len(order))))
     for line in lines:  # a good model, for the exact search to beat
         prior, ends, granularity = line.task.prior, line.ends, line.task.units.granularity
-        if search.min_parts > 1 and len(prior) > 1:
-            take_one_cut(one_cut_costs(line.cuts, ends), ends, float(prior[1]), best, granularity)
+        if search.min_parts > 1:
+            take_one_cut(one_cut_costs(line.cuts, ends), ends, prior, best, granularity)
         if len(ends) > _MAX_FIRST:
             ends = quantile_boundaries(line.cuts.sizes, COARSE_GRID)
         descend_cuts(line.cuts, ends, prior, best, granularity)

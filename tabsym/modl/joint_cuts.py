@@ -73,16 +73,11 @@ def starts(search: GridSearch) -> Iterator[Indices]:
             yield labels_of(ends_of_equal_parts(rows.target_sizes, number), rows.n_targets)
     if rows.n_targets <= max(START_NUMBERS):
         yield np.arange(rows.n_targets)
+    order = _by_mean_rank(rows) if search.sources.symbolic else np.arange(rows.n_sources)
     for number in START_NUMBERS:
         if number <= rows.n_sources:
-            yield search.target_given(_equal_parts(search, number), quick=True)
-
-
-def _equal_parts(search: GridSearch, number: int) -> Indices:
-    """Parts of the column of equal size (B,): of categories, in the order of their mean rank of the target."""
-    rows = search.rows
-    order = _by_mean_rank(rows) if search.sources.symbolic else np.arange(rows.n_sources)
-    return labels_along(order, ends_of_equal_parts(rows.source_sizes[order], min(number, rows.n_sources)))
+            parts = labels_along(order, ends_of_equal_parts(rows.source_sizes[order], number))
+            yield search.target_given(parts, quick=True)
 
 
 def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
