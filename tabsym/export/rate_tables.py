@@ -70,11 +70,6 @@ def title(text: str) -> str:
     return re.sub(r"[\[\]:*?/\\\x00-\x1f]", "_", text)[:MAX_TITLE].strip("'")
 
 
-MISSING = "(missing)"
-LEVEL = 1.959963984540054
-"""Standard deviations on either side of a coefficient in its 95 % interval."""
-
-
 def names_of_outputs(terms: ModelTerms) -> list[str]:
     """What the columns of coefficients are called: the classes, where there are linear predictors of several."""
     several = terms.n_outputs > 1 and terms.classes is not None

@@ -32,7 +32,7 @@ from tabsym.encoders.dates import DateParts, names_of_parts
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.native import NativeCategories
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, TermRecord
 from tabsym.models.export_terms import MOMENTS, to_terms
 from tabsym.stacking.layer import Layer, margin_names
 
@@ -271,7 +271,7 @@ def _term(term: TermRecord) -> dict[str, Any]:
     return {
         "name": term.name,
         "constant": term.constant,
-        "numbers": [_number(one) for one in term.numbers],
+        "numbers": [_expression(one.node) | ({} if one.fill is None else {"fill": one.fill}) for one in term.numbers],
         "lookups": [
             {"table": one.table, "columns": list(one.columns), "component": one.component} for one in term.lookups
         ],
@@ -284,11 +284,6 @@ def _offset(terms: ModelTerms) -> list[dict[str, Any]]:
     own: dict[str, Any] = {"column": terms.offset.name}
     own = {"function": "log", "of": own} if terms.offset.is_exposure else own
     return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [own], "lookups": []}]
-
-
-def _number(number: NumberFactor) -> dict[str, Any]:
-    found = _expression(number.node)
-    return found if number.fill is None else found | {"fill": number.fill}
 
 
 def _expression(node: Node) -> dict[str, Any]:

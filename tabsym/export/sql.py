@@ -140,6 +140,18 @@ class SQLTables:
         on = " AND ".join(f"{alias}.{ansi_name(key)} {own}" for key, own in conditions)
         self.joins.append(f"LEFT JOIN {self.quoted(table)} AS {alias} ON {on}")
 
+    def keys(
+        self, codings: Sequence[int], columns: Sequence[str], taken: set[str]
+    ) -> tuple[list[tuple[str, str]], list[list[str]]]:
+        """The columns of a table that are compared with these, by name and kind; and the literal of each code."""
+        names, kinds, literals = [], [], []
+        for index, column in zip(codings, columns, strict=True):
+            coding = self.terms.codings[index]
+            names.append(column if coding.bounds is None else f"{column} bin")
+            kinds.append("whole" if coding.bounds is not None else self.columns.key_kind(coding, column))
+            literals.append(self.columns.literals(coding, column))
+        return list(zip(unique(names, taken), kinds, strict=True)), literals
+
     def key(self, coding: int, column: str) -> str:
         """The comparison of a key with the column, or with its bin."""
         own = self.terms.codings[coding]
@@ -321,23 +333,20 @@ class _ModelView(SQLTables):
     def _create_term(self, factor: LookupFactor) -> tuple[str, list[str], list[str]]:
         table = self.terms.tables[factor.table]
         width = table.values.shape[1] * table.values.shape[2]
-        values = ["value"] if width == 1 else [f"value_{index + 1}" for index in range(width)]
-        keys, kinds, categories = [], [], []
-        for index, column in zip(table.codings, factor.columns, strict=True):
-            coding = self.terms.codings[index]
-            keys.append(column if coding.bounds is None else f"{column} bin")
-            kinds.append("whole" if coding.bounds is not None else self.columns.key_kind(coding, column))
-            categories.append(self.columns.literals(coding, column))
-        keys = unique(keys, set(values))
+        values = _value_names(width)
+        keys, categories = self.keys(table.codings, factor.columns, set(values))
         numbers = table.values.reshape(len(table.values), -1).tolist()
         rows = [
             [*(own[code] for own, code in zip(categories, codes)), *map(number, line)]
             for codes, line in zip(table.codes.tolist(), numbers, strict=True)
         ]
         name = f"{self.rows}_term_{len(self._tables) + 1}_{slug(table.name)}".rstrip("_")
-        columns = [*zip(keys, kinds, strict=True), *((one, "number") for one in values)]
-        self.create(name, columns, rows)
-        return name, keys, values
+        self.create(name, keys + [(one, "number") for one in values], rows)
+        return name, [key for key, _ in keys], values
+
+
+def _value_names(n: int) -> list[str]:
+    return ["value"] if n == 1 else [f"value_{position + 1}" for position in range(n)]
 
 
 def _exp(text: str) -> str:
@@ -389,14 +398,11 @@ class EncoderView(SQLTables):
         """The output columns of a column, by name."""
         if not lookup.names:
             return
-        is_bins = lookup.coding.bounds is not None
         is_text, is_onehot = lookup.values.dtype == object, lookup.values.ndim == 1
         values = lookup.values[:, None] if is_onehot else lookup.values
         literals = [[self._literal(one, whole=is_onehot) for one in row] for row in values.tolist()]
-        heads = [f"value_{position + 1}" for position in range(values.shape[1])] if values.shape[1] > 1 else ["value"]
-        key = unique([f"{lookup.column} bin" if is_bins else lookup.column], {"code", *heads})[0]
-        kind = "whole" if is_bins else self.columns.key_kind(lookup.coding, lookup.column)
-        keys = self.columns.literals(lookup.coding, lookup.column)
+        heads = _value_names(values.shape[1])
+        [(key, kind)], [keys] = self.keys((index,), (lookup.column,), {"code", *heads})
         name = f"{self.rows}_encoding_{index + 1}_{slug(lookup.column)}".rstrip("_")
         type_ = "text" if is_text else "whole" if is_onehot else "number"
         rows = [[own, str(code), *line] for code, (own, line) in enumerate(zip(keys, literals[:-1], strict=True))]

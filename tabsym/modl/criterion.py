@@ -229,7 +229,7 @@ def group_prices(
 ) -> GroupPrices:
     """Of up to so many groups; `garbage`: whether one of them may be the garbage."""
     by_size = np.empty(0)
-    if garbage and n_modalities >= GARBAGE_FROM:
+    if garbage:
         by_size = np.full(n_modalities + 1, np.inf)
         rest = np.arange(2, n_modalities)
         prior = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)

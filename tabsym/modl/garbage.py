@@ -88,9 +88,7 @@ def look_for_garbage(tasks: list[GroupTask], best: Grouping, *, few: bool = Fals
     for task, start in _starts(tasks, best.cost, few):
         if time.monotonic() > task.deadline:
             break
-        better = polish(task, start, task.search.rng)
-        if is_cheaper(better.cost, best.cost):
-            best = better.of_modalities(task.units)
+        best = task.better(best, polish(task, start, task.search.rng))
     return best
 
 

@@ -25,7 +25,7 @@ from tabsym.modl.criterion import (
     null_prior,
     parts_cost,
 )
-from tabsym.modl.cuts import CutTask, deadline_of, factorials_of, ln_constant
+from tabsym.modl.cuts import CutTask, deadline_of, factorials_of, is_cheaper, ln_constant
 from tabsym.modl.intervals import CutGrids
 from tabsym.modl.partition import Settings, cheapest, labels_along, quantile_boundaries, sum_by, without_gaps
 
@@ -191,13 +191,6 @@ class GroupSearch:
         lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
         return [GroupingUnits.at(one, self.counts) for one in lumps]
 
-    def units_at(self, granularity: int) -> GroupingUnits:
-        """What the modalities are at this granularity, one of those that make a difference."""
-        if self.settings.criterion == "page" or self._lumps is None:
-            return next(units for units in self.families() if units.granularity == granularity)
-        lumps = next(one for one in self._lumps if one.granularity == granularity)
-        return GroupingUnits.at(lumps, self.counts)
-
     def joined(self, units: GroupingUnits) -> GroupingUnits:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
         return join_proportional(units) if self.min_rows <= 1 else units
@@ -243,10 +236,6 @@ class GroupTask:
     def max_parts(self) -> int | None:
         return self.search.settings.max_parts
 
-    @property
-    def is_thorough(self) -> bool:
-        return self.search.is_thorough
-
     @cached_property
     def ln_classes(self) -> float:
         return ln_constant(self.units.counts.shape[1])
@@ -278,6 +267,10 @@ class GroupTask:
     def garbage_prior(self, n_groups: int, size: int) -> float:
         """The last of `garbage_priors`."""
         return float(self.garbage_priors(n_groups, size)[-1])
+
+    def better(self, best: Grouping, found: Grouping) -> Grouping:
+        """The best grouping of the modalities, or one of the units that is cheaper."""
+        return found.of_modalities(self.units) if is_cheaper(found.cost, best.cost) else best
 
     def price(self, labels: Indices) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""

@@ -120,7 +120,10 @@ def group(
 def regroup(counts: Floats, start: Partition, settings: Settings, lumps: list[Lumps]) -> Partition:
     """Two or more groups of the same modalities, by other classes: those of `start`, moved and joined as that pays."""
     search = GroupSearch(counts, replace(settings, time_limit=None), 2, lumps)
-    units = search.units_at(start.granularity)
+    if settings.criterion == "page":
+        units = search.families()[0]
+    else:
+        units = GroupingUnits.at(next(one for one in lumps if one.granularity == start.granularity), search.counts)
     labels = np.zeros(len(units), dtype=np.int64)
     labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
     task = search.task(units)
@@ -187,9 +190,7 @@ def every_partition(search: GroupSearch, families: list[GroupingUnits], best: Gr
     for units in families:
         task = search.task(units)
         if len(task.prior) > 1:
-            better = _best_of_subsets(task)
-            if is_cheaper(better.cost, best.cost):
-                best = better.of_modalities(units)
+            best = task.better(best, _best_of_subsets(task))
     return best
 
 
@@ -291,9 +292,7 @@ def search_many_classes(search: GroupSearch, families: list[GroupingUnits], star
     quick.sort(key=lambda one: one[0].cost)
     best = start
     for first, task in quick[: _SEARCHED if search.is_thorough else _SEARCHED_IN_TURNS]:
-        better = _searched_thoroughly(task, first)
-        if is_cheaper(better.cost, best.cost):
-            best = better.of_modalities(task.units)
+        best = task.better(best, _searched_thoroughly(task, first))
     return best
 
 
@@ -301,7 +300,7 @@ def _quick_start(task: GroupTask) -> Grouping:
     """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
     rng, order = task.search.rng, by_main_axis(task.units.counts)
     best = cheapest(task.cut_along(order), polish(task, equal_cells(task, order), rng))
-    if task.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
+    if task.search.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
         joins = polish(task, _by_joins(task, [best]), rng)
         return cheapest(polish(task, best, rng), joins)
     return best
@@ -311,7 +310,7 @@ def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
     """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
     counts, n_units, rng = task.units.counts, len(task.units), task.search.rng
     many, few = n_units > _MANY_UNITS, n_units <= _FEW_UNITS
-    orders = _MAX_ORDERS if task.is_thorough and not many else _MANY_ORDERS
+    orders = _MAX_ORDERS if task.search.is_thorough and not many else _MANY_ORDERS
     starts = [first]
     for j in np.argsort(-counts.sum(axis=0))[:orders]:
         if time.monotonic() < task.deadline:
@@ -321,7 +320,7 @@ def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
     starts.sort(key=lambda one: one.cost)
     best = cheapest(*[polish(task, one, rng) for one in starts[: _MANY_POLISHED if many else None]])
     restarts = _RESTARTS_IN_TURNS
-    if task.is_thorough:
+    if task.search.is_thorough:
         restarts = _RESTARTS_OF_FEW if few else _RESTARTS
     for _ in range(_MAX_RESTARTS if task.search.insists else 0 if many else restarts):
         if time.monotonic() >= task.deadline:
