@@ -58,9 +58,8 @@ def terms_of(model: Any, base: Any = None) -> ModelTerms:
         return terms
     last, steps = with_steps(model)
     terms = _terms_of_last(last, base)
-    for step in all_dates(steps):
-        made = columns_of_dates(step.formats_, step.parts_, set(step.feature_names_in_))
-        terms = with_made_columns(terms, made, step.feature_names_in_)
+    for made, features in columns_of_steps(steps):
+        terms = with_made_columns(terms, made, features)
     return terms
 
 
@@ -84,8 +83,8 @@ def with_steps(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
     return last, steps
 
 
-def all_dates(steps: list[tuple[str, Any]]) -> list[DateParts]:
-    """The steps before a model, the last one first.
+def columns_of_steps(steps: list[tuple[str, Any]]) -> list[tuple[dict[str, Derived], Any]]:
+    """The columns that the steps before a model make of columns of dates, and those they get; the last step first.
 
     Raises
     ------
@@ -98,7 +97,10 @@ def all_dates(steps: list[tuple[str, Any]]) -> list[DateParts]:
                 f"Step {name!r} of the pipeline is a {type(step).__name__}, which no export holds; export the last "
                 "step, and apply the others where the rows come from."
             )
-    return [step for _, step in reversed(steps)]
+    return [
+        (columns_of_dates(step.formats_, step.parts_, set(step.feature_names_in_)), step.feature_names_in_)
+        for _, step in reversed(steps)
+    ]
 
 
 def with_made_columns(terms: ModelTerms, made: Mapping[str, Derived], features: Iterable[Any]) -> ModelTerms:
@@ -443,9 +445,8 @@ def stack_of(model: Any) -> Stack:
     names = getattr(last, "feature_names_in_", None)
     if names is None:
         raise ValueError("The stack was fitted on columns without names; give fit a table whose columns have names.")
-    for dates in all_dates(steps):
-        names = dates.feature_names_in_
-        derived |= columns_of_dates(dates.formats_, dates.parts_, set(names))
+    for made, features in columns_of_steps(steps):
+        derived, names = derived | made, features
     return Stack(last, tuple(map(str, names)), derived, getattr(last, "classes_", None))
 
 

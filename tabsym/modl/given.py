@@ -14,11 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import Contingency
-from tabsym.frame import Numbers, with_rests
+from tabsym.frame import Numbers
 from tabsym.frame.storage import object_array
 from tabsym.modl.columns import (
     Groups,
     Intervals,
+    exact_numbers,
     grid_of,
     groups_of,
     intervals_of,
@@ -211,7 +212,8 @@ class _GivenColumn:
         over = tuple(tuple(float(one.imag) for one in part) for part in specials)
         if self.given.splits is None and len(self.free):
             found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
-            bounds, middles = _exact(found.bounds, found.bound_rests), _exact(found.middles, found.middle_rests)
+            bounds = exact_numbers(found.bounds, found.bound_rests)
+            middles = exact_numbers(found.middles, found.middle_rests)
         else:
             bounds = self._bounds()
             middles = self._middles(bounds, labels, n)
@@ -271,11 +273,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)) else value
-
-
-def _exact(values: Floats, rests: Floats | None) -> Numbers:
-    """Numbers with what float64 leaves over, where that is known."""
-    return values if rests is None else with_rests(values, rests)
 
 
 def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
