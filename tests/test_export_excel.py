@@ -266,7 +266,7 @@ def test_what_a_sheet_cannot_hold_is_refused(tmp_path, monkeypatch):
             to_excel(of(values), tmp_path / "rates.xlsx")
     dates = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
     check(of(dates), pd.DataFrame({"c": pd.Series([*dates, dt.date(2020, 1, 1)])}), tmp_path / "d.xlsx", [0, 1, 2])
-    monkeypatch.setattr("tabsym.export.rate_tables.MAX_ROWS", 2)
+    monkeypatch.setattr("tabsym.export.excel.MAX_ROWS", 2)
     with pytest.raises(ValueError, match="'c' has 2 coefficients, more than the 1 rows of a sheet"):
         to_excel(of(["a", "b"]), tmp_path / "rates.xlsx")
     monkeypatch.setitem(sys.modules, "openpyxl", None)

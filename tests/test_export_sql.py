@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.encoders import OneHotEncoder
 from tabsym.export import to_sql
-from tabsym.export.sql_dialects import last_microsecond
+from tabsym.export.sql import last_microsecond
 from tests.exported import CATEGORIES, MODELS, close, fitted, in_duckdb, in_sqlite, new_rows, scores, table, target
 from tests.formulas import random_formula, random_table
 

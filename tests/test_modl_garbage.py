@@ -5,8 +5,7 @@ import pytest
 
 from tabsym.modl import Settings, group, grouping_cost, groups
 from tabsym.modl.criterion import parts_cost
-from tabsym.modl.garbage import ByShare
-from tabsym.modl.garbage_bound import GarbageIntegrals
+from tabsym.modl.garbage import ByShare, GarbageIntegrals
 from tests import naive_modl
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tabsym.modl import Settings, grouping_cost, interval_cost, joint_cuts
-from tabsym.modl.costs import target_cost
+from tabsym.modl.criterion import lumps_by_granularity, target_cost
 from tabsym.modl.grid import GridRows, Shared, Sources
-from tabsym.modl.grouping import lumps_by_granularity
 from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.partition import ends_of

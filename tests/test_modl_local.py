@@ -5,8 +5,8 @@ import pytest
 
 from tabsym.modl import Settings, group, grouping_cost, groups
 from tabsym.modl.criterion import GARBAGE_FROM
-from tabsym.modl.grouping import GroupSearch
-from tabsym.modl.local_search import cheapest, join, move, polish, state_of
+from tabsym.modl.grouping import GroupSearch, join, move, polish, state_of
+from tabsym.modl.partition import cheapest
 from tests import naive_groups, naive_modl
 
 CLOSE = 1e-4  # of the cost

@@ -26,8 +26,7 @@ from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns, is_numb
 from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model
-from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns
-from tabsym.export.stack import Stack, stack_of
+from tabsym.export.spec import Stack, columns_of_dates, stack_of, terms_of, with_made_columns
 from tabsym.models.data import OffsetColumn
 from tabsym.models.export_records import Derived, ModelTerms
 from tabsym.warn import warn_user

@@ -4,11 +4,9 @@ from tabsym.export.excel import to_excel
 from tabsym.export.files import load, save, trusted_types
 from tabsym.export.from_spec import from_spec
 from tabsym.export.onnx_model import register_onnx_converters, to_onnx
-from tabsym.export.rate_tables import to_csv
-from tabsym.export.scorecard import scorecard
-from tabsym.export.spec import spec_schema, to_spec
+from tabsym.export.rate_tables import scorecard, to_csv
+from tabsym.export.spec import spec_schema, to_spec, to_stack
 from tabsym.export.sql import to_sql
-from tabsym.export.stack import to_stack
 
 __all__ = [
     "from_spec",

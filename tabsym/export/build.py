@@ -5,6 +5,10 @@ Only here modules are imported, and only those of listed names.
 And what the state of a class must be where its own `__setstate__` or `__del__` believes it: boosters.
 A booster's bytes go to its library's loader alone. A forged handle would be freed as memory, so nothing else is taken
 in its place.
+
+And what the arrays of a loaded model must be where compiled code indexes them without a check. A file can hold any
+numbers. An index beyond an array would be read as memory, and a tree that leads back to itself would be followed for
+ever. What Python or numpy follow raises an error by itself and is not looked at here.
 """
 
 from __future__ import annotations
@@ -18,10 +22,11 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array
 
-from tabsym.export.archive import BadFile, read_array, read_json
-from tabsym.export.bounds import check_instance
+from tabsym.export.check import BadFile, Node, read_array, read_json
 from tabsym.export.registry import CLASSES, FUNCTIONS
 
 _LIGHTGBM = {
@@ -31,12 +36,17 @@ _LIGHTGBM = {
     "_Booster__num_inner_eval", "_Booster__num_class", "_Booster__num_dataset", "_Booster__init_predictor",
     "_Booster__attr", "_Booster__set_objective_to_none", "train_set_version",
 }  # fmt: skip
+_XGBOOST = {"handle", "feature_names", "feature_types", "best_iteration", "best_score"}
+_CATBOOST = {"catboost.core._CatBoostBase", "catboost.core.CatBoostClassifier", "catboost.core.CatBoostRegressor"}
+_CATBOOST |= {"tabsym.NativeCatBoostClassifier", "tabsym.NativeCatBoostRegressor"}
 _WORDS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
-
-
-def homes_of(cls: type) -> set[str]:
-    """Full names of a class and of all that it comes from."""
-    return {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+_INSTALL = {
+    "lightgbm": "tabsym[lightgbm]",
+    "xgboost": "tabsym[xgboost]",
+    "catboost": "tabsym[catboost]",
+    "category_encoders": "tabsym[compare]",
+}
+_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
 
 def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool) -> None:
@@ -56,16 +66,13 @@ def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool)
     if "lightgbm.basic.Booster" in homes:
         _check_booster("lightgbm", _is_lightgbm(state), allow_boosters)
     elif "xgboost.core.Booster" in homes:
-        _check_booster("xgboost", _is_xgboost(state), allow_boosters)
+        is_one = isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
+        _check_booster("xgboost", is_one, allow_boosters)
     elif homes & _CATBOOST:
         if state is None or {"_test_eval", "_test_evals"} & set(state):
             raise BadFile("has a model of CatBoost that is none")
         if "__model" in state:
             _check_booster("catboost", type(state["__model"]) is bytes, allow_boosters)
-
-
-_CATBOOST = {"catboost.core._CatBoostBase", "catboost.core.CatBoostClassifier", "catboost.core.CatBoostRegressor"}
-_CATBOOST |= {"tabsym.NativeCatBoostClassifier", "tabsym.NativeCatBoostRegressor"}
 
 
 def _check_booster(library: str, is_one: bool, allowed: bool) -> None:
@@ -87,23 +94,6 @@ def _is_lightgbm(state: Any) -> bool:
         and state["_handle"].startswith("tree\n")
         and state.get("_network", False) is False
     )
-
-
-def _is_xgboost(state: Any) -> bool:
-    return isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
-
-
-_XGBOOST = {"handle", "feature_names", "feature_types", "best_iteration", "best_score"}
-
-
-Node = dict[str, Any]
-
-_INSTALL = {
-    "lightgbm": "tabsym[lightgbm]",
-    "xgboost": "tabsym[xgboost]",
-    "catboost": "tabsym[catboost]",
-    "category_encoders": "tabsym[compare]",
-}
 
 
 class Builder:
@@ -185,9 +175,6 @@ class Builder:
         factory = self.of_type(node["content"]["default_factory"], type, type(None))
         return defaultdict(factory, self.of_type(node["content"]["main"], dict))
 
-    def _partial(self, node: Node) -> Any:
-        return functools.partial(self.named(node["content"]["func"]), **self.of_type(node["content"]["kwds"], dict))
-
     def _object(self, node: Node) -> Any:
         state = self.build(node["content"]) if "content" in node else None
         name, allowed = node["__class__"], self.allow_boosters
@@ -195,7 +182,8 @@ class Builder:
         cls = self.named(node)
         if not isinstance(cls, type):
             raise BadFile(f"takes {name} for a class, which it is not")
-        check_state(name, homes_of(cls), state, allow_boosters=allowed)
+        homes = {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+        check_state(name, homes, state, allow_boosters=allowed)
         instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if state is not None:
             if hasattr(instance, "__setstate__"):
@@ -207,11 +195,11 @@ class Builder:
                 if value.default is not value.empty:
                     instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
-            needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
-            missing = [one for one in needed if not hasattr(instance, one)]
-            if missing:
-                raise BadFile(f"holds a {name} without {missing[0]}, of another version of tabsym")
-        check_instance(instance, homes_of(cls))
+            for one in dataclasses.fields(cls):
+                has_default = one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING
+                if not has_default and not hasattr(instance, one.name):
+                    raise BadFile(f"holds a {name} without {one.name}, of another version of tabsym")
+        check_instance(instance, homes)
         return instance
 
     def _from_arguments(self, node: Node) -> Any:
@@ -257,13 +245,6 @@ class Builder:
         return np.random.Generator(bits)
 
 
-def _has_no_default(one: dataclasses.Field[Any]) -> bool:
-    return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-
-
-_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
-
-
 def _import(home: str, attribute: str) -> Any:
     try:
         return getattr(import_module(home), attribute)
@@ -307,10 +288,6 @@ def _plain(make: Callable[[list[Any]], Any]) -> Callable[[Builder, Node], Any]:
     return lambda builder, node: make([builder.build(item) for item in node["content"]])
 
 
-def _dtype(builder: Builder, node: Node) -> Any:
-    return builder.of_type(node["content"], np.ndarray).dtype
-
-
 _MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
     "JsonNode": lambda builder, node: read_json(node["content"], what="value"),
     "ListNode": _plain(list),
@@ -319,17 +296,178 @@ _MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
     "DictNode": Builder._dict,
     "DefaultDictNode": Builder._default_dict,
     "NdArrayNode": Builder._array,
-    "DTypeNode": _dtype,
+    "DTypeNode": lambda builder, node: builder.of_type(node["content"], np.ndarray).dtype,
     "BytesNode": lambda builder, node: builder.members[node["file"]],
     "BytearrayNode": lambda builder, node: bytearray(builder.members[node["file"]]),
     "SliceNode": lambda builder, node: slice(*(node["content"][name] for name in ("start", "stop", "step"))),
     "SparseMatrixNode": Builder._sparse,
     "FunctionNode": Builder.named,
     "TypeNode": Builder.named,
-    "PartialNode": Builder._partial,
+    "PartialNode": lambda builder, node: functools.partial(
+        builder.named(node["content"]["func"]), **builder.of_type(node["content"]["kwds"], dict)
+    ),
     "ConstructorFromReduceNode": Builder._from_arguments,
     "ObjectNode": Builder._object,
     "LossNode": Builder._loss,
     "RandomStateNode": Builder._random_state,
     "RandomGeneratorNode": Builder._generator,
 }
+
+
+# -- arrays that compiled code indexes ------------------------------------------------------------------
+
+Ints = NDArray[np.signedinteger[Any]]
+
+_HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting"
+_BITS = 256  # of a set of categories in a histogram tree
+
+
+def check_instance(instance: Any, homes: set[str]) -> None:
+    """Refuse an object whose arrays do not fit each other; `homes`: full names of its class and its bases.
+
+    Raises
+    ------
+    BadFile
+        They do not.
+    """
+    for home, check in _CHECKS.items():
+        if home in homes and not check(instance):
+            raise BadFile(f"holds a {type(instance).__name__} whose parts do not fit each other")
+
+
+def _is_tree(inner: NDArray[np.intp], left: Ints, right: Ints, n_nodes: int) -> bool:
+    """Whether every node but the first is the child of one inner node that stands before it."""
+    children = np.concatenate([left, right]).astype(np.int64)
+    after = (children > np.concatenate([inner, inner])).all()
+    return n_nodes > 0 and bool(after) and np.array_equal(np.sort(children), np.arange(1, n_nodes))
+
+
+# -- histogram trees of scikit-learn
+
+
+def _fits_histogram(booster: Any) -> bool:
+    state = vars(booster)
+    if "_predictors" not in state:  # not fitted
+        return True
+    width = _width(state)
+    mapper = vars(state["_bin_mapper"])
+    by_set, bounds = mapper["is_categorical_"], mapper["bin_thresholds_"]
+    return (
+        "_in_fit" not in state
+        and width is not None
+        and isinstance(by_set, np.ndarray)
+        and by_set.shape == (width,)
+        and len(bounds) == width
+        and all(_are_bits(bounds[position]) for position in np.flatnonzero(by_set))
+        and all(len(stage) == state["n_trees_per_iteration_"] for stage in state["_predictors"])
+        and all(_fits_tree(tree, by_set) for stage in state["_predictors"] for tree in stage)
+    )
+
+
+def _are_bits(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and bool(((values >= 0) & (values < _BITS)).all())
+
+
+def _width(state: dict[str, Any]) -> int | None:
+    """Columns of the rows that reach the trees: all, or those that the column transformer in front gives."""
+    first, n_features = state.get("_preprocessor"), state.get("n_features_in_")
+    if type(n_features) is not int or first is None:
+        return n_features if type(n_features) is int else None
+    parts, width = vars(first), 0
+    for name, transformer, chosen in parts["transformers_"]:
+        if isinstance(transformer, str):
+            if transformer != "drop":
+                return None
+            continue
+        plain = isinstance(chosen, np.ndarray) and chosen.dtype == np.bool_ and chosen.shape == (n_features,)
+        if not plain or not _keeps_width(transformer):
+            return None
+        if not np.array_equal(parts["_transformer_to_input_indices"][name], np.flatnonzero(chosen)):
+            return None
+        width += int(np.count_nonzero(chosen))
+    return width
+
+
+def _keeps_width(transformer: Any) -> bool:
+    kind = type(transformer).__name__
+    check = getattr(getattr(transformer, "func", None), "func", None)  # of a partial
+    return kind == "OrdinalEncoder" or (kind == "FunctionTransformer" and check is check_array)
+
+
+def _fits_tree(tree: Any, by_set: NDArray[Any]) -> bool:
+    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+
+    nodes, sets = vars(tree)["nodes"], vars(tree)["raw_left_cat_bitsets"]
+    if not (isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE and nodes.ndim == 1):
+        return False
+    position = np.flatnonzero(nodes["is_leaf"] == 0)
+    inner = nodes[position]
+    columns = inner["feature_idx"]
+    if not _is_tree(position, inner["left"], inner["right"], len(nodes)):
+        return False
+    if ((columns < 0) | (columns >= len(by_set))).any():
+        return False
+    splits = inner["is_categorical"] != 0
+    return (
+        isinstance(sets, np.ndarray)
+        and sets.ndim == 2
+        and sets.shape[1] == _BITS // 32
+        and bool((inner["bitset_idx"][splits] < len(sets)).all())
+        and bool((by_set[columns[splits]] != 0).all())
+    )
+
+
+# -- models and trees of tabsym
+
+
+def _fits_model(model: Any) -> bool:
+    spec, n_outputs = model.spec, model.n_outputs
+    n, n_blocks = spec.n_coefs, len(spec.blocks)
+    factors = [factor for term in spec.terms for factor in term.factors]
+    certainty = model.certainty
+    return (
+        type(n_outputs) is int
+        and all(type(block.rank) is int and block.rank > 0 for block in spec.blocks)
+        and all(type(f.block) is int and 0 <= f.block < n_blocks for f in factors)
+        and all(type(f.component) is int and 0 <= f.component < spec.blocks[f.block].rank for f in factors)
+        and model.theta.shape == (n, n_outputs)
+        and model.counts.shape == model.weights.shape == (n,)
+        and model.state.shape == (n * n_outputs, len(model.columns.fresh))
+        and (certainty is None or certainty.samples is None or certainty.samples.shape[0] == n)
+        and (certainty is None or certainty.unknown is None or certainty.unknown.shape[1] == n)
+    )
+
+
+def _fits_jitter_tree(tree: Any) -> bool:
+    n = len(tree.feature)
+    by_node = (
+        tree.feature, tree.threshold, tree.left, tree.right, tree.other_left, tree.n_rows, tree.weight, tree.impurity,
+        tree.gain,
+    )  # fmt: skip
+    inner = np.flatnonzero(tree.feature >= 0)
+    positions = tree.pointer
+    return (
+        all(array.shape == (n,) for array in by_node)
+        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.symbols))
+        and tree.value.ndim == 2
+        and len(tree.value) == n
+        and positions.shape == (n + 1,)
+        and positions[0] == 0
+        and bool((np.diff(positions) >= 0).all())
+        and tree.symbols.shape == tree.to_left.shape == (positions[-1],)
+        and _is_tree(inner, tree.left[inner], tree.right[inner], n)
+    )
+
+
+def _fits_jitter_estimator(estimator: Any) -> bool:
+    state = vars(estimator)
+    return "tree_" not in state or bool((state["tree_"].feature < len(state["_columns"].kinds)).all())
+
+
+_CHECKS = {
+    _HISTOGRAMS: _fits_histogram,
+    "tabsym.models.model.WideModel": _fits_model,
+    "tabsym.jitter.tree.Tree": _fits_jitter_tree,
+    "tabsym.jitter.tree_estimators.JitterTree": _fits_jitter_estimator,
+}
+"""Full name of a class -> whether the arrays of an object of it fit."""

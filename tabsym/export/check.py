@@ -1,20 +1,38 @@
-"""What a file would build, looked at before anything is built or imported: plain JSON against explicit lists.
+"""What a file is refused for before anything is built or imported: its zip, its JSON and arrays, and its nodes.
 
-The nodes are those that skops writes, as `tabsym.export.archive` simplifies them. Each kind has exactly its keys, names
-only what is listed for it, and refers only to what stands before it.
+A file is a zip of plain members. Nothing in it is compressed, so that it cannot grow when it is read. Each member is a
+schema (JSON), an array (``.npy``) or bytes (``.bin``) and is named by a number; nothing is ever written to disk, and
+names are looked up, never followed.
+
+The schema is plain JSON, looked at against explicit lists. Its nodes are those that skops writes, as
+`tabsym.export.files` simplifies them. Each kind has exactly its keys, names only what is listed for it, and refers only
+to what stands before it.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import re
+import warnings
+import zipfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from tabsym.export.archive import BadFile, read_json
+import numpy as np
+from numpy.typing import NDArray
+
 from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
 
 Node = dict[str, Any]
 
+SCHEMA = "schema.json"
+MAX_MEMBERS = 1_000_000
+_MEMBER = re.compile(r"[0-9]{1,9}\.(npy|bin)")
+_ENCRYPTED = 1  # of a member's flags
+_KINDS = "?bBiufcUSmMV"  # of array types; objects (O) are never read from bytes
 MAX_DEPTH = 120
 """Nodes within nodes; models that tabsym makes have about 30."""
 MAX_WRITTEN_OUT = 20_000_000
@@ -26,6 +44,120 @@ KEY_TYPES = {
     "numpy.int8", "numpy.int16", "numpy.int32", "numpy.int64", "numpy.float32", "numpy.float64", "numpy.bool",
 }  # fmt: skip
 """Of the keys of dictionaries."""
+
+
+class BadFile(ValueError):
+    """What is wrong with a file, without its name."""
+
+
+def read_members(path: Path) -> dict[str, bytes]:
+    """The members of a file by name.
+
+    Raises
+    ------
+    BadFile
+        It is no zip of plain members, or damaged.
+    OSError
+        It cannot be read.
+    """
+    if not path.is_file():  # a pipe would be waited for, a device read for ever
+        raise BadFile("is no ordinary file")
+    data = path.read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            _check(infos, len(data))
+            return {info.filename: archive.read(info) for info in infos}
+    except BadFile:
+        raise
+    except Exception as error:  # of any kind: zipfile believes what a damaged file says of itself
+        raise BadFile(f"is damaged or no file of a model ({_words(error)})") from None
+
+
+def _check(infos: list[zipfile.ZipInfo], size: int) -> None:
+    names = [info.filename for info in infos]
+    if SCHEMA not in names:
+        raise BadFile("is a zip without a model in it")
+    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
+        raise BadFile("has members of the same name, or too many of them")
+    strange = [name for name in names if name != SCHEMA and not _MEMBER.fullmatch(name)]
+    if strange:
+        raise BadFile(f"has a member {strange[0][:80]!r}, which models do not have")
+    if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _ENCRYPTED for info in infos):
+        raise BadFile("has compressed or encrypted members, which models do not have")
+    if sum(info.file_size for info in infos) > size:
+        raise BadFile("says that it holds more than it does")
+
+
+def read_json(text: bytes | str, *, what: str = SCHEMA) -> Any:
+    """JSON without a key that occurs twice.
+
+    Raises
+    ------
+    BadFile
+        It is none, or nested too deep to be a model.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except BadFile:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BadFile(f"has a {what} that cannot be read ({_words(error)})") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise BadFile("has a key twice in one object")
+    return found
+
+
+def read_array(data: bytes) -> NDArray[Any]:
+    """An array (any shape) in numpy's format; objects are refused, and sizes are checked before memory is asked for."""
+    stream = io.BytesIO(data)
+    try:
+        with warnings.catch_warnings():  # of headers as Python 2 wrote them
+            warnings.simplefilter("error")
+            version = np.lib.format.read_magic(stream)
+            if version == (1, 0):
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+            elif version == (2, 0):
+                shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+            else:
+                raise BadFile(f"has an array of version {version}")
+    except BadFile:
+        raise
+    except (ValueError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError, Warning) as error:
+        raise BadFile(f"has an array that cannot be read ({_words(error)})") from None
+    if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize == 0:
+        raise BadFile(f"has an array of {dtype}, which holds more than numbers and text")
+    count = 1
+    for length in shape:
+        if not 0 <= length < 2**48:
+            raise BadFile("has an array of a length that cannot be")
+        count *= length
+    rest = data[stream.tell() :]
+    if count * dtype.itemsize != len(rest):
+        raise BadFile("has an array of another length than it says")
+    try:
+        array = np.frombuffer(rest, dtype=dtype).copy()
+        return array.reshape(shape, order="F" if fortran else "C")
+    except (ValueError, MemoryError) as error:
+        raise BadFile(f"has an array that cannot be read ({_words(error)})") from None
+
+
+def _words(error: BaseException) -> str:
+    """What an error says, in one line."""
+    text = plain(str(error)) or type(error).__name__
+    return text if len(text) < 160 else text[:157] + "..."
+
+
+def plain(text: str) -> str:
+    """Text of a file in one line, without characters that a terminal would obey."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in " ".join(text.split()))
+
+
+# -- nodes ---------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -94,7 +226,10 @@ class Checked:
             if not _is_shape(node["shape"], 2):
                 raise BadFile("has a sparse matrix without a shape")
         elif kind == "JsonNode":
-            self._check_scalar(node)
+            if not isinstance(node["content"], str) or node.get("is_json", True) is not True:
+                raise BadFile("has a value that is no JSON")
+            if isinstance(read_json(node["content"], what="value"), (dict, list)):
+                raise BadFile("has a value that is not a single one")
         elif kind == "SliceNode":
             parts = node["content"]
             if set(parts) != {"start", "stop", "step"} or not all(v is None or type(v) is int for v in parts.values()):
@@ -107,13 +242,6 @@ class Checked:
     def _check_file(self, name: Any, ending: str) -> None:
         if not isinstance(name, str) or not name.endswith(ending) or name not in self.members:
             raise BadFile(f"lacks its member {str(name)[:_MAX_LENGTH]!r}")
-
-    @staticmethod
-    def _check_scalar(node: Node) -> None:
-        if not isinstance(node["content"], str) or node.get("is_json", True) is not True:
-            raise BadFile("has a value that is no JSON")
-        if isinstance(read_json(node["content"], what="value"), (dict, list)):
-            raise BadFile("has a value that is not a single one")
 
 
 @dataclass(frozen=True)

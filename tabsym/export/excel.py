@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import Any
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
-from tabsym.export.rate_tables import (
-    MISSING,
-    TermSheets,
-    Text,
-    cell_of,
-    letter,
-    number,
-    put,
-    range_of,
-    rounded_up,
-    write_row,
-)
+from tabsym.export.rate_tables import MISSING, TermLines, Text, cell_of, letter, names_of_outputs, number, title
 from tabsym.export.spec import terms_of
 from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
+MAX_TEXT, MAX_ROWS = 32_767, 1_048_576
+"""Characters of a cell, and rows of a sheet."""
 EPOCH = 25_569
 """1970-01-01 as Excel counts days."""
 ROUNDING = 1e-9
@@ -242,14 +234,12 @@ class _Book:
         if self.terms.classes is None:
             self._row(Text("prediction"), f"=EXP({scores[0]})" if link == "log" else f"={scores[0]}")
             return
-        labels = self.terms.classes.tolist()
+        header = self._row(Text("classes"), *map(cell_of, self.terms.classes.tolist()))
         if len(scores) == 1:
-            header = self._row(Text("classes"), *map(cell_of, labels))
             if link == "logit":
                 self._row(Text("probability"), f"=1-C{header + 1}", f"=1/(1+EXP(-{scores[0]}))")
             self._row(Text("prediction"), f"=IF({scores[0]}>0,C{header},B{header})")
             return
-        header = self._row(Text("classes"), *map(cell_of, labels))
         ends = f"{scores[0]}:{scores[-1]}"
         odds = [f"=EXP({score}-MAX({ends}))" for score in scores]
         row = self._row(Text("odds to the largest"), *odds)
@@ -302,3 +292,85 @@ def _look_up(matches: list[str], values: Reference, default: float, length: int)
     among = "*".join(matches)
     found = f"SUMPRODUCT({among}*{values})"
     return f"={found}" if default == 0.0 else f"=IF(SUMPRODUCT({among}*1)=0,{number(default)},{found})"
+
+
+# -- sheets -----------------------------------------------------------------------------------------------
+
+
+class TermSheets:
+    """A sheet for each lookup table, made when it is first used."""
+
+    def __init__(self, book: Any, terms: ModelTerms) -> None:
+        self.book, self.terms = book, terms
+        self.names = names_of_outputs(terms)
+        self._made: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
+
+    def keys(self, factor: LookupFactor, index: int) -> str:
+        """The range of the keys of a table at a position."""
+        sheet, _ = self._sheet(factor)
+        return range_of(sheet, index + 1, len(self.terms.tables[factor.table].values))
+
+    def values(self, factor: LookupFactor, output: int) -> str:
+        """The range of the coefficients of a component for a linear predictor."""
+        sheet, n_keys = self._sheet(factor)
+        first = n_keys + 2 + factor.component * self.terms.n_outputs
+        return range_of(sheet, first + output, len(self.terms.tables[factor.table].values))
+
+    def _sheet(self, factor: LookupFactor) -> tuple[str, int]:
+        if factor.table not in self._made:
+            self._made[factor.table] = self._write(factor)
+        return self._made[factor.table]
+
+    def _write(self, factor: LookupFactor) -> tuple[str, int]:
+        """The sheet of a lookup table; its name, and how many columns of keys it has."""
+        table = self.terms.tables[factor.table]
+        if len(table.values) >= MAX_ROWS:
+            raise ValueError(
+                f"Term {table.name!r} has {len(table.values):,} coefficients, more than the {MAX_ROWS - 1:,} rows of a "
+                "sheet; use to_sql or to_spec."
+            )
+        name = title(f"{len(self._made) + 1} {table.name}")
+        sheet = self.book.create_sheet(name)
+        lines = TermLines(self.terms, factor, self.names, with_formulas=True)
+        for row, cells in enumerate(lines, 1):
+            write_row(sheet, row, cells)
+        sheet.freeze_panes = "A2"
+        sheet.column_dimensions["A"].width = 28
+        return name, lines.n_keys
+
+
+def range_of(sheet: str, column: int, length: int) -> str:
+    """The cells of a column below its head."""
+    quoted = "'" + sheet.replace("'", "''") + "'"
+    return f"{quoted}!${letter(column)}$2:${letter(column)}${length + 1}"
+
+
+def write_row(sheet: Any, row: int, cells: Sequence[Any]) -> None:
+    """Write cells from the first column on."""
+    for column, value in enumerate(cells, 1):
+        put(sheet.cell(row, column), value)
+
+
+def put(cell: Any, value: Any) -> None:
+    """Set a cell; text is kept as text whatever it begins with, so that no category is a formula."""
+    from openpyxl.utils.exceptions import IllegalCharacterError
+
+    if not isinstance(value, Text):
+        cell.value = value
+        return
+    if len(value) > MAX_TEXT:
+        raise ValueError(
+            f"The text {value[:40]!r}... has {len(value):,} characters, more than a cell of a sheet holds."
+        )
+    try:
+        cell.value = str(value)
+    except IllegalCharacterError:
+        raise ValueError(f"The text {str(value)[:40]!r} holds a character that Excel files cannot.") from None
+    cell.data_type = "s"
+    if value[:1] in ("=", "+", "-", "@", "'"):
+        cell.quotePrefix = True
+
+
+def rounded_up(value: float) -> float:
+    """A number of the 16 digits that openpyxl writes, which is not below: a bound of bins belongs to the bin below."""
+    return float(Context(prec=16, rounding=ROUND_CEILING).create_decimal(Decimal(value)))

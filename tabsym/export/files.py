@@ -1,18 +1,35 @@
-"""Save a fitted estimator to a file that holds no code, and load it."""
+"""Save a fitted estimator to a file that holds no code, and load it.
+
+What skops writes is made simpler. Types of tabsym go by registered names, parts that occur twice are written once,
+sparse matrices are three arrays, and numbers of nodes and members count up instead of being places in memory: the same
+model gives the same file.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import sys
 import warnings
+import zipfile
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tabsym.export.archive import FORMAT, SCHEMA, BadFile, plain, read_json, read_members, write_members
+import numpy as np
+from scipy.sparse import load_npz
+
 from tabsym.export.build import Builder
-from tabsym.export.check import Checked
-from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS
+from tabsym.export.check import SCHEMA, BadFile, Checked, Node, plain, read_json, read_members
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS, name_of
+
+FORMAT = 1
+"""Of files; one with a higher number was written by a later tabsym."""
+MAX_PATH = 200  # characters, so that a part that holds itself ends the search
+_UNNUMBERED = ("JsonNode", "TypeNode", "FunctionNode")  # of which a second one is no longer than a reference
+_UNREADABLE = ("Timestamp", "Timedelta", "Period", "Interval", "NaTType")
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
@@ -49,8 +66,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     >>> model.predict(X).round(1).tolist()
     [1.0, 3.0, 1.0, 3.0]
     """
-    from tabsym.export.archive import members_of
-
     if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
         raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")
     if hasattr(estimator, "best_estimator_"):
@@ -75,14 +90,16 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
             f"{_kind(estimator)} cannot be written to a file without code{_culprit(estimator)} "
             f"({type(error).__name__}: {words}); leave that part out, or fit it anew where it is used."
         ) from None
-    write_members(path, members)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:  # the same bytes whenever it is written
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    path.write_bytes(buffer.getbuffer())
     return path
 
 
 def _culprit(model: Any) -> str:
     """The innermost part of a model that cannot be written, in words; nothing where it is the model itself."""
-    from tabsym.export.archive import members_of
-
     where, part, found, holder = "", model, True, None
     while found and len(where) < MAX_PATH:
         found = False
@@ -116,7 +133,128 @@ def _parts_of(part: Any) -> list[tuple[str, Any]]:
     return []
 
 
-MAX_PATH = 200  # characters, so that a part that holds itself ends the search
+# -- what is written -----------------------------------------------------------------------------------
+
+
+def members_of(model: Any) -> dict[str, bytes]:
+    """The members of a file of a model, the schema first.
+
+    Raises
+    ------
+    ValueError
+        It holds a function without a name, or keys that are the same text.
+    TypeError
+        It holds a moment of pandas, which skops writes and does not read.
+    Exception
+        skops' own, of what it cannot write.
+    """
+    import skops.io
+
+    stream = io.BytesIO()
+    skops.io.dump(model, stream)
+    with zipfile.ZipFile(stream) as archive:
+        written = {name: archive.read(name) for name in archive.namelist()}
+    root = read_json(written.pop(SCHEMA))
+    writer = _ArchiveWriter(written)
+    schema = writer.node({name: root[name] for name in root if name not in ("protocol", "_skops_version")})
+    schema["tabsym_format"] = FORMAT
+    return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **writer.members}
+
+
+class _ArchiveWriter:
+    def __init__(self, written: dict[str, bytes]) -> None:
+        self._written = written
+        self.members: dict[str, bytes] = {}
+        self._numbers: dict[int, int] = {}
+        self._copied: dict[str, str] = {}
+
+    def node(self, node: Node) -> Node:
+        """A node of skops as one of ours."""
+        kind, old = node["__loader__"], node.get("__id__")
+        if old in self._numbers:
+            return {"__loader__": "CachedNode", "__id__": self._numbers[old]}
+        new = {name: node[name] for name in ("__loader__", "__module__", "__class__")}
+        if new["__module__"].partition(".")[0] == "pandas" and new["__class__"] in _UNREADABLE:
+            raise TypeError(f"files hold no {new['__class__']} of pandas; use text instead, for dates '2024-01-31'")
+        self._name(new)
+        getattr(self, f"_write_{kind}", self._write_any)(node, new)
+        if kind not in _UNNUMBERED and node.get("content") != [] and old is not None:  # of () there is one in Python
+            self._numbers[old] = new["__id__"] = len(self._numbers) + 1
+        return new
+
+    def _name(self, new: Node) -> None:
+        if new["__module__"] == "_loss":  # which no import finds: so Cython calls it before scikit-learn 1.9
+            new["__module__"] = "sklearn._loss._loss"
+        module, name = new["__module__"], new["__class__"]
+        if not name.isidentifier():
+            raise ValueError(f"it holds {module}.{name}, which has no name by which it could be found again")
+        registered = name_of(module, name)
+        if registered is not None:
+            new["__module__"], new["__class__"] = "tabsym", registered
+        elif module.partition(".")[0].startswith("tabsym") and new["__loader__"] in ("ObjectNode", "FunctionNode"):
+            raise ValueError(f"{module}.{name} has no registered name, which is a fault of tabsym; please report it")
+
+    def _write_any(self, node: Node, new: Node) -> None:
+        for name, part in node.items():
+            if name not in ("__loader__", "__module__", "__class__", "__id__", "is_json"):
+                new[name] = self._part(part)
+
+    def _part(self, part: Any) -> Any:
+        if isinstance(part, dict):
+            return self.node(part) if "__loader__" in part else {key: self._part(one) for key, one in part.items()}
+        return [self._part(one) for one in part] if isinstance(part, list) else part
+
+    def _write_ObjectNode(self, node: Node, new: Node) -> None:
+        content = node.get("content", {"content": "null"})
+        cls = getattr(sys.modules.get(node["__module__"]), node["__class__"], object)
+        is_python = getattr(cls, "__dictoffset__", 0) != 0 and not node["__module__"].startswith("pandas")
+        if content.get("content") == "null" and not is_python and new["__module__"] != "tabsym":
+            raise ValueError(f"it holds a {node['__module__']}.{node['__class__']}, whose value skops leaves out")
+        self._write_any(node, new)
+
+    def _write_DictNode(self, node: Node, new: Node) -> None:
+        new["content"] = {key: self.node(one) for key, one in node["content"].items()}
+        types = [f"{one['__module__']}.{one['__class__']}" for one in node["key_types"]["content"]]
+        if set(types) - {"builtins.str"}:
+            new["key_types"] = types
+
+    def _write_NdArrayNode(self, node: Node, new: Node) -> None:
+        new["type"] = node["type"]
+        if node["type"] == "json":
+            if not isinstance(node["content"], list):
+                raise ValueError("it holds an array of objects without an axis")
+            new["content"] = [self.node(one) for one in node["content"]]
+            new["shape"] = [json.loads(one["content"]) for one in node["shape"]["content"]]
+        else:
+            new["file"] = self._copy(node["file"], "npy")
+
+    def _write_BytesNode(self, node: Node, new: Node) -> None:
+        new["file"] = self._copy(node["file"], "bin")
+
+    _write_BytearrayNode = _write_BytesNode
+
+    def _write_SparseMatrixNode(self, node: Node, new: Node) -> None:
+        matrix = load_npz(io.BytesIO(self._written[node["file"]]))
+        if matrix.format not in ("csr", "csc"):
+            raise ValueError(f"it holds a sparse matrix of format {matrix.format}; csr and csc can be written")
+        for name in ("data", "indices", "indptr"):
+            stream = io.BytesIO()
+            np.save(stream, getattr(matrix, name), allow_pickle=False)
+            new[name] = self._add(stream.getvalue(), "npy")
+        new["shape"] = [int(length) for length in matrix.shape]
+
+    def _copy(self, old: str, ending: str) -> str:
+        if old not in self._copied:
+            self._copied[old] = self._add(self._written[old], ending)
+        return self._copied[old]
+
+    def _add(self, data: bytes, ending: str) -> str:
+        name = f"{len(self.members)}.{ending}"
+        self.members[name] = data
+        return name
+
+
+# -- what is read --------------------------------------------------------------------------------------
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:

@@ -1,12 +1,17 @@
-"""The nodes and constants of an ONNX graph, and terms and lookup tables as nodes; all numbers are doubles.
+"""The nodes and constants of an ONNX graph, and terms, lookup tables and dates as nodes; all numbers are doubles.
 
 Codes are shifted so that 0 is what a coding does not know: a table's first row is its default.
+
+ONNX has no dates, so the calendar is computed from days since 1970-01-01: years begin in March, so that the leap day
+is their last one, and all eras of 400 years have the same days (H. Hinnant, "chrono-compatible low-level date
+algorithms").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +25,10 @@ OPSET, ML_OPSET = 18, 3
 FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
 """Types of tensors, as ONNX numbers them."""
 MAX_WHOLE = 2.0**63
+_DAY, _HOUR, _MINUTE = 86_400e6, 3_600e6, 60e6
+"""In microseconds, to which times of day are rounded: a fraction of a day is no exact number."""
+_TO_ERA, _ERA = 719_468.0, 146_097.0
+"""Days from 0000-03-01 to 1970-01-01, and of 400 years."""
 _FUNCTIONS = {"log": "Log", "sqrt": "Sqrt", "exp": "Exp", "abs": "Abs"}
 _LOGARITHMS = {"log2": np.log(2.0), "log10": np.log(10.0)}
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "**": "Pow"}
@@ -135,12 +144,11 @@ class Codes:
             size = len(self.codings[coding]) + 1
             known = known * size + other + shift(self.codings[coding])
             combinations = np.unique(known) if left else known  # the last ones in the order of the rows
-            found = self.graph.encode(self._joined(found, size, self.of(coding, column)), combinations.tolist())
+            own_codes = self.of(coding, column)
+            joined = self.graph.add("Add", self.graph.add("Mul", found, self.graph.constant(size)), own_codes)
+            found = self.graph.encode(joined, combinations.tolist())
             known = np.searchsorted(combinations, known) + 1 if left else known
         return found
-
-    def _joined(self, left: str, size: int, right: str) -> str:
-        return self.graph.add("Add", self.graph.add("Mul", left, self.graph.constant(size)), right)
 
 
 @dataclass
@@ -158,7 +166,8 @@ class Sum:
         for term in terms.terms:
             scale, factors = self._factors(term)
             if factors:
-                parts.append(_product(graph, factors if (scale == 1.0).all() else [graph.constant(scale), *factors]))
+                factors = factors if (scale == 1.0).all() else [graph.constant(scale), *factors]
+                parts.append(reduce(partial(graph.add, "Mul"), factors))
             else:
                 constant = constant + scale
         if terms.offset is not None:
@@ -232,13 +241,82 @@ def with_default(coding: Coding, values: NDArray[Any], default: Any) -> NDArray[
     return np.concatenate([[default], values]) if shift(coding) else values
 
 
-def _product(graph: Graph, factors: list[str]) -> str:
-    found = factors[0]
-    for factor in factors[1:]:
-        found = graph.add("Mul", found, factor)
-    return found
-
-
 def domain_of(operator: str) -> str:
     """The set of operators that one belongs to."""
     return "ai.onnx.ml" if operator == "LabelEncoder" else ""
+
+
+# -- parts of dates ---------------------------------------------------------------------------------------
+
+
+def part_of_date(graph: Graph, days: str, part: str) -> str:
+    """A part as a number (n, 1), NaN where the day is: month, ISO week, weekday (1 is Monday), hour or minute."""
+    own = _Calendar(graph)
+    micro = graph.add("Round", own.times(days, _DAY))
+    day = own.floor(micro, _DAY)
+    time = own.minus(micro, own.times(day, _DAY))
+    hour = own.floor(time, _HOUR)
+    if part == "hour":
+        return hour
+    if part == "minute":
+        return own.floor(own.minus(time, own.times(hour, _HOUR)), _MINUTE)
+    from_monday = own.modulo(own.plus(day, 3.0), 7.0)  # 1970 began on a Thursday
+    if part == "weekday":
+        return own.plus(from_monday, 1.0)
+    if part == "month":
+        return own.month(own.in_era(day)[1])
+    return own.week(own.plus(own.minus(day, from_monday), 3.0))
+
+
+class _Calendar:
+    """Arithmetic of doubles, and dates by it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def plus(self, one: str, other: str | float) -> str:
+        return self.graph.add("Add", one, self._tensor(other))
+
+    def minus(self, one: str, other: str | float) -> str:
+        return self.graph.add("Sub", one, self._tensor(other))
+
+    def times(self, one: str, number: float) -> str:
+        return self.graph.add("Mul", one, self._tensor(number))
+
+    def floor(self, one: str, by: float) -> str:
+        return self.graph.add("Floor", self.graph.add("Div", one, self._tensor(by)))
+
+    def modulo(self, one: str, by: float) -> str:
+        return self.minus(one, self.times(self.floor(one, by), by))
+
+    def _tensor(self, value: str | float) -> str:
+        return value if isinstance(value, str) else self.graph.constant(value)
+
+    def in_era(self, day: str) -> tuple[str, str]:
+        """The year of its era, from 0 on, and the day of the year; years begin in March."""
+        of_era = self.modulo(self.plus(day, _TO_ERA), _ERA)
+        whole = self.minus(of_era, self.floor(of_era, 1460.0))
+        whole = self.minus(self.plus(whole, self.floor(of_era, 36_524.0)), self.floor(of_era, 146_096.0))
+        year = self.floor(whole, 365.0)
+        before = self.minus(self.plus(self.times(year, 365.0), self.floor(year, 4.0)), self.floor(year, 100.0))
+        return year, self.minus(of_era, before)
+
+    def month(self, of_year: str) -> str:
+        from_march = self.floor(self.plus(self.times(of_year, 5.0), 2.0), 153.0)
+        return self.plus(self.modulo(self.plus(from_march, 2.0), 12.0), 1.0)
+
+    def week(self, thursday: str) -> str:
+        """The week of the year, which is that of its Thursday."""
+        year, of_year = self.in_era(thursday)
+        is_leap = self.minus(
+            self._divides(year, 4.0), self.minus(self._divides(year, 100.0), self._divides(year, 400.0))
+        )
+        late = self.graph.add("GreaterOrEqual", of_year, self._tensor(306.0))  # January and February
+        from_january = self.plus(self.plus(of_year, 59.0), is_leap)
+        own = self.graph.add("Where", late, self.minus(of_year, 306.0), from_january)
+        return self.plus(self.floor(own, 7.0), 1.0)
+
+    def _divides(self, year: str, by: float) -> str:
+        """1 where the year is a multiple, else 0."""
+        rest = self.modulo(year, by)
+        return self.minus(self._tensor(1.0), self.graph.add("Min", rest, self._tensor(1.0)))

@@ -1,21 +1,50 @@
-"""Models and encoders as ONNX: `to_onnx`, a graph of doubles, and converters for skl2onnx."""
+"""Models and encoders as ONNX: their inputs and outputs with their types, `to_onnx`, and converters for skl2onnx."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.wide import WideEncoder
-from tabsym.export.onnx_graph import BOOL, DOUBLE, FLOAT, INT64, ML_OPSET, OPSET, STRING, Graph, domain_of
-from tabsym.export.onnx_parts import GraphParts, parts_of
+from tabsym.export.onnx_graph import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    INT64,
+    ML_OPSET,
+    OPSET,
+    STRING,
+    Codes,
+    Graph,
+    Sum,
+    domain_of,
+    part_of_date,
+    with_default,
+)
+from tabsym.export.spec import as_text, number_of_part, terms_of
+from tabsym.frame.storage import object_array
+from tabsym.models.export_records import Coding, ModelTerms
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
 
 IR_VERSION = 8
+OPSETS = {"": 13, "ai.onnx.ml": 2}
+"""The lowest that have what the nodes need."""
+EXACT = 2**53
+"""Whole numbers beyond this are not all doubles."""
+_CLASSIFIERS = (WideClassifier, WideSGDClassifier)
+_OTHERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_text: str = "") -> Any:
@@ -114,10 +143,231 @@ def _proto(graph: Graph, parts: GraphParts, outputs: dict[str, str], name: str, 
     return made
 
 
-OPSETS = {"": 13, "ai.onnx.ml": 2}
-"""The lowest that have what the nodes need."""
-_CLASSIFIERS = (WideClassifier, WideSGDClassifier)
-_OTHERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
+# -- what becomes a graph ---------------------------------------------------------------------------------
+
+
+class GraphParts:
+    """What is made into a graph: inputs with their types, outputs with their types and widths, and how.
+
+    Attributes
+    ----------
+    inputs : dict of str -> int or None
+        STRING or DOUBLE by column of the table; None where either will do.
+    outputs : dict of str -> (int, int or None)
+        Type and columns; None for a vector.
+    features : tuple of str
+        The columns of fit, in order.
+    """
+
+    inputs: dict[str, int | None]
+    outputs: dict[str, tuple[int, int | None]]
+    features: tuple[str, ...]
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the nodes; from the tensors of the inputs to those of the outputs."""
+        raise NotImplementedError
+
+
+def parts_of(model: Any, missing_text: str) -> GraphParts:
+    """What `to_onnx` and the converters of skl2onnx make of a model or encoder."""
+    if isinstance(model, TableTransformer):
+        return _EncoderParts(model, lookup_tables(model), missing_text)
+    return _ModelParts(terms_of(model), missing_text)
+
+
+class _ModelParts(GraphParts):
+    def __init__(self, terms: ModelTerms, missing_text: str) -> None:
+        refuse_checked([name for name, _ in terms.checked])
+        self.terms, self.missing_text, self.features = terms, missing_text, terms.features
+        codings: dict[str, list[Coding]] = {name: [] for name in terms.columns}
+        for term in terms.terms:
+            for factor in term.lookups:
+                for index, name in zip(terms.tables[factor.table].codings, factor.columns, strict=True):
+                    codings[name].append(terms.codings[index])
+        dates = {own.source for own in terms.derived.values() if own.part != "text"}
+        self.inputs = {
+            terms.source(name): DOUBLE
+            if terms.source(name) in dates
+            else input_type(terms.source(name), kind, codings[name], missing_text)
+            for name, kind in terms.columns.items()
+        }
+        if terms.offset is not None:
+            self.inputs[terms.offset.name] = DOUBLE
+        if terms.classes is None:
+            self.outputs = {"variable": (DOUBLE, 1)}
+        else:
+            shares = "probabilities" if terms.link in ("logit", "softmax") else "scores"
+            width = 1 if shares == "scores" and terms.n_outputs == 1 else len(terms.classes)
+            self.classes, kind = _labels(terms.classes)
+            self.outputs = {"label": (kind, None), shares: (DOUBLE, width)}
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the sum of the terms, and what the link makes of it; the names of the outputs."""
+        own = {name: self._tensor(graph, columns, name) for name in self.terms.columns}
+        if self.terms.offset is not None:
+            own[self.terms.offset.name] = columns[self.terms.offset.name]
+        texts = {name for name in self.terms.columns if self.inputs[self.terms.source(name)] == STRING}
+        codes = Codes(graph, self.terms.codings, own or columns, texts, self.missing_text, self._number_of)
+        margins = Sum(self.terms, codes).margins()
+        if self.terms.classes is None:
+            return {"variable": graph.add("Exp", margins) if self.terms.link == "log" else margins}
+        if self.terms.n_outputs == 1:
+            above = graph.add("Greater", margins, graph.constant(0.0))
+            position = graph.cast(graph.add("Squeeze", above, graph.constant([1])), INT64)
+        else:
+            position = graph.add("ArgMax", margins, axis=1, keepdims=0)
+        found = {"label": graph.add("Gather", graph.constant(self.classes), position)}
+        if "scores" in self.outputs:
+            return found | {"scores": margins}
+        if self.terms.n_outputs == 1:
+            margins = graph.add("Concat", graph.add("Sub", margins, margins), margins, axis=1)
+        return found | {"probabilities": graph.add("Softmax", margins, axis=1)}
+
+    def _tensor(self, graph: Graph, columns: dict[str, str], name: str) -> str:
+        own = columns[self.terms.source(name)]
+        part = self._part(name)
+        return own if part is None else part_of_date(graph, own, part)
+
+    def _part(self, column: str) -> str | None:
+        """The part of a date that a column is; None for the day, which is what there is of a date, and others."""
+        made = self.terms.derived.get(column)
+        return None if made is None or made.part in ("day", "text") else made.part
+
+    def _number_of(self, column: str, category: Any) -> float:
+        return _number_of(column, category) if self._part(column) is None else float(number_of_part(category))
+
+
+class _EncoderParts(GraphParts):
+    def __init__(self, encoder: Any, lookups: list[ColumnLookup], missing_text: str) -> None:
+        refuse_checked([one.column for one in lookups if one.checked])
+        self.lookups, self.missing_text = {one.column: one for one in lookups}, missing_text
+        self.features = tuple(map(str, encoder.get_feature_names_in()))
+        self.inputs = {
+            name: input_type(name, one.kind, [one.coding], missing_text) for name, one in self.lookups.items()
+        }
+        texts = {one.values.dtype == object for one in lookups if one.names}
+        passed = [name for name in self.features if name not in self.lookups]
+        if True in texts and (False in texts or passed):
+            name = next((one.column for one in lookups if one.values.dtype != object), *passed[:1])
+            raise ValueError(
+                f"The encoder makes text of some columns and numbers of column {name!r}, and an ONNX output has one "
+                "type; encode them by two encoders."
+            )
+        self.inputs = {name: self.inputs.get(name, DOUBLE) for name in self.features}
+        width = sum(len(self.lookups[name].names) if name in self.lookups else 1 for name in self.features)
+        if not width:
+            raise ValueError(
+                "The encoder makes no column, as all are constant or dropped, and an ONNX output has at least one; fit "
+                "with drop=None and drop_invariant=False."
+            )
+        self.outputs = {"variable": (STRING if True in texts else DOUBLE, width)}
+
+    def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
+        """Add the lookups of the encoded columns; the name of the output, in which all columns are."""
+        codings = tuple(one.coding for one in self.lookups.values())
+        texts = {name for name, kind in self.inputs.items() if kind == STRING}
+        codes = Codes(graph, codings, columns, texts, self.missing_text, _number_of)
+        found = []
+        for name in self.features:
+            if name not in self.lookups:
+                found.append(columns[name])
+            elif self.lookups[name].names:
+                rows = codes.of(list(self.lookups).index(name), name)
+                found.append(self._encoded(graph, self.lookups[name], rows))
+        return {"variable": graph.add("Concat", *found, axis=1)}
+
+    def _encoded(self, graph: Graph, lookup: ColumnLookup, rows: str) -> str:
+        """(n, outputs)"""
+        values = with_default(lookup.coding, lookup.values[:-1], lookup.values[-1])
+        if values.ndim > 1:
+            if values.dtype == object:
+                values = np.where(values == None, "", values)  # noqa: E711 (by element)
+            return graph.add("Gather", graph.constant(values), rows)
+        position = graph.add("Gather", graph.constant(values.astype(np.int64)[:, None]), rows)
+        ones = graph.cast(graph.add("Equal", position, graph.constant(np.arange(len(lookup.names))[None, :])), DOUBLE)
+        if not (values == -2).any():
+            return ones
+        is_nan = graph.add("Equal", position, graph.constant(-2))
+        return graph.add("Where", is_nan, graph.constant(np.nan), ones)
+
+
+def refuse_checked(names: Iterable[str]) -> None:
+    """A `ValueError` that names the first column whose unknown categories are to be errors."""
+    for name in names:
+        raise ValueError(
+            f"handle_unknown='error' raises an error for unknown categories of column {name!r}, which ONNX cannot; use "
+            "set_params with another handle_unknown to export it."
+        )
+
+
+def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: str) -> int | None:
+    """STRING or DOUBLE, or None where either will do.
+
+    Raises
+    ------
+    ValueError
+        The column holds other values, in a sentence that names it.
+    """
+    types = set[int]() if kind == "category" else {DOUBLE}  # dates and durations are days
+    for coding in codings:
+        if coding.categories is None:
+            types.add(DOUBLE)
+            continue
+        values = [one for one in coding.categories.tolist() if one is not None]
+        types |= {_type_of(name, one) for one in values}
+        if missing_text in values:
+            raise ValueError(
+                f"{missing_text!r} is a category of column {name!r} and would stand for missing text, too; choose "
+                "another missing_text."
+            )
+    return types.pop() if types else None  # a column has values of one type
+
+
+def whole_days(value: Any) -> int | None:
+    """A date, or a moment at midnight without a time zone, as days since 1970; None for other values."""
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is not None or value.time() != dt.time() or getattr(value, "nanosecond", False):
+            return None
+        value = value.date()
+    return (value - dt.date(1970, 1, 1)).days if isinstance(value, dt.date) else None
+
+
+def _type_of(name: str, value: Any) -> int:
+    if whole_days(value) is not None:
+        return DOUBLE
+    if isinstance(value, (dt.date, dt.timedelta, np.datetime64, np.timedelta64)):
+        raise ValueError(
+            f"Column {name!r} holds {value!r} as a category, and the days that ONNX gets in place of dates are not "
+            "exact enough for moments and durations; make them dates, numbers or text before fit, or use to_spec."
+        )
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return STRING
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT):
+        return DOUBLE
+    raise ValueError(
+        f"Column {name!r} holds {value!r}, which is neither text nor a double, as inputs of ONNX are; {as_text(value)}."
+    )
+
+
+def _number_of(column: str, category: Any) -> float:
+    days = whole_days(category)
+    return float(category if days is None else days)
+
+
+def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The classes as a tensor, and its type."""
+    values = classes.tolist()
+    for kind, types in ((BOOL, bool), (INT64, int), (DOUBLE, float), (STRING, str)):
+        if all(isinstance(one, types) for one in values):
+            return object_array(values) if types is str else np.array(values), kind
+    raise ValueError(
+        f"The classes {values[0]!r}, {values[1]!r} ... are not all text, whole numbers, numbers or booleans, as labels "
+        "of ONNX are; make them text before fit."
+    )
+
+
+# -- converters for skl2onnx ------------------------------------------------------------------------------
 
 
 def register_onnx_converters() -> None:
@@ -192,15 +442,11 @@ def _set_types(operator: Any) -> None:
     for variable, (name, (kind, width)) in zip(operator.outputs, _parts(operator).outputs.items(), strict=True):
         made = numbers if kind == DOUBLE else types.StringTensorType if kind == STRING else types.Int64TensorType
         if name == "label" and kind == DOUBLE:
-            _refuse_fractions(operator.raw_operator)
+            odd = next((one for one in operator.raw_operator.classes_.tolist() if one != int(one)), None)
+            if odd is not None:
+                raise ValueError(f"The class {odd!r} is no label of skl2onnx, which are whole numbers or text.")
             made = types.Int64TensorType
         variable.set_type(made([n] if width is None else [n, width]))
-
-
-def _refuse_fractions(model: Any) -> None:
-    odd = next((one for one in model.classes_.tolist() if one != int(one)), None)
-    if odd is not None:
-        raise ValueError(f"The class {odd!r} is no label of skl2onnx, which are whole numbers or text.")
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
@@ -211,7 +457,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph = Graph(scope.get_unique_variable_name("tabsym") + "_")
     outputs = parts.build(graph, _columns(graph, operator.inputs, parts))
     for (name, tensor), variable in zip(outputs.items(), operator.outputs, strict=True):
-        to = _type_of(variable)
+        to = _type_of_variable(variable)
         text = parts.outputs[name][0] == STRING
         graph.nodes.append(("Identity" if text else "Cast", (tensor,), variable.full_name, {} if text else {"to": to}))
     for name, values in graph.constants.items():
@@ -252,7 +498,7 @@ def _columns(graph: Graph, variables: list[Any], parts: GraphParts) -> dict[str,
         if name in parts.inputs or not parts.inputs:
             own = variable.full_name
             own = own if position is None else graph.add("Gather", own, graph.constant([position]), axis=1)
-            found[name] = _converted(graph, own, name, _type_of(variable), parts)
+            found[name] = _converted(graph, own, name, _type_of_variable(variable), parts)
     return found
 
 
@@ -269,7 +515,7 @@ def _converted(graph: Graph, tensor: str, name: str, given: int, parts: GraphPar
     return tensor if needed in (given, STRING) else graph.cast(tensor, DOUBLE)
 
 
-def _type_of(variable: Any) -> int:
+def _type_of_variable(variable: Any) -> int:
     from skl2onnx.common import data_types as types
 
     for kind, own in (

@@ -1,53 +1,40 @@
-"""The tables of terms in sheets and in the files of `to_csv`; cells: text that is never a formula, and numbers."""
+"""What each category and bin adds, in tables: rate tables, in sheets and in the files of `to_csv`, and scorecards.
+
+Cells are text that is never a formula, and numbers. The points of a `scorecard` add up to a score of the odds.
+"""
 
 from __future__ import annotations
 
 import csv
 import datetime as dt
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tabsym.export.spec import as_text, terms_of
-from tabsym.models.export_records import LookupFactor, ModelTerms
+from tabsym.frame import NUMBERS, Measure
+from tabsym.frame.storage import object_array
+from tabsym.models.export_records import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
+from tabsym.modl.columns import interval_labels
+from tabsym.validation import Number, check_option
 
-MAX_TEXT, MAX_TITLE, MAX_WHOLE = 32_767, 31, 10**15
-"""Characters of a cell and of a sheet's name, and a number that keeps all its digits."""
+MAX_TITLE, MAX_WHOLE = 31, 10**15
+"""Characters of a sheet's name, and a number that keeps all its digits."""
+MISSING = "(missing)"
+LEVEL = 1.959963984540054
+"""Standard deviations on either side of a coefficient in its 95 % interval."""
+UNKNOWN = "(unknown)"
+"""In a scorecard: a category that the training rows lack."""
 
 
 class Text(str):
     """Text that is no formula."""
-
-
-def write_row(sheet: Any, row: int, cells: Sequence[Any]) -> None:
-    """Write cells from the first column on."""
-    for column, value in enumerate(cells, 1):
-        put(sheet.cell(row, column), value)
-
-
-def put(cell: Any, value: Any) -> None:
-    """Set a cell; text is kept as text whatever it begins with, so that no category is a formula."""
-    from openpyxl.utils.exceptions import IllegalCharacterError
-
-    if not isinstance(value, Text):
-        cell.value = value
-        return
-    if len(value) > MAX_TEXT:
-        raise ValueError(
-            f"The text {value[:40]!r}... has {len(value):,} characters, more than a cell of a sheet holds."
-        )
-    try:
-        cell.value = str(value)
-    except IllegalCharacterError:
-        raise ValueError(f"The text {str(value)[:40]!r} holds a character that Excel files cannot.") from None
-    cell.data_type = "s"
-    if value[:1] in ("=", "+", "-", "@", "'"):
-        cell.quotePrefix = True
 
 
 def cell_of(value: Any) -> Any:
@@ -71,11 +58,6 @@ def number(value: float) -> str:
     return f"({value!r})" if value < 0 else repr(float(value))
 
 
-def rounded_up(value: float) -> float:
-    """A number of the 16 digits that openpyxl writes, which is not below: a bound of bins belongs to the bin below."""
-    return float(Context(prec=16, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
-
-
 def letter(column: int) -> str:
     """The letters of a column of a sheet, from 1 on."""
     from openpyxl.utils import get_column_letter
@@ -86,60 +68,6 @@ def letter(column: int) -> str:
 def title(text: str) -> str:
     """A name for a sheet."""
     return re.sub(r"[\[\]:*?/\\\x00-\x1f]", "_", text)[:MAX_TITLE].strip("'")
-
-
-def quoted(sheet: str) -> str:
-    """A sheet's name in a formula."""
-    return "'" + sheet.replace("'", "''") + "'"
-
-
-MAX_ROWS = 1_048_576
-"""Of a sheet."""
-MISSING = "(missing)"
-LEVEL = 1.959963984540054
-"""Standard deviations on either side of a coefficient in its 95 % interval."""
-
-
-class TermSheets:
-    """A sheet for each lookup table, made when it is first used."""
-
-    def __init__(self, book: Any, terms: ModelTerms) -> None:
-        self.book, self.terms = book, terms
-        self.names = names_of_outputs(terms)
-        self._made: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
-
-    def keys(self, factor: LookupFactor, index: int) -> str:
-        """The range of the keys of a table at a position."""
-        sheet, _ = self._sheet(factor)
-        return range_of(sheet, index + 1, len(self.terms.tables[factor.table].values))
-
-    def values(self, factor: LookupFactor, output: int) -> str:
-        """The range of the coefficients of a component for a linear predictor."""
-        sheet, n_keys = self._sheet(factor)
-        first = n_keys + 2 + factor.component * self.terms.n_outputs
-        return range_of(sheet, first + output, len(self.terms.tables[factor.table].values))
-
-    def _sheet(self, factor: LookupFactor) -> tuple[str, int]:
-        if factor.table not in self._made:
-            self._made[factor.table] = self._write(factor)
-        return self._made[factor.table]
-
-    def _write(self, factor: LookupFactor) -> tuple[str, int]:
-        """The sheet of a lookup table; its name, and how many columns of keys it has."""
-        table = self.terms.tables[factor.table]
-        if len(table.values) >= MAX_ROWS:
-            raise ValueError(
-                f"Term {table.name!r} has {len(table.values):,} coefficients, more than the {MAX_ROWS - 1:,} rows of a "
-                "sheet; use to_sql or to_spec."
-            )
-        name = title(f"{len(self._made) + 1} {table.name}")
-        sheet = self.book.create_sheet(name)
-        lines = TermLines(self.terms, factor, self.names, with_formulas=True)
-        for row, cells in enumerate(lines, 1):
-            write_row(sheet, row, cells)
-        sheet.freeze_panes = "A2"
-        sheet.column_dimensions["A"].width = 28
-        return name, lines.n_keys
 
 
 def names_of_outputs(terms: ModelTerms) -> list[str]:
@@ -257,11 +185,6 @@ def _exp_of(limit: Any) -> Any:
     return f"=EXP({limit[1:]})" if isinstance(limit, str) else float(np.exp(limit))
 
 
-def range_of(sheet: str, column: int, length: int) -> str:
-    """The cells of a column below its head."""
-    return f"{quoted(sheet)}!${letter(column)}$2:${letter(column)}${length + 1}"
-
-
 def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any] | str | None = None) -> list[Path]:
     """Write the rate tables of a fitted model as CSV files, one for each term.
 
@@ -317,3 +240,219 @@ def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(lines)
     return [folder / name for name in tables]
+
+
+# -- scorecards -------------------------------------------------------------------------------------------
+
+
+def scorecard(
+    model: Any,
+    points: float = 600,
+    odds: float = 50,
+    pdo: float = 20,
+    *,
+    good: Any = None,
+    base: Mapping[str, Any] | str | None = None,
+    decimals: int | None = None,
+) -> pd.DataFrame:
+    """The points of each category and bin of a model of two classes.
+
+    The points of a row's categories and bins add up to ``offset + factor * log odds``, where ``factor = pdo / ln 2``
+    and ``offset = points - factor * ln odds`` (Siddiqi, "Credit Risk Scorecards", 2006): as many `points` where the
+    odds are `odds` to 1, and `pdo` more where they are twice that.
+
+    Parameters
+    ----------
+    model : WideClassifier or WideSGDClassifier
+        A sum of terms of categories, bins and smooth numbers, fitted on two classes. Also behind `DateParts` in a
+        pipeline, or the winner of a comparison.
+    points, odds, pdo : float, default 600, 50, 20
+        The score at these odds, and the points to double the odds.
+    good : class label, default None
+        The class whose odds the score rises with; None: the second one, ``classes_[1]``.
+    base : mapping of term -> category, "largest" or None, default None
+        The base category of a term, which gets no points; what it would have is in the points of the intercept.
+        "largest": the category or bin with the most rows. A bin is named by its label or by a number within it.
+    decimals : int, default None
+        Round points to so many decimals; the column `rounding` then has what that adds to each. The score of a row
+        is off by the sum of its `rounding`. None: points are exact.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `term`, `category` (a label for bins, a tuple for interactions, None for missing and for the intercept,
+        "(unknown)" for categories and combinations that the training rows lack), `low` and `high` (of bins
+        ``(low, high]``), training `rows`, `coefficient` (what is added to the log odds of `good`) and `points`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model has no scorecard, in a sentence that names the term.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideClassifier
+    >>> from tabsym.export import scorecard
+    >>> X = pd.DataFrame({"town": ["Ulm"] * 400 + ["Bonn"] * 400})
+    >>> y = ["paid"] * 300 + ["late"] * 100 + ["paid"] * 360 + ["late"] * 40
+    >>> card = scorecard(WideClassifier(count_effect=False).fit(X, y), base={"town": "Ulm"}, decimals=0)
+    >>> card.query("category != '(unknown)'")[["category", "rows", "points"]].values.tolist()
+    [['Ulm', 400, 0.0], ['Bonn', 400, 31.0], [None, 800, 519.0]]
+    """
+    for name, value in (("points", points), ("odds", odds), ("pdo", pdo)):
+        check_option(name, value, [Number() if name == "points" else Number(above=0)])
+    check_option("decimals", decimals, [Number(at_least=0, at_most=12, whole=True), None])
+    terms = terms_of(model)
+    factor = pdo / math.log(2.0)
+    sign = _sign_of(terms, good)
+    table = _coefficients(terms, base)
+    table["coefficient"] *= sign
+    exact = factor * table["coefficient"].to_numpy()
+    exact[-1] += points - factor * math.log(odds)  # of the intercept
+    table["points"] = exact if decimals is None else np.round(exact, decimals) + 0.0
+    if decimals is not None:
+        table["rounding"] = table["points"] - exact
+    return table
+
+
+def _sign_of(terms: ModelTerms, good: Any) -> float:
+    """1 where the linear predictor is the log odds of the good class, -1 where it is that of the other."""
+    if terms.classes is None or len(terms.classes) != 2 or terms.link != "logit":
+        what = (
+            "predicts no classes"
+            if terms.classes is None
+            else f"has {len(terms.classes)} classes"
+            if len(terms.classes) != 2
+            else "has no log odds (its loss is no log-loss)"
+        )
+        raise ValueError(f"A scorecard has points for the log odds of two classes, and the model {what}.")
+    classes = terms.classes.tolist()
+    if good is not None and good not in classes:
+        raise ValueError(f"good={good!r} is none of the classes; use {classes[0]!r} or {classes[1]!r}.")
+    return -1.0 if good is not None and good == classes[0] else 1.0
+
+
+def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
+    """One row per category or bin, and a last one of what is added to every row."""
+    if terms.offset is not None:
+        raise ValueError(
+            f"The offset column {terms.offset.name!r} adds a number of each row, which no category has points for; fit "
+            "without it."
+        )
+    parts, constant = [], 0.0
+    names = [term.name for term in terms.terms if _factor_of(terms, term) is not None]
+    for name in base if isinstance(base, Mapping) else ():
+        if name not in names:
+            raise ValueError(
+                f"base names {name!r}, which is no term with categories; use {', '.join(map(repr, names))}."
+            )
+    if base is not None and base != "largest" and not isinstance(base, Mapping):
+        raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
+    for term in terms.terms:
+        found = _factor_of(terms, term)
+        if found is None:
+            constant += term.constant * _scalar(terms, term)
+            continue
+        part, position = _part(terms, term, found), None
+        if base == "largest":
+            position = int(part["rows"].argmax())
+        elif isinstance(base, Mapping) and term.name in base:
+            position = _position_of(part, base[term.name], term.name)
+        if position is not None:
+            shift = float(part["coefficient"].iloc[position])
+            part["coefficient"] -= shift
+            constant += shift
+        parts.append(part)
+    n_rows = max((int(table.rows.sum()) for table in terms.tables), default=0)
+    last = {"term": "(intercept)", "category": None, "low": np.nan, "high": np.nan, "rows": n_rows}
+    parts.append(pd.DataFrame([last | {"coefficient": constant}]))
+    parts[-1]["category"] = pd.Series([None], dtype=object)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _factor_of(terms: ModelTerms, term: TermRecord) -> LookupFactor | None:
+    """The lookup that a term is; None for a coefficient of its own."""
+    lookups = [one for one in term.lookups if terms.tables[one.table].codings]
+    if term.numbers:
+        raise ValueError(
+            f"The term {term.name!r} multiplies a number, and a scorecard has points for categories and bins; leave "
+            "the number out, or fit with numeric='smooth' or 'quantile' (with 'modl' a number that is not informative "
+            "on its own has a slope)."
+        )
+    if len(lookups) > 1:
+        raise ValueError(f"The term {term.name!r} is a product, and the points of a scorecard add up; leave it out.")
+    return lookups[0] if lookups else None
+
+
+def _scalar(terms: ModelTerms, term: TermRecord) -> float:
+    """What a term without columns adds, or the scalars that multiply its lookup."""
+    scalars = [
+        terms.tables[one.table].values[0, one.component, 0]
+        for one in term.lookups
+        if not terms.tables[one.table].codings
+    ]
+    return float(np.prod(scalars))
+
+
+def _part(terms: ModelTerms, term: TermRecord, factor: LookupFactor) -> pd.DataFrame:
+    """The rows of a term."""
+    table = terms.tables[factor.table]
+    times = term.constant * _scalar(terms, term)
+    labels = [_labels(terms, coding, column) for coding, column in zip(table.codings, factor.columns, strict=True)]
+    keys = [tuple(own[code] for own, code in zip(labels, codes, strict=True)) for codes in table.codes.tolist()]
+    categories = [key[0] for key in keys] if len(labels) == 1 else keys
+    low, high = _edges(terms.codings[table.codings[0]], table) if len(labels) == 1 else (np.nan, np.nan)
+    values = times * table.values[:, factor.component, 0]
+    part = pd.DataFrame(
+        {
+            "term": term.name,
+            "category": pd.Series(object_array(categories), dtype=object),
+            "low": low,
+            "high": high,
+            "rows": table.rows,
+        }
+    ).assign(coefficient=values)
+    coding = terms.codings[table.codings[0]]
+    is_bins = coding.bounds is not None and len(labels) == 1
+    if is_bins and coding.missing:  # every value has a bin
+        return part
+    other = part.iloc[:1].assign(low=np.nan, high=np.nan, rows=0)
+    other["category"] = "Missing" if is_bins else UNKNOWN
+    other["coefficient"] = times * float(table.default[factor.component, 0])
+    return pd.concat([part, other], ignore_index=True)
+
+
+def _labels(terms: ModelTerms, index: int, column: str) -> list[Any]:
+    """The category, or the label of the bin, of each code."""
+    coding = terms.codings[index]
+    if coding.bounds is not None:
+        measure = Measure("dates") if terms.columns.get(column, "").startswith("date") else NUMBERS
+        return ["Missing"] * coding.missing + interval_labels(coding.bounds, measure=measure)
+    assert coding.categories is not None
+    found = coding.categories.tolist()
+    if UNKNOWN in found:
+        raise ValueError(f"Column {column!r} has a category {UNKNOWN!r}, as the scorecard has; rename it before fit.")
+    return found
+
+
+def _edges(coding: Coding, table: Lookup) -> tuple[Any, Any]:
+    """The bounds ``(low, high]`` of the bin of each row; NaN for missing values and for categories."""
+    if coding.bounds is None:
+        return np.nan, np.nan
+    ends = np.concatenate([[-np.inf], coding.bounds, [np.inf]])
+    low, high = [np.append([np.nan] * coding.missing, one) for one in (ends[:-1], ends[1:])]
+    return low[table.codes[:, 0]], high[table.codes[:, 0]]
+
+
+def _position_of(part: pd.DataFrame, key: Any, term: str) -> int:
+    """The row of a category, of a bin's label, or of the bin with a number."""
+    is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
+    if is_number and part["low"].notna().any():
+        found = np.flatnonzero((part["low"] < key) & (key <= part["high"]))
+    else:
+        missing = key is None or bool(pd.isna(key))
+        found = np.flatnonzero([one is None if missing else one == key for one in part["category"]])
+    if not len(found):
+        raise ValueError(f"base[{term!r}] is {key!r}, which is none of the categories of the term.")
+    return int(found[0])

@@ -1,7 +1,9 @@
-"""What a model or encoder adds up, the source of every export: its terms, and as JSON (`to_spec`).
+"""What a model or encoder adds up, the source of every export: its terms, and as JSON (`to_spec`, `to_stack`).
 
 Terms are those of wide models, alone or behind `DateParts`, and of winners of comparisons. The JSON has exact numbers
 and typed categories; its schema is ``spec.schema.json`` beside this file. `tabsym.export.from_spec` predicts from it.
+A stack becomes the specs of its parts, and each booster a file of its own library. Of what `save` and pickles hold of a
+stack see `WideBoost._keep` in `stacking.base`.
 """
 
 from __future__ import annotations
@@ -9,23 +11,38 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.categories import UNSEEN
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.dates import DateParts, names_of_parts
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
-from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.export_terms import to_terms
+from tabsym.encoders.native import NativeCategories
+from tabsym.frame.storage import object_array
+from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, TermRecord
+from tabsym.models.export_terms import MOMENTS, to_terms
+from tabsym.stacking.layer import Layer, margin_names
+
+VERSION = 1
+"""Of specs; one with a higher number was written by a later tabsym."""
+STACK, STACK_VERSION = "stack.json", 1
+"""The file of a stack, and its version; the same holds of that."""
+_KINDS = {"numbers": "number", **MOMENTS}
+_ENDINGS = {"lightgbm": "txt", "xgboost": "json", "catboost": "cbm"}
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def terms_of(model: Any, base: Any = None) -> ModelTerms:
@@ -41,9 +58,8 @@ def terms_of(model: Any, base: Any = None) -> ModelTerms:
         return terms
     last, steps = with_steps(model)
     terms = _terms_of_last(last, base)
-    for step in all_dates(steps):
-        made = columns_of_dates(step.formats_, step.parts_, set(step.feature_names_in_))
-        terms = with_made_columns(terms, made, step.feature_names_in_)
+    for made, features in columns_of_steps(steps):
+        terms = with_made_columns(terms, made, features)
     return terms
 
 
@@ -67,8 +83,8 @@ def with_steps(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
     return last, steps
 
 
-def all_dates(steps: list[tuple[str, Any]]) -> list[DateParts]:
-    """The steps before a model, the last one first.
+def columns_of_steps(steps: list[tuple[str, Any]]) -> list[tuple[dict[str, Derived], Any]]:
+    """The columns that the steps before a model make of columns of dates, and those they get; the last step first.
 
     Raises
     ------
@@ -81,7 +97,10 @@ def all_dates(steps: list[tuple[str, Any]]) -> list[DateParts]:
                 f"Step {name!r} of the pipeline is a {type(step).__name__}, which no export holds; export the last "
                 "step, and apply the others where the rows come from."
             )
-    return [step for _, step in reversed(steps)]
+    return [
+        (columns_of_dates(step.formats_, step.parts_, set(step.feature_names_in_)), step.feature_names_in_)
+        for _, step in reversed(steps)
+    ]
 
 
 def with_made_columns(terms: ModelTerms, made: Mapping[str, Derived], features: Iterable[Any]) -> ModelTerms:
@@ -101,16 +120,9 @@ def columns_of_dates(
     return found
 
 
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
 def number_of_part(text: str) -> int:
     """A part of a date as a number; 1 is Monday."""
     return _WEEKDAYS.index(text) + 1 if text in _WEEKDAYS else int(text)
-
-
-VERSION = 1
-"""Of specs; one with a higher number was written by a later tabsym."""
 
 
 def to_spec(model: Any) -> dict[str, Any]:
@@ -144,7 +156,10 @@ def to_spec(model: Any) -> dict[str, Any]:
     [1.0, 3.0, 1.0]
     """
     if isinstance(model, TableTransformer):
-        return _spec_of_encoder(model, lookup_tables(model))
+        lookups, names = lookup_tables(model), [str(name) for name in model.get_feature_names_in()]
+        looked_up = {one.column for one in lookups}
+        passed = {name: {"names": [name], "columns": [name]} for name in names if name not in looked_up}
+        return lookups_spec(model, lookups, names, passed, {one.column: one.kind for one in lookups}, names)
     return model_spec(model, terms_of(model))
 
 
@@ -186,13 +201,6 @@ def _column(name: str, kind: str, derived: Mapping[str, Derived]) -> dict[str, A
     own = derived.get(name)
     made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
     return {"name": name, "type": kind} | made
-
-
-def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
-    names_in = [str(name) for name in encoder.get_feature_names_in()]
-    looked_up = {one.column for one in lookups}
-    passed = {name: {"names": [name], "columns": [name]} for name in names_in if name not in looked_up}
-    return lookups_spec(encoder, lookups, names_in, passed, {one.column: one.kind for one in lookups}, names_in)
 
 
 def lookups_spec(
@@ -239,13 +247,10 @@ def _table_of_encoder(lookup: ColumnLookup, index: int) -> dict[str, Any]:
     found: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
     if lookup.values.ndim == 1:
         return found | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
-    values = [[_or_null(one) for one in row] for row in lookup.values.tolist()]
+    rows = lookup.values.tolist()
+    values = [[None if isinstance(one, float) and math.isnan(one) else one for one in row] for row in rows]
     found |= {"text": True} if lookup.values.dtype == object else {}
     return found | {"values": values[:-1], "default": values[-1]}
-
-
-def _or_null(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _coding(coding: Coding) -> dict[str, Any]:
@@ -268,7 +273,7 @@ def _term(term: TermRecord) -> dict[str, Any]:
     return {
         "name": term.name,
         "constant": term.constant,
-        "numbers": [_number(one) for one in term.numbers],
+        "numbers": [_expression(one.node) | ({} if one.fill is None else {"fill": one.fill}) for one in term.numbers],
         "lookups": [
             {"table": one.table, "columns": list(one.columns), "component": one.component} for one in term.lookups
         ],
@@ -281,11 +286,6 @@ def _offset(terms: ModelTerms) -> list[dict[str, Any]]:
     own: dict[str, Any] = {"column": terms.offset.name}
     own = {"function": "log", "of": own} if terms.offset.is_exposure else own
     return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [own], "lookups": []}]
-
-
-def _number(number: NumberFactor) -> dict[str, Any]:
-    found = _expression(number.node)
-    return found if number.fill is None else found | {"fill": number.fill}
 
 
 def _expression(node: Node) -> dict[str, Any]:
@@ -346,3 +346,184 @@ def as_text(value: Any) -> str:
     if isinstance(value, pd.Interval):
         words += ", or fit the number itself with these cut points, numeric={column: [18, 25, 40]}"
     return words
+
+
+# -- stacks -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A fitted stack, and how the columns that it gets are made of those of a table.
+
+    Attributes
+    ----------
+    model : WideBoostClassifier or WideBoostRegressor
+    features : tuple of str
+        The columns of the table.
+    derived : dict of str -> Derived
+        Those of the model that are made of others.
+    classes : ndarray or None
+    """
+
+    model: Any
+    features: tuple[str, ...]
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    classes: NDArray[Any] | None = None
+
+
+def to_stack(model: Any, folder: str | os.PathLike[str]) -> Path:
+    """Write a fitted stack as files: its boosters as their libraries write them, and how to join them.
+
+    ``stack.json`` has the spec of the wide model (as `to_spec` makes it), and for each part of the stack its share, its
+    mode, the file of its booster and the spec of the columns that the booster gets. Saving and serving, the guide, has
+    the script that predicts from these files by numpy and the library alone.
+
+    Parameters
+    ----------
+    model : WideBoostClassifier or WideBoostRegressor
+        Also behind `DateParts` in a pipeline, or the winner of a comparison; boosters of LightGBM, XGBoost or CatBoost.
+    folder : path
+        It is made if it is not there.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A part of the stack cannot be written, in a sentence that names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from tabsym import WideBoostRegressor
+    >>> from tabsym.export import to_stack
+    >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "weight": range(200)})
+    >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
+    >>> model = WideBoostRegressor(mode="margin", early_stopping=False).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in to_stack(model, folder).iterdir())
+    ['margin.txt', 'stack.json']
+    """
+    stack = stack_of(model)
+    terms = to_terms(stack.model.wide_)
+    n_outputs = 1 if stack.classes is None or len(stack.classes) == 2 else len(stack.classes)
+    if terms.n_outputs != n_outputs:
+        raise ValueError("The wide model of the stack has other classes than the stack; fit it anew to export it.")
+    used = {name: own for name, own in stack.derived.items() if name in terms.columns}
+    wide = model_spec(stack.model.wide_, replace(terms, derived=used, features=stack.features, classes=stack.classes))
+    parts = [_part(stack, share, layer, n_outputs) for share, layer in stack.model._layers]
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for (_, layer), part in zip(stack.model._layers, parts, strict=True):
+        if layer is not None:
+            _write_booster(layer, folder / part["file"])
+    found = {"tabsym_stack": STACK_VERSION, "estimator": type(stack.model).__name__, "wide": wide, "parts": parts}
+    (folder / STACK).write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
+    return folder
+
+
+def stack_of(model: Any) -> Stack:
+    """The stack of a model that is one, or of a pipeline or winner that ends in one.
+
+    Raises
+    ------
+    TypeError
+        There is none, in a sentence that says what it is.
+    """
+    if hasattr(model, "export_stack"):  # a winner, of a layer above
+        stack: Stack = model.export_stack()
+        return stack
+    last, steps = with_steps(model)
+    if not hasattr(last, "_layers"):
+        raise TypeError(f"{type(last).__name__} is no stack; to_spec, to_sql and to_onnx are for wide models.")
+    check_is_fitted(last)
+    derived: dict[str, Derived] = {}
+    names = getattr(last, "feature_names_in_", None)
+    if names is None:
+        raise ValueError("The stack was fitted on columns without names; give fit a table whose columns have names.")
+    for made, features in columns_of_steps(steps):
+        derived, names = derived | made, features
+    return Stack(last, tuple(map(str, names)), derived, getattr(last, "classes_", None))
+
+
+def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> dict[str, Any]:
+    if layer is None:
+        return {"share": share, "mode": "wide"}
+    library = layer._library
+    if library not in _ENDINGS:
+        raise TypeError(
+            f"{type(layer.booster).__name__} has no file of its own that other programs read; stack with a booster of "
+            "LightGBM, XGBoost or CatBoost, or write all by tabsym.save."
+        )
+    inputs, categorical = _inputs(stack, layer)
+    names = [name for output in inputs["outputs"] for name in output["names"]]  # as the booster knows the columns
+    names += margin_names(names, n_outputs) if layer.mode == "feature" else []
+    return {
+        "share": share,
+        "mode": layer.mode,
+        "library": library,
+        "file": f"{layer.mode}.{_ENDINGS[library]}",
+        "n_outputs": n_outputs,
+        "inputs": inputs,
+        "names": names,
+        "categorical": categorical,
+    }
+
+
+def _write_booster(layer: Layer, path: Path) -> None:
+    booster: Any = layer.booster
+    if layer._library == "lightgbm":
+        booster.booster_.save_model(path)
+    elif layer._library == "xgboost":
+        booster.get_booster().save_model(path)
+    else:
+        booster.save_model(str(path))
+
+
+def _inputs(stack: Stack, layer: Layer) -> tuple[dict[str, Any], list[str]]:
+    """The spec of the encoder that makes the columns of a booster, and those that are categories to it."""
+    groups, native = _coders(layer)
+    new_names = {name: new for new, name in native.names_.items()}
+    lookups = [_lookup(native, new_names[name], groups.get(name)) for name in native.alphabets_]
+    kinds = dict.fromkeys(native.alphabets_, "category")
+    kinds |= {name: _KINDS[str(measure)] for name, measure in native.measures_.items()}
+    numbers = {name: {"names": [new_names[name]], "columns": [name], "number": True} for name in native.measures_}
+    spec = lookups_spec(native, lookups, list(new_names), numbers, kinds, stack.features, stack.derived)
+    return spec, list(native.categorical_)
+
+
+def _coders(layer: Layer) -> tuple[dict[str, ColumnLookup], NativeCategories]:
+    """The groups of columns, where there are some; and what the booster gets of columns or groups."""
+    coder = layer.coder
+    if isinstance(coder, NativeCategories):
+        return {}, coder
+    groups, native = (step for _, step in coder.steps)
+    if layer._codes != "group":
+        raise TypeError(
+            f"The categories of the stack are coded by {type(groups).__name__}, which no export holds; use "
+            "codes='ordinal', 'native' or 'group'."
+        )
+    return {one.column: one for one in lookup_tables(groups)}, native
+
+
+def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> ColumnLookup:
+    """What a booster gets of each value of a column, or of its group: a number, of CatBoost's categories a text."""
+    name = native.names_[new]
+    levels = native.alphabets_[name][0].symbols.tolist()
+    codes, missing = np.array([*range(len(levels)), UNSEEN, UNSEEN]), np.arange(len(levels) + 2) == len(levels)
+    if native.output == "category":
+        own = native.of_codes(name, codes, missing).codes.astype(np.float64)
+        own[own < 0] = np.nan
+    elif native.output == "ordinal" or new in native.categorical_:
+        own = native.of_codes(name, codes, missing)
+    else:  # a column without any value
+        own = np.full(len(codes), np.nan)
+    coding = Coding(object_array([*levels, None]))
+    if group is not None:
+        coding, position = group.coding, {level: code for code, level in enumerate([*levels, None])}
+        own = own[[position.get(label, len(levels) + 1) for label in group.values[:, 0].tolist()]]
+    return ColumnLookup(name, "category", [new], coding, own[:, None], checked=False)

@@ -1,25 +1,30 @@
 """`to_sql`: a table for each term or encoded column, and a view that joins them to rows and predicts or transforms.
 
-The table of a term is `_ModelView._create_term`, of an interaction with a key column for each of its columns.
+Tables are joined by value or by bounds of bins. The table of a term is `_ModelView._create_term`, of an interaction
+with a key column for each of its columns.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tabsym.encoders.base import TableTransformer, names_alike
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
-from tabsym.export.sql_dialects import Dialect, SQLTables, ansi_name, kind_of_values, number, slug, unique
+from tabsym.export.sql_dialects import ANSI, ColumnText, Dialect, ansi_name, kind_of_values, number, slug, unique
 from tabsym.models.export_records import LookupFactor, ModelTerms, TermRecord
 
-PREDICTION = "prediction"
+PREDICTION, ENCODED = "prediction", "encoded"
+CHUNK = 500
+"""Rows of an INSERT."""
+_LARGEST = "1.7976931348623157e308"
+SQLITE_TABLES = 64  # that one SELECT of SQLite can join
 _FAR = "7e2"
 """Beyond this a difference of linear predictors is as good as infinite, and its exponential may be an error."""
-
-
 CASE_SENSITIVE = ("postgres", "snowflake")
 """Dialects in which quoted names of columns that differ in case only are different."""
 
@@ -102,6 +107,135 @@ def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
         )
 
 
+class SQLTables:
+    """The statements that create tables, and the joins of a view over them."""
+
+    def __init__(self, writer: Dialect, terms: ModelTerms, table: str) -> None:
+        self.writer, self.terms, self.rows = writer, terms, table
+        self.columns = ColumnText(writer, terms)
+        self.statements: list[str] = []
+        self.joins: list[str] = []
+        self.aliases: dict[Any, str] = {}  # what is joined -> its alias
+        self._bins: dict[int, str] = {}  # coding -> table
+
+    def with_view(self, view: str) -> str:
+        """All statements, and this one of a view."""
+        self.statements.append(self.writer.translated(view))
+        if self.writer.dialect == "tsql":  # a view is alone in its batch
+            self.statements[-1] = "GO\n\n" + self.statements[-1]
+        return ";\n\n".join(self.statements) + ";\n"
+
+    def source(self) -> str:
+        """The rows, and what is joined to them; a `ValueError` where SQLite would not read the view."""
+        if self.writer.dialect == "sqlite" and len(self.joins) >= SQLITE_TABLES:
+            raise ValueError(
+                f"The view would join {len(self.joins) + 1} tables, and SQLite joins at most {SQLITE_TABLES}; export a "
+                "model of fewer columns, or to another engine."
+            )
+        return "\nFROM " + self.quoted(self.rows) + ' AS "r"' + "".join(f"\n{join}" for join in self.joins)
+
+    def join(self, joined: Any, table: str, conditions: Iterable[tuple[str, str]]) -> None:
+        """Join a table where its keys compare with the row as the conditions have it."""
+        alias = self._alias(joined, "t")
+        on = " AND ".join(f"{alias}.{ansi_name(key)} {own}" for key, own in conditions)
+        self.joins.append(f"LEFT JOIN {self.quoted(table)} AS {alias} ON {on}")
+
+    def keys(
+        self, codings: Sequence[int], columns: Sequence[str], taken: set[str]
+    ) -> tuple[list[tuple[str, str]], list[list[str]]]:
+        """The columns of a table that are compared with these, by name and kind; and the literal of each code."""
+        names, kinds, literals = [], [], []
+        for index, column in zip(codings, columns, strict=True):
+            coding = self.terms.codings[index]
+            names.append(column if coding.bounds is None else f"{column} bin")
+            kinds.append("whole" if coding.bounds is not None else self.columns.key_kind(coding, column))
+            literals.append(self.columns.literals(coding, column))
+        return list(zip(unique(names, taken), kinds, strict=True)), literals
+
+    def key(self, coding: int, column: str) -> str:
+        """The comparison of a key with the column, or with its bin."""
+        own = self.terms.codings[coding]
+        if own.bounds is None:
+            sign = "IS" if self.writer.dialect == "sqlite" else "IS NOT DISTINCT FROM"
+            by_bytes = (
+                self.writer.dialect == "tsql" and self.columns.key_kind(own, column) == "text"
+            )  # else "A" is "a" there
+            return f"{sign} {self.columns.compared_as_key(own, column)}" + (
+                " COLLATE Latin1_General_BIN2" if by_bytes else ""
+            )
+        if (coding, column) not in self.aliases:
+            if coding not in self._bins:
+                self._bins[coding] = self._create_bins(coding, column)
+            self.joins.append(self._join_of_bins(coding, column))
+        return f'= COALESCE({self.aliases[coding, column]}."bin", {int(own.missing) - 1})'
+
+    def _join_of_bins(self, coding: int, column: str) -> str:
+        alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
+        kind, first = self.columns.kind(column), int(self.terms.codings[coding].missing)
+        least, is_least = self._least(kind), "=" if kind == "number" else "<="  # as text dates may lack their fraction
+        if kind != "number" and self.writer.dialect not in ANSI:  # the view is translated as a whole
+            zone = "" if kind == "date" else " WITH TIME ZONE"
+            least = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"
+        within = f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_least} {least}'
+        on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
+        join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality
+        return f"{join} {self.quoted(self._bins[coding])} AS {alias} ON {on}"
+
+    def _alias(self, joined: Any, letter: str) -> str:
+        self.aliases[joined] = f'"{letter}{len(self.aliases) + 1}"'
+        return self.aliases[joined]
+
+    def _create_bins(self, coding: int, column: str) -> str:
+        """The table of the bins ``(low, high]`` of a column; of dates in microseconds."""
+        own, kind = self.terms.codings[coding], self.columns.kind(column)
+        assert own.bounds is not None
+        if kind == "number":
+            ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
+        else:
+            last = self.writer.moment(_typed(dt.datetime.max, kind))
+            ends = [self._least(kind), *(self._moment(one, kind) for one in own.bounds.tolist()), last]
+        rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
+        rows.append([str(own.missing - 1), "NULL", "NULL"])
+        type_ = {"number": "number", "date": "datetime"}.get(kind, "datetime in UTC")
+        name = f"{self.rows}_bins_{len(self._bins) + 1}_{slug(column)}".rstrip("_")
+        self.create(name, [("bin", "whole"), ("low", type_), ("high", type_)], rows)
+        return name
+
+    def _least(self, kind: str) -> str:
+        """The least number or moment that there is."""
+        return f"-{_LARGEST}" if kind == "number" else self.writer.moment(_typed(dt.datetime.min, kind))
+
+    def _moment(self, days: float, kind: str) -> str:
+        """The last microsecond that is not after a number of days."""
+        micro = last_microsecond(days)
+        return self.writer.moment(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
+
+    def create(self, name: str, columns: Sequence[tuple[str, str]], rows: list[list[str]]) -> None:
+        """Add the statements of a table of these columns, by name and kind, and rows of literals."""
+        write = self.writer
+        listed = ", ".join(f"{write.name(column)} {write.type(kind)}" for column, kind in columns)
+        self.statements.append(f"CREATE TABLE {write.table(name)} ({listed})")
+        for first in range(0, len(rows), CHUNK):
+            lines = ",\n".join(f"({', '.join(row)})" for row in rows[first : first + CHUNK])
+            self.statements.append(f"INSERT INTO {write.table(name)} VALUES\n{lines}")
+
+    def quoted(self, name: str) -> str:
+        """A table's name in the view, which is translated as a whole."""
+        return ".".join(map(ansi_name, name.split(".")))
+
+
+def last_microsecond(days: float) -> int:
+    """The last microsecond since 1970 whose number of days, as the model computes it, is at most `days`."""
+    per_day = 86_400 * 10**6
+    found = int(days * per_day)
+    near = [one for one in range(found - 64, found + 65) if one // per_day + one % per_day / per_day <= days]
+    return max(near)
+
+
+def _typed(moment: dt.datetime, kind: str) -> dt.datetime:
+    return moment.replace(tzinfo=dt.UTC) if kind == "date in UTC" else moment
+
+
 class _ModelView(SQLTables):
     """The statements of one model."""
 
@@ -156,7 +290,9 @@ class _ModelView(SQLTables):
             conditions = [f"{own[0]} <= 0", f"{own[0]} > 0"]
         else:
             conditions = [" AND ".join(f"{one} >= {other}" for other in own if other != one) for one in own]
-        cases = " ".join(f"WHEN {condition} THEN {_literal(label)}" for condition, label in zip(conditions, labels))
+        cases = " ".join(
+            f"WHEN {condition} THEN {Dialect().value(label)}" for condition, label in zip(conditions, labels)
+        )
         return f"CASE {cases} END"
 
     def _score(self, output: int) -> Iterator[str]:
@@ -197,35 +333,25 @@ class _ModelView(SQLTables):
     def _create_term(self, factor: LookupFactor) -> tuple[str, list[str], list[str]]:
         table = self.terms.tables[factor.table]
         width = table.values.shape[1] * table.values.shape[2]
-        values = ["value"] if width == 1 else [f"value_{index + 1}" for index in range(width)]
-        keys, kinds, categories = [], [], []
-        for index, column in zip(table.codings, factor.columns, strict=True):
-            coding = self.terms.codings[index]
-            keys.append(column if coding.bounds is None else f"{column} bin")
-            kinds.append("whole" if coding.bounds is not None else self.columns.key_kind(coding, column))
-            categories.append(self.columns.literals(coding, column))
-        keys = unique(keys, set(values))
+        values = _value_names(width)
+        keys, categories = self.keys(table.codings, factor.columns, set(values))
         numbers = table.values.reshape(len(table.values), -1).tolist()
         rows = [
             [*(own[code] for own, code in zip(categories, codes)), *map(number, line)]
             for codes, line in zip(table.codes.tolist(), numbers, strict=True)
         ]
         name = f"{self.rows}_term_{len(self._tables) + 1}_{slug(table.name)}".rstrip("_")
-        columns = [*zip(keys, kinds, strict=True), *((one, "number") for one in values)]
-        self.create(name, columns, rows)
-        return name, keys, values
+        self.create(name, keys + [(one, "number") for one in values], rows)
+        return name, [key for key, _ in keys], values
 
 
-def _literal(value: Any) -> str:
-    return Dialect().value(value)
+def _value_names(n: int) -> list[str]:
+    return ["value"] if n == 1 else [f"value_{position + 1}" for position in range(n)]
 
 
 def _exp(text: str) -> str:
     """An exponential that neither overflows nor underflows."""
     return f"CASE WHEN {text} > {_FAR} THEN EXP({_FAR}) WHEN {text} < -{_FAR} THEN 0e0 ELSE EXP({text}) END"
-
-
-ENCODED = "encoded"
 
 
 class EncoderView(SQLTables):
@@ -272,16 +398,11 @@ class EncoderView(SQLTables):
         """The output columns of a column, by name."""
         if not lookup.names:
             return
-        is_bins = lookup.coding.bounds is not None
         is_text, is_onehot = lookup.values.dtype == object, lookup.values.ndim == 1
         values = lookup.values[:, None] if is_onehot else lookup.values
         literals = [[self._literal(one, whole=is_onehot) for one in row] for row in values.tolist()]
-        heads = [f"value_{position + 1}" for position in range(values.shape[1])] if values.shape[1] > 1 else ["value"]
-        key = unique([f"{lookup.column} bin" if is_bins else lookup.column], {"code", *heads})[0]
-        kind = "whole" if is_bins else self.columns.key_kind(lookup.coding, lookup.column)
-        keys = self.columns.literals(lookup.coding, lookup.column)
-        if is_bins:  # as the table of the bins numbers them
-            keys = [str(code) for code in range(len(lookup.coding))]
+        heads = _value_names(values.shape[1])
+        [(key, kind)], [keys] = self.keys((index,), (lookup.column,), {"code", *heads})
         name = f"{self.rows}_encoding_{index + 1}_{slug(lookup.column)}".rstrip("_")
         type_ = "text" if is_text else "whole" if is_onehot else "number"
         rows = [[own, str(code), *line] for code, (own, line) in enumerate(zip(keys, literals[:-1], strict=True))]

@@ -1,7 +1,6 @@
 """What views of SQL are made of, as text.
 
-Names, values and types of a dialect, quoted so that they are nothing else; the columns of rows as expressions; and the
-tables that views join to rows, by value or by bounds of bins.
+Names, values and types of a dialect, quoted so that they are nothing else; and the columns of rows as expressions.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -224,11 +222,10 @@ def _number_of(text: Any) -> int | float | None:
     return value if math.isfinite(value) and abs(value) < MAX_WHOLE else None
 
 
-def _boolean_of(text: Any) -> bool | None:
-    return {"true": True, "false": False}.get(str(text).lower())
-
-
-_VALUE_OF: dict[str, Callable[[Any], Any]] = {"numbers": _number_of, "booleans": _boolean_of}
+_VALUE_OF: dict[str, Callable[[Any], Any]] = {
+    "numbers": _number_of,
+    "booleans": lambda text: {"true": True, "false": False}.get(str(text).lower()),
+}
 """The value of the text of a category, by what its column holds; None where there is none."""
 
 
@@ -375,126 +372,3 @@ class ColumnText:
         if self.key_kind(coding, column) == "whole" and column in self.terms.derived:
             categories = [None if one is None else number_of_part(one) for one in categories]
         return [self.writer.value(one) for one in categories]
-
-
-CHUNK = 500
-"""Rows of an INSERT."""
-_LARGEST = "1.7976931348623157e308"
-SQLITE_TABLES = 64  # that one SELECT of SQLite can join
-
-
-class SQLTables:
-    """The statements that create tables, and the joins of a view over them."""
-
-    def __init__(self, writer: Dialect, terms: ModelTerms, table: str) -> None:
-        self.writer, self.terms, self.rows = writer, terms, table
-        self.columns = ColumnText(writer, terms)
-        self.statements: list[str] = []
-        self.joins: list[str] = []
-        self.aliases: dict[Any, str] = {}  # what is joined -> its alias
-        self._bins: dict[int, str] = {}  # coding -> table
-
-    def with_view(self, view: str) -> str:
-        """All statements, and this one of a view."""
-        self.statements.append(self.writer.translated(view))
-        if self.writer.dialect == "tsql":  # a view is alone in its batch
-            self.statements[-1] = "GO\n\n" + self.statements[-1]
-        return ";\n\n".join(self.statements) + ";\n"
-
-    def source(self) -> str:
-        """The rows, and what is joined to them; a `ValueError` where SQLite would not read the view."""
-        if self.writer.dialect == "sqlite" and len(self.joins) >= SQLITE_TABLES:
-            raise ValueError(
-                f"The view would join {len(self.joins) + 1} tables, and SQLite joins at most {SQLITE_TABLES}; export a "
-                "model of fewer columns, or to another engine."
-            )
-        return "\nFROM " + self.quoted(self.rows) + ' AS "r"' + "".join(f"\n{join}" for join in self.joins)
-
-    def join(self, joined: Any, table: str, conditions: Iterable[tuple[str, str]]) -> None:
-        """Join a table where its keys compare with the row as the conditions have it."""
-        alias = self._alias(joined, "t")
-        on = " AND ".join(f"{alias}.{ansi_name(key)} {own}" for key, own in conditions)
-        self.joins.append(f"LEFT JOIN {self.quoted(table)} AS {alias} ON {on}")
-
-    def key(self, coding: int, column: str) -> str:
-        """The comparison of a key with the column, or with its bin."""
-        own = self.terms.codings[coding]
-        if own.bounds is None:
-            sign = "IS" if self.writer.dialect == "sqlite" else "IS NOT DISTINCT FROM"
-            by_bytes = (
-                self.writer.dialect == "tsql" and self.columns.key_kind(own, column) == "text"
-            )  # else "A" is "a" there
-            return f"{sign} {self.columns.compared_as_key(own, column)}" + (
-                " COLLATE Latin1_General_BIN2" if by_bytes else ""
-            )
-        if (coding, column) not in self.aliases:
-            if coding not in self._bins:
-                self._bins[coding] = self._create_bins(coding, column)
-            self.joins.append(self._join_of_bins(coding, column))
-        return f'= COALESCE({self.aliases[coding, column]}."bin", {int(own.missing) - 1})'
-
-    def _join_of_bins(self, coding: int, column: str) -> str:
-        alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
-        kind, first = self.columns.kind(column), int(self.terms.codings[coding].missing)
-        least, is_least = self._least(kind), "=" if kind == "number" else "<="  # as text dates may lack their fraction
-        if kind != "number" and self.writer.dialect not in ANSI:  # the view is translated as a whole
-            zone = "" if kind == "date" else " WITH TIME ZONE"
-            least = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"
-        within = f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_least} {least}'
-        on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
-        join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality
-        return f"{join} {self.quoted(self._bins[coding])} AS {alias} ON {on}"
-
-    def _alias(self, joined: Any, letter: str) -> str:
-        self.aliases[joined] = f'"{letter}{len(self.aliases) + 1}"'
-        return self.aliases[joined]
-
-    def _create_bins(self, coding: int, column: str) -> str:
-        """The table of the bins ``(low, high]`` of a column; of dates in microseconds."""
-        own, kind = self.terms.codings[coding], self.columns.kind(column)
-        assert own.bounds is not None
-        if kind == "number":
-            ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
-        else:
-            last = self.writer.moment(_typed(dt.datetime.max, kind))
-            ends = [self._least(kind), *(self._moment(one, kind) for one in own.bounds.tolist()), last]
-        rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
-        rows.append([str(own.missing - 1), "NULL", "NULL"])
-        type_ = {"number": "number", "date": "datetime"}.get(kind, "datetime in UTC")
-        name = f"{self.rows}_bins_{len(self._bins) + 1}_{slug(column)}".rstrip("_")
-        self.create(name, [("bin", "whole"), ("low", type_), ("high", type_)], rows)
-        return name
-
-    def _least(self, kind: str) -> str:
-        """The least number or moment that there is."""
-        return f"-{_LARGEST}" if kind == "number" else self.writer.moment(_typed(dt.datetime.min, kind))
-
-    def _moment(self, days: float, kind: str) -> str:
-        """The last microsecond that is not after a number of days."""
-        micro = last_microsecond(days)
-        return self.writer.moment(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
-
-    def create(self, name: str, columns: Sequence[tuple[str, str]], rows: list[list[str]]) -> None:
-        """Add the statements of a table of these columns, by name and kind, and rows of literals."""
-        write = self.writer
-        listed = ", ".join(f"{write.name(column)} {write.type(kind)}" for column, kind in columns)
-        self.statements.append(f"CREATE TABLE {write.table(name)} ({listed})")
-        for first in range(0, len(rows), CHUNK):
-            lines = ",\n".join(f"({', '.join(row)})" for row in rows[first : first + CHUNK])
-            self.statements.append(f"INSERT INTO {write.table(name)} VALUES\n{lines}")
-
-    def quoted(self, name: str) -> str:
-        """A table's name in the view, which is translated as a whole."""
-        return ".".join(map(ansi_name, name.split(".")))
-
-
-def last_microsecond(days: float) -> int:
-    """The last microsecond since 1970 whose number of days, as the model computes it, is at most `days`."""
-    per_day = 86_400 * 10**6
-    found = int(days * per_day)
-    near = [one for one in range(found - 64, found + 65) if one // per_day + one % per_day / per_day <= days]
-    return max(near)
-
-
-def _typed(moment: dt.datetime, kind: str) -> dt.datetime:
-    return moment.replace(tzinfo=dt.UTC) if kind == "date in UTC" else moment

@@ -5,8 +5,7 @@ column with an interval of the target. The cells of a grid of quantiles hold nei
 """
 
 from tabsym.modl.columns import Groups, Intervals
-from tabsym.modl.costs import grouping_cost, interval_cost
-from tabsym.modl.criterion import CRITERIA
+from tabsym.modl.criterion import CRITERIA, grouping_cost, interval_cost
 from tabsym.modl.given import fit_column
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize

@@ -96,7 +96,7 @@ class Intervals:
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.frame.columns` has them."""
-        bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
+        bounds = exact_numbers(self.bounds, self.bound_rests)
         found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
         for part, codes in enumerate(self._exact_specials(), len(self.bounds) + 1):
             for code in codes:
@@ -155,8 +155,10 @@ class Groups:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The groups as text, such as ``{a, b}``, long ones cut."""
-        return group_labels(self.groups)
+        """The groups as text, such as ``{a, b}``, long ones cut, and numbered where two are cut to the same."""
+        texts = [_group_label(members) for members in self.groups]
+        repeated = {text for text, times in Counter(texts).items() if times > 1}
+        return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
 
     def __getstate__(self) -> dict[str, Any]:
         groups = [written_list(members) for members in self.groups]
@@ -181,7 +183,9 @@ def search_column(table: Contingency, settings: Settings, *, classes: bool) -> I
         partition = (discretize if table.is_numeric else group)(table.dense(), settings)
         target = target_of_classes(table, partition.counts)
     else:
-        partition, target = _by_grid(table, settings)
+        grid = cut_jointly(*grid_of(table, settings))
+        partition = grid.source
+        target = target_of_numbers(table, partition.labels, partition.counts, grid.target_labels)
     return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
 
 
@@ -194,12 +198,6 @@ def target_of_classes(table: Contingency, counts: Floats) -> PartTargets:
         means = np.where(rows > 0, counts[:, 1] / np.where(rows > 0, rows, 1.0), overall)
         deviations = np.sqrt(means * (1 - means))
     return PartTargets(table.targets.tolist(), True, counts, means, deviations)
-
-
-def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, PartTargets]:
-    rows, sources = grid_of(table, settings)
-    grid = cut_jointly(rows, sources)
-    return grid.source, target_of_numbers(table, grid.source.labels, grid.source.counts, grid.target_labels)
 
 
 def grid_of(table: Contingency, settings: Settings) -> tuple[GridRows, Sources]:
@@ -270,6 +268,11 @@ def groups_of(table: Contingency, partition: Partition, target: PartTargets) -> 
     )
 
 
+def exact_numbers(values: Floats, rests: Floats | None) -> Numbers:
+    """Numbers with what float64 leaves over, where that is known."""
+    return values if rests is None else with_rests(values, rests)
+
+
 def _midpoints(below: Floats, above: Floats) -> Floats:
     """Halfway between neighbouring values, never reaching the upper one."""
     middle = np.where(np.isneginf(below), -np.inf, below / 2 + above / 2)
@@ -305,13 +308,6 @@ def interval_labels(
     lows, highs = ["]-inf", *(f"]{end}" for end in ends)], [*(f"{end}]" for end in ends), "+inf["]
     texts = [f"{low}; {high}" for low, high in zip(lows, highs, strict=True)]
     return [f"Missing or {texts[0]}", *texts[1:]] if missing else texts
-
-
-def group_labels(groups: list[list[Any]]) -> list[str]:
-    """Groups of categories as text, such as ``{a, b}``, long ones cut, and numbered where two are cut to the same."""
-    texts = [_group_label(members) for members in groups]
-    repeated = {text for text, times in Counter(texts).items() if times > 1}
-    return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
 
 
 def _plain(code: float) -> str:

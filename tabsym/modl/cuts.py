@@ -267,7 +267,7 @@ def exact_cuts(
         known[len(boundaries)] = task.cost(boundaries)
     try:
         if not bounds.prices:
-            descend(search, prior, best, bounds, granularity, task.deadline)
+            descend(search, prior, best, bounds, granularity)
         if constrained:
             cuts = solve_at(search, 0.0, prior, best, bounds, granularity)
             known[len(cuts.ends)] = cuts.parts_cost
@@ -281,7 +281,7 @@ def descend_cuts(task: CutTask, boundaries: Indices, prior: Floats, best: Best, 
     max_parts = min(len(boundaries), len(prior))
     if max_parts > 1:
         try:
-            descend(PricedSearch(task, boundaries), prior[:max_parts], best, Bounds(), granularity, task.deadline)
+            descend(PricedSearch(task, boundaries), prior[:max_parts], best, Bounds(), granularity)
         except OutOfTime:
             return
 
@@ -302,24 +302,22 @@ def _ln_factorial(counts: Floats, table: Floats) -> Floats:
     return table[counts.astype(np.intp)] if len(table) else np.asarray(gammaln(counts + 1))
 
 
-def take_one_cut(costs: Floats, boundaries: Indices, prior: float, best: Best, granularity: int) -> None:
+def take_one_cut(costs: Floats, boundaries: Indices, prior: Floats, best: Best, granularity: int) -> None:
     """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
-    if len(boundaries) < 2:
-        return
-    position = int(np.argmin(costs))
-    total = float(costs[position]) + prior
-    if is_cheaper(total, best.cost):
-        best.cost, best.ends, best.granularity = total, np.array([boundaries[position], boundaries[-1]]), granularity
+    if len(boundaries) > 1:
+        position = int(np.argmin(costs))
+        cuts = Cuts(float(costs[position]), np.array([boundaries[position], boundaries[-1]]))
+        best.offer(cuts, prior, granularity)
 
 
 # -- prices and numbers of parts -------------------------------------------------------------------
 
 
-def descend(search: PricedSearch, prior: Floats, best: Best, bounds: Bounds, granularity: int, deadline: float) -> None:
+def descend(search: PricedSearch, prior: Floats, best: Best, bounds: Bounds, granularity: int) -> None:
     """Price parts by the prior's slope where the best partition lies, until nothing changes: three prices or so."""
     position = min(max(8, len(best.ends) - 1), len(prior) - 1)
     tried: set[float] = set()
-    while position >= 1 and time.monotonic() < deadline:
+    while position >= 1 and time.monotonic() < search.task.deadline:
         price = _slope(prior, position)
         if price in tried:
             return

@@ -14,11 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.contingency import Contingency
-from tabsym.frame import Numbers, with_rests
+from tabsym.frame import Numbers
 from tabsym.frame.storage import object_array
 from tabsym.modl.columns import (
     Groups,
     Intervals,
+    exact_numbers,
     grid_of,
     groups_of,
     intervals_of,
@@ -27,14 +28,18 @@ from tabsym.modl.columns import (
     target_of_classes,
     target_of_numbers,
 )
-from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost
-from tabsym.modl.criterion import null_prior, parts_cost
+from tabsym.modl.criterion import (
+    groups_and_granularity,
+    intervals_and_granularity,
+    null_prior,
+    parts_cost,
+)
 from tabsym.modl.cuts import is_cheaper
 from tabsym.modl.grid import MAX_TURNS, Grid, GridRows, Shared, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
-from tabsym.modl.partition import Given, Partition, Settings, ends_of
+from tabsym.modl.partition import Given, Partition, Settings, cheapest, ends_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -94,9 +99,8 @@ class _GivenColumn:
         if self.table.is_numeric:
             bounds = self._bounds()
             return np.searchsorted(bounds, self.rest.values, side="left").astype(np.int64), len(bounds) + 1
-        group_of = {category: position for position, members in enumerate(self.given.splits) for category in members}
         n = len(self.given.splits)
-        labels = np.array([group_of.get(plain(value), n) for value in self.rest.values.tolist()], dtype=np.int64)
+        labels = _part_of(self.rest.values, self.given.splits, n)
         return labels, n + bool((labels == n).any()) or 1
 
     def _labels(self, labels: Indices, n: int) -> Indices:
@@ -160,14 +164,16 @@ class _GivenColumn:
 
     def _searched_grid(self) -> Grid:
         """The rest in the best parts for the target's intervals, these for the parts, and so on; or in one part."""
-        rows, sources = grid_of(_with_targets_that_occur(self.rest), self.settings)
+        occur = np.flatnonzero(self.rest.target_sizes > 0)
+        rest = replace(self.rest, targets=self.rest.targets[occur], counts=self.rest.counts[:, occur])
+        rows, sources = grid_of(rest, self.settings)
         labels = cut_jointly(rows, sources).source.labels
         starts = [np.zeros(len(self.free), dtype=np.int64), labels]
         best, other = sorted((self._grid(one, int(one.max()) + 1) for one in starts), key=lambda one: one.cost)
         if rows.n_sources > MAX_TURNED:
             return best
         rows, sources = grid_of(self.rest, self.settings)
-        return min((self._turned(one, rows, sources) for one in (best, other)), key=lambda one: one.cost)
+        return cheapest(self._turned(best, rows, sources), self._turned(other, rows, sources))
 
     def _turned(self, best: Grid, rows: GridRows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
@@ -188,7 +194,7 @@ class _GivenColumn:
         all_labels = self._labels(labels, n)
         known, compact = np.unique(all_labels, return_inverse=True)
         prior, granularity = self._cost_of_rest(self.rest.sizes[:, None], labels)
-        null = null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
+        null = sources.null_cost(rows)
         of_null = Partition(
             self.settings.criterion, all_labels, np.zeros((n, 1)), null, null, WITHOUT_SEARCH, granularity
         )
@@ -206,7 +212,8 @@ class _GivenColumn:
         over = tuple(tuple(float(one.imag) for one in part) for part in specials)
         if self.given.splits is None and len(self.free):
             found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
-            bounds, middles = _exact(found.bounds, found.bound_rests), _exact(found.middles, found.middle_rests)
+            bounds = exact_numbers(found.bounds, found.bound_rests)
+            middles = exact_numbers(found.middles, found.middle_rests)
         else:
             bounds = self._bounds()
             middles = self._middles(bounds, labels, n)
@@ -268,11 +275,6 @@ def plain(value: Any) -> Any:
     return None if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)) else value
 
 
-def _exact(values: Floats, rests: Floats | None) -> Numbers:
-    """Numbers with what float64 leaves over, where that is known."""
-    return values if rests is None else with_rests(values, rests)
-
-
 def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Special codes as the values of a numeric column are: in single precision where it has them so."""
 
@@ -293,10 +295,10 @@ def _special_of(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> In
             known = np.array(codes) if np.iscomplexobj(table.values) else np.real(codes)
             found[np.isin(table.values, known)] = part
         return found
-    part_of = {code: part for part, codes in enumerate(specials) for code in codes}
-    return np.array([part_of.get(plain(value), -1) for value in table.values.tolist()], dtype=np.int64)
+    return _part_of(table.values, specials, -1)
 
 
-def _with_targets_that_occur(table: Contingency) -> Contingency:
-    kept = np.flatnonzero(table.target_sizes > 0)
-    return replace(table, targets=table.targets[kept], counts=table.counts[:, kept])
+def _part_of(categories: NDArray[Any], parts: tuple[tuple[Any, ...], ...], other: int) -> Indices:
+    """The part that has each category (B,); `other` for those that none has."""
+    part_of = {category: part for part, members in enumerate(parts) for category in members}
+    return np.array([part_of.get(plain(one), other) for one in categories.tolist()], dtype=np.int64)

@@ -19,13 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels_cuts as kernels
-from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity, null_grid_cost, target_cost
-from tabsym.modl.criterion import ln_factorials, parts_cost, target_prior
+from tabsym.modl.criterion import (
+    Lumps,
+    groups_and_granularity,
+    intervals_and_granularity,
+    ln_factorials,
+    lumps_by_granularity,
+    null_grid_cost,
+    parts_cost,
+    target_cost,
+    target_prior,
+)
 from tabsym.modl.cuts import Best, Bounds, CutTask, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
-from tabsym.modl.grouping import Lumps, lumps_by_granularity, sum_by
 from tabsym.modl.groups import MAX_SUBSETS, group, regroup
 from tabsym.modl.intervals import CutGrids, QuickIntervals, discretize
-from tabsym.modl.partition import Partition, Quantiles, Settings, ends_of, labels_of, quantile_boundaries
+from tabsym.modl.partition import (
+    Partition,
+    Quantiles,
+    Settings,
+    cheapest,
+    ends_of,
+    labels_of,
+    quantile_boundaries,
+    sum_by,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -65,6 +82,16 @@ class GridRows:
     def total(self) -> float:
         """The weight of all rows."""
         return float(len(self.source) if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def source_sizes(self) -> NDArray[np.number]:
+        """Rows of each source."""
+        return np.bincount(self.source, self.weight, minlength=self.n_sources)
+
+    @cached_property
+    def target_sizes(self) -> NDArray[np.number]:
+        """Rows of each target."""
+        return np.bincount(self.target, self.weight, minlength=self.n_targets)
 
     def _joined(self, source: Indices | None, target: Indices | None) -> tuple[Any, Any, int, int]:
         """Codes of the source and of the target by these labels, and how many there are."""
@@ -116,6 +143,10 @@ class Sources:
             return shared.quick_intervals.partition(counts, shared.table(counts.shape[1]))
         return discretize(counts, settings, value=self.value, min_parts=2, quantiles=shared.quantiles)
 
+    def null_cost(self, rows: GridRows) -> float:
+        """What the grid of one cell costs."""
+        return null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if self.symbolic else None)
+
     def coarser(self, labels: Indices | None) -> Sources:
         """For distinct values joined by these labels."""
         if self.value is None or labels is None:
@@ -133,7 +164,7 @@ class Shared:
     @cached_property
     def sizes(self) -> Floats:
         """Rows of each source."""
-        return np.bincount(self.rows.source, self.rows.weight, minlength=self.rows.n_sources).astype(np.float64)
+        return self.rows.source_sizes.astype(np.float64)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -203,17 +234,15 @@ def with_target(rows: GridRows, sources: Sources, source: Partition, prior: floa
     """The column's parts, of this prior, with these intervals of the target."""
     counts = rows.table(source.labels, target)
     cost = prior + parts_cost(counts) + target_cost(sources.settings.criterion, counts.sum(axis=0), rows.total)
-    null = null_grid_cost(sources.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
-    found = replace(source, counts=counts, cost=cost, null_cost=null, lower_bound=-np.inf)
+    found = replace(source, counts=counts, cost=cost, null_cost=sources.null_cost(rows), lower_bound=-np.inf)
     return Grid(found, target, prior)
 
 
 def one_cell(rows: GridRows, sources: Sources) -> Grid:
     """The grid of an uninformative column."""
     source, target = np.zeros(rows.n_sources, dtype=np.int64), np.zeros(rows.n_targets, dtype=np.int64)
-    null = null_grid_cost(sources.settings.criterion, rows.total, rows.n_sources if sources.symbolic else None)
-    counts = np.array([[rows.total]])
-    return Grid(Partition(sources.settings.criterion, source, counts, null, null, -np.inf), target)
+    null = sources.null_cost(rows)
+    return Grid(Partition(sources.settings.criterion, source, np.array([[rows.total]]), null, null, -np.inf), target)
 
 
 def dear(grid: Grid) -> Grid:
@@ -253,10 +282,10 @@ class GridSearch:
                 first.setdefault(found.target_labels.tobytes(), found)
             if time.monotonic() > self.deadline:
                 break
-        cheapest = sorted(first.values(), key=lambda one: one.cost)
-        new = [one for one in cheapest[:n] if one.target_labels.tobytes() not in self.seen]
+        ranked = sorted(first.values(), key=lambda one: one.cost)
+        new = [one for one in ranked[:n] if one.target_labels.tobytes() not in self.seen]
         self.seen.update(one.target_labels.tobytes() for one in new)
-        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + cheapest
+        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + ranked
 
     def _unseen(self, starts: Iterator[Indices]) -> Iterator[Indices]:
         """Those that no search began at before."""
@@ -286,7 +315,7 @@ class GridSearch:
             if source is not None and source.n_parts > 1:
                 given = as_grid(self.rows, self.sources, source, labels)
                 other = as_grid(self.rows, self.sources, source, self.target_given(source.labels, quick=quick))
-                found = min(other, given, key=lambda one: one.cost)
+                found = cheapest(other, given)
             self._turns[key] = found
         return self._turns[key]
 
@@ -294,7 +323,7 @@ class GridSearch:
         if near is None:
             return self.source_given(labels, quick=quick)
         found = regroup(self.rows.table(None, labels), near, self.sources.settings, self.shared.lumps)
-        return found if quick else min(self.source_given(labels, quick=False), found, key=lambda one: one.cost)
+        return found if quick else cheapest(self.source_given(labels, quick=False), found)
 
     def source_given(self, labels: Indices, *, quick: bool) -> Partition:
         """The column's parts for these intervals of the target."""
@@ -317,7 +346,7 @@ class GridSearch:
             return np.zeros(n, dtype=np.int64)
         prior = self._target_prior(max_parts, task.cumulative[:, -1:].T)
         best = Best(np.inf, boundaries[-1:])
-        take_one_cut(one_cut_costs(task, boundaries), boundaries, float(prior[1]), best, 0)
+        take_one_cut(one_cut_costs(task, boundaries), boundaries, prior, best, 0)
         exact_cuts(task, boundaries, prior, best, Bounds(), 0)
         return labels_of(best.ends, n)
 
@@ -341,8 +370,7 @@ class GridSearch:
         n = self.rows.n_targets
         if n <= 2 * 2**COARSE_TARGETS:
             return np.arange(1, n + 1)
-        sizes = np.bincount(self.rows.target, self.rows.weight, minlength=n)
-        return quantile_boundaries(np.append(0.0, np.cumsum(sizes)), COARSE_TARGETS)
+        return quantile_boundaries(np.append(0.0, np.cumsum(self.rows.target_sizes)), COARSE_TARGETS)
 
     def _target_prior(self, max_parts: int, counts: Floats) -> Floats:
         return target_prior(self.sources.settings.criterion, max_parts, counts.sum(axis=0), self.rows.total)
@@ -401,7 +429,7 @@ def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: 
     for one in found:
         if time.monotonic() > deadline:
             return None
-        best = min(best, one, key=lambda one: one.cost)
+        best = cheapest(best, one)
     return best
 
 
@@ -415,7 +443,7 @@ def _of_target(rows: GridRows, sources: Sources, shared: Shared, labels: Indices
 
 def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: TargetGiven) -> Grid:
     """The best intervals of the target for these parts of the column."""
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[:, None].astype(np.float64)
+    sizes = rows.source_sizes[:, None].astype(np.float64)
     settings, ends = sources.settings, ends_of(labels)
     if sources.symbolic:
         cost, granularity = groups_and_granularity(sizes, labels, settings.criterion, settings.n_candidates)
@@ -429,10 +457,9 @@ def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: 
 
 def _every_source(rows: GridRows, sources: Sources) -> Iterator[Indices]:
     """The partitions of the column that its sources allow, but for the one into a single part."""
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)
     for labels in every_set(rows.n_sources) if sources.symbolic else every_cut(rows.n_sources):
         n_parts = int(labels.max()) + 1
-        enough = np.bincount(labels, sizes).min() >= sources.settings.min_part_count
+        enough = np.bincount(labels, rows.source_sizes).min() >= sources.settings.min_part_count
         if 1 < n_parts <= (sources.settings.max_parts or n_parts) and enough:
             yield labels
 

@@ -1,56 +1,45 @@
-"""What searches for groups of categories start from: modalities at each granularity, priors, and costs of groups."""
+"""What searches for groups of categories have in common.
+
+Modalities at each granularity, priors and costs of groups; and moves and joins of groups, to a local optimum.
+"""
 
 from __future__ import annotations
 
-import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from tabsym.modl import kernels_polish as kernels
 from tabsym.modl.criterion import (
     GARBAGE_FROM,
     GroupPrices,
+    Lumps,
     garbage_priors,
     group_prices,
     group_prior,
-    max_granularity,
+    lumps_by_granularity,
     null_prior,
     parts_cost,
 )
-from tabsym.modl.cuts import (
-    CutTask,
-    deadline_of,
-    factorials_of,
-    ln_constant,
-)
+from tabsym.modl.cuts import CutTask, deadline_of, factorials_of, is_cheaper, ln_constant
 from tabsym.modl.intervals import CutGrids
-from tabsym.modl.partition import Settings, labels_of, quantile_boundaries
+from tabsym.modl.partition import Settings, cheapest, labels_along, quantile_boundaries, sum_by, without_gaps
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+State = tuple[Floats, Indices, Floats, Floats]  # of groups: class counts, units, modalities, costs
 
 MAX_GROUPS = 512
 """Numbers of groups that have a prior: time, for models of more groups."""
 MAX_CUT_PLACES = 1024
 """Of more units in an order, cuts lie at so many quantiles: time for how near each cut is to its best place."""
-
-
-def without_gaps(labels: Indices) -> Indices:
-    """The labels (n,) numbered anew, in order, without those that nothing has."""
-    present = np.bincount(labels) > 0
-    return labels if present.all() else (np.cumsum(present) - 1)[labels]
-
-
-def sum_by(labels: Indices, counts: Floats, n: int) -> Floats:
-    """Sums of the rows of `counts` with each label (n, J)."""
-    out = np.empty((n, counts.shape[1]))
-    for j in range(counts.shape[1]):
-        out[:, j] = np.bincount(labels, counts[:, j], minlength=n)
-    return out
+_MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
+_MORE_GROUPS = 4  # that moves may make in a round
+_MAX_WORK = 10**8  # counts that are looked at between looks at the clock
 
 
 def by_share(counts: Floats, of: int) -> Indices:
@@ -66,13 +55,6 @@ def by_main_axis(counts: Floats) -> Indices:
     deviation = (shares - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
     spread = (deviation * sizes[:, None]).T @ deviation
     return np.argsort(deviation @ np.linalg.eigh(spread)[1][:, -1], kind="stable")
-
-
-def labels_along(order: Indices, ends: Indices) -> Indices:
-    """The part of each unit, where the units in this order are cut at these ends."""
-    labels = np.empty(len(order), dtype=np.int64)
-    labels[order] = labels_of(ends, len(order))
-    return labels
 
 
 def costs_of_groups(groups: Floats) -> Floats:
@@ -105,6 +87,12 @@ class GroupingUnits:
     n_modalities: int
     granularity: int = 0
 
+    @staticmethod
+    def at(lumps: Lumps, counts: Floats) -> GroupingUnits:
+        """Modalities with these rows of each class, at a granularity."""
+        sums = sum_by(lumps.labels, counts, lumps.n)
+        return GroupingUnits(sums, np.ones(lumps.n), lumps.labels, lumps.n, lumps.granularity)
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -114,37 +102,6 @@ class GroupingUnits:
         weights = np.bincount(labels, self.weights, minlength=n).astype(np.float64)
         counts = sum_by(labels, self.counts, n)
         return GroupingUnits(counts, weights, labels[self.labels], self.n_modalities, self.granularity)
-
-
-class Lumps(NamedTuple):
-    """What modalities of some sizes are at a granularity: `labels` (M,), that of each; `n`, how many."""
-
-    granularity: int
-    labels: Indices
-    n: int
-
-    def units(self, counts: Floats) -> GroupingUnits:
-        """Those of these rows of each class."""
-        return GroupingUnits(
-            sum_by(self.labels, counts, self.n), np.ones(self.n), self.labels, self.n, self.granularity
-        )
-
-
-def lumps_by_granularity(sizes: Floats) -> list[Lumps]:
-    """Khiops' granularities, coarse to fine: modalities rarer than ceil(N / 2**G) are one; without repetitions."""
-    total = float(sizes.sum())
-    found: list[Lumps] = []
-    for granularity in range(1, max_granularity(total) + 1):
-        rare = sizes < math.ceil(total / 2**granularity - 1e-9)
-        n = len(sizes) if not rare.any() else int((~rare).sum()) + 1
-        if n > 1 and not (found and found[-1].n == n):
-            found.append(Lumps(granularity, np.where(rare, n - 1, np.cumsum(~rare) - 1), n))
-    return found
-
-
-def units_by_granularity(counts: Floats) -> list[GroupingUnits]:
-    """The units at each granularity."""
-    return [lumps.units(counts) for lumps in lumps_by_granularity(counts.sum(axis=1))]
 
 
 def join_proportional(units: GroupingUnits) -> GroupingUnits:
@@ -232,20 +189,14 @@ class GroupSearch:
         if self.settings.criterion == "page":
             return [GroupingUnits(self.counts, np.ones(n), np.arange(n), n)]
         lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
-        return [one.units(self.counts) for one in lumps]
-
-    def units_at(self, granularity: int) -> GroupingUnits:
-        """What the modalities are at this granularity, one of those that make a difference."""
-        if self.settings.criterion == "page" or self._lumps is None:
-            return next(units for units in self.families() if units.granularity == granularity)
-        return next(one for one in self._lumps if one.granularity == granularity).units(self.counts)
+        return [GroupingUnits.at(one, self.counts) for one in lumps]
 
     def joined(self, units: GroupingUnits) -> GroupingUnits:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
         return join_proportional(units) if self.min_rows <= 1 else units
 
-    def prior(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> Floats:
-        """The priors of 1 .. K groups of these units; kept, as searches ask again."""
+    def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
+        """The search for groups of these units; priors of 1 .. K groups are kept, as searches ask again."""
         n = min(len(units), max_groups)
         n = min(n, self.settings.max_parts or n)
         key = units.granularity, units.n_modalities, n
@@ -256,11 +207,7 @@ class GroupSearch:
             )  # fmt: skip
             prior[: self.min_parts - 1] = np.inf
             self._priors[key] = prior
-        return self._priors[key]
-
-    def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
-        """The search for groups of these units."""
-        return GroupTask(self, units, self.prior(units, max_groups))
+        return GroupTask(self, units, self._priors[key])
 
 
 @dataclass(frozen=True)
@@ -288,10 +235,6 @@ class GroupTask:
     @property
     def max_parts(self) -> int | None:
         return self.search.settings.max_parts
-
-    @property
-    def is_thorough(self) -> bool:
-        return self.search.is_thorough
 
     @cached_property
     def ln_classes(self) -> float:
@@ -324,6 +267,10 @@ class GroupTask:
     def garbage_prior(self, n_groups: int, size: int) -> float:
         """The last of `garbage_priors`."""
         return float(self.garbage_priors(n_groups, size)[-1])
+
+    def better(self, best: Grouping, found: Grouping) -> Grouping:
+        """The best grouping of the modalities, or one of the units that is cheaper."""
+        return found.of_modalities(self.units) if is_cheaper(found.cost, best.cost) else best
 
     def price(self, labels: Indices) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
@@ -376,3 +323,57 @@ class GroupTask:
         else:
             ends = quantile_boundaries(np.append(0.0, np.cumsum(counts.sum(axis=1))), positions.bit_length() - 1)
         return CutGrids.of_one(ends, prior).cut(counts, self.table, min_rows=self.min_rows).ends
+
+
+# -- moves and joins -------------------------------------------------------------------------------
+
+
+def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grouping:
+    """Moves and joins until neither helps; never worse than the start."""
+    labels, cost, order = start.labels.astype(np.int64), start.cost, rng.permutation(len(task.units))
+    for _ in range(_MAX_POLISHES):
+        if time.monotonic() > task.deadline:
+            break
+        after, labels, state = move(task, labels, order)
+        if len(state[0]) > 2:
+            joined, groups = join(task, state)
+            if joined < after:
+                after, labels = joined, groups[labels]
+        if not after < cost - 1e-9:
+            break
+        cost = after
+    return cheapest(start, task.price(labels))
+
+
+def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indices, State]:
+    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and what the groups hold."""
+    counts, n = task.units.counts, int(labels.max()) + 1 + _MORE_GROUPS
+    labels = labels.copy()
+    groups, sizes, holds, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    cost = kernels.settle_units(
+        counts, task.units.weights, order, task.min_rows, task.ln_classes, task.prior, *task.prices,
+        max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
+        groups, sizes, holds, costs,
+    )  # fmt: skip
+    kept = sizes > 0
+    return cost, without_gaps(labels), (groups[kept], sizes[kept], holds[kept], costs[kept])
+
+
+def state_of(task: GroupTask, labels: Indices) -> State:
+    """What these groups hold."""
+    n = int(labels.max()) + 1
+    groups, holds = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
+    return groups, np.bincount(labels, minlength=n), holds.astype(np.float64), costs_of_groups(groups)
+
+
+def join(task: GroupTask, state: State) -> tuple[float, Indices]:
+    """Greedy joins down to one group: the least cost on the way, and what each group becomes there."""
+    n = len(state[0])
+    merged = np.zeros((n - 1, 2), dtype=np.int64)
+    cost, joins = kernels.join_groups(
+        task.ln_classes, task.prior, *task.prices, task.table, *state, np.full((n, n), np.inf), merged
+    )
+    labels = np.arange(n)
+    for a, b in merged[:joins]:
+        labels[labels == b] = a
+    return cost, without_gaps(labels)

@@ -1,13 +1,14 @@
 """Optimal grouping: modalities with class counts into groups.
 
 Of few modalities every partition is looked at, by dynamic programming over subsets. Of two classes the groups are cuts
-along the class shares, as the cost of a part is concave; of more they are searched for from many starts
-(`local_search`). Khiops' criterion then looks for groups beside a garbage group (`garbage`), and bounds what those cost
-(`garbage_bound`).
+along the class shares, as the cost of a part is concave; of more no order of the modalities is enough to cut along, and
+they are searched for from many starts. Khiops' criterion then looks for groups beside a garbage group, and bounds what
+those cost (`garbage`).
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,24 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels_groups as kernels
-from tabsym.modl.criterion import GARBAGE_FROM
+from tabsym.modl.criterion import GARBAGE_FROM, Lumps
 from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
-from tabsym.modl.garbage import look_for_garbage
-from tabsym.modl.garbage_bound import bound_garbage, first_bound
+from tabsym.modl.garbage import bound_garbage, first_bound, look_for_garbage
 from tabsym.modl.grouping import (
     MAX_CUT_PLACES,
     Grouping,
     GroupingUnits,
     GroupSearch,
     GroupTask,
-    Lumps,
     by_main_axis,
     by_share,
-    labels_along,
-    sum_by,
+    join,
+    polish,
+    state_of,
 )
-from tabsym.modl.local_search import cheapest, equal_cells, polish, search_many_classes
-from tabsym.modl.partition import COARSE_GRID, Partition, Settings, quantile_boundaries
+from tabsym.modl.partition import (
+    COARSE_GRID,
+    Partition,
+    Settings,
+    cheapest,
+    labels_along,
+    quantile_boundaries,
+    sum_by,
+    without_gaps,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -47,6 +55,16 @@ QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
 _MAX_FIRST = 4 * MAX_CUT_PLACES  # units of which a first look cuts anywhere: time for a better model to start from
 _MAX_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
 _MAX_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
+# all of these trade time for cost; benchmarks/modl/exact.py shows both, of up to 20 categories
+_SEARCHED, _SEARCHED_IN_TURNS = 3, 1  # granularities that are searched thoroughly: those whose quick starts are best
+_EQUAL_CELLS = 32
+_MAX_JOINED = 300  # units, or cells that starts cut together, from which greedy joins begin
+_MAX_ORDERS = 12  # classes along whose shares the units are cut
+_MANY_UNITS = 2000  # of more than these a single start has to do
+_MANY_ORDERS, _MANY_POLISHED = 3, 2  # of many units: classes, and starts that are polished
+_RESTARTS, _RESTARTS_IN_TURNS = 16, 8
+_RESTARTS_OF_FEW, _FEW_UNITS = 40, 32  # of up to 32 units a restart takes less than a millisecond
+_MAX_RESTARTS = 1000  # within a time limit
 
 
 class _Result(NamedTuple):
@@ -102,7 +120,10 @@ def group(
 def regroup(counts: Floats, start: Partition, settings: Settings, lumps: list[Lumps]) -> Partition:
     """Two or more groups of the same modalities, by other classes: those of `start`, moved and joined as that pays."""
     search = GroupSearch(counts, replace(settings, time_limit=None), 2, lumps)
-    units = search.units_at(start.granularity)
+    if settings.criterion == "page":
+        units = search.families()[0]
+    else:
+        units = GroupingUnits.at(next(one for one in lumps if one.granularity == start.granularity), search.counts)
     labels = np.zeros(len(units), dtype=np.int64)
     labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
     task = search.task(units)
@@ -169,9 +190,7 @@ def every_partition(search: GroupSearch, families: list[GroupingUnits], best: Gr
     for units in families:
         task = search.task(units)
         if len(task.prior) > 1:
-            better = _best_of_subsets(task)
-            if is_cheaper(better.cost, best.cost):
-                best = better.of_modalities(units)
+            best = task.better(best, _best_of_subsets(task))
     return best
 
 
@@ -218,9 +237,9 @@ def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
 class _Line(NamedTuple):
     """Units in the order of their class shares, and where they can be cut."""
 
-    units: GroupingUnits
+    task: GroupTask
     order: Indices
-    task: CutTask
+    cuts: CutTask
     ends: Indices
 
 
@@ -232,34 +251,113 @@ def _cut_by_share(
     With a cost that none in a row are below, and bounds on the parts of any groups whatever.
     """
     best = Best(start.cost, np.empty(0, dtype=np.int64), -1)
-    lines = [_lined_up(search, units) for units in families]
+    lines = []
+    for units in families:
+        task = search.task(search.joined(units))
+        order = by_share(task.units.counts, 1)
+        lines.append(_Line(task, order, *task.line_up(order, len(order))))
     for line in lines:  # a good model, for the exact search to beat
-        prior, ends, granularity = search.prior(line.units), line.ends, line.units.granularity
-        if search.min_parts > 1 and len(prior) > 1:
-            take_one_cut(one_cut_costs(line.task, ends), ends, float(prior[1]), best, granularity)
+        prior, ends, granularity = line.task.prior, line.ends, line.task.units.granularity
+        if search.min_parts > 1:
+            take_one_cut(one_cut_costs(line.cuts, ends), ends, prior, best, granularity)
         if len(ends) > _MAX_FIRST:
-            ends = quantile_boundaries(line.task.sizes, COARSE_GRID)
-        descend_cuts(line.task, ends, prior, best, granularity)
+            ends = quantile_boundaries(line.cuts.sizes, COARSE_GRID)
+        descend_cuts(line.cuts, ends, prior, best, granularity)
     lower, all_bounds, bounds = np.inf, Bounds(), Bounds()
-    for units, _, task, ends in reversed(lines):  # bounds of the finest hold for the coarser
-        prior = search.prior(units)
-        lower = min(lower, exact_cuts(task, ends, prior, best, all_bounds, units.granularity))
-        if units is lines[-1].units:  # what coarser modalities add to the bounds does not hold for these
+    for line in reversed(lines):  # bounds of the finest hold for the coarser
+        prior, units = line.task.prior, line.task.units
+        lower = min(lower, exact_cuts(line.cuts, line.ends, prior, best, all_bounds, units.granularity))
+        if line is lines[-1]:  # what coarser modalities add to the bounds does not hold for these
             bounds = all_bounds.of_any_parts()
         if len(prior) < len(units) and search.settings.max_parts is None:  # the prior rises beyond its last number
             beyond = np.arange(len(prior) + 1.0, len(units) + 1)
             lower = min(lower, float(all_bounds.below(beyond).min() + prior[-1]))
     if best.granularity < 0:
         return start, lower, bounds
-    line = next(line for line in lines if line.units.granularity == best.granularity)
-    return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.units), lower, bounds
+    line = next(line for line in lines if line.task.units.granularity == best.granularity)
+    return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.task.units), lower, bounds
 
 
-def _lined_up(search: GroupSearch, units: GroupingUnits) -> _Line:
-    joined = search.joined(units)
-    order = by_share(joined.counts, 1)
-    task = CutTask.of(joined.counts[order], search.min_rows, search.deadline, search.table)
-    return _Line(joined, order, task, np.arange(1, len(joined) + 1))
+# -- more classes: many starts ----------------------------------------------------------------------
+
+
+def search_many_classes(search: GroupSearch, families: list[GroupingUnits], start: Grouping) -> Grouping:
+    """The best grouping from many starts, at the granularities whose quick starts are best."""
+    quick: list[tuple[Grouping, GroupTask]] = []
+    for units in families:
+        task = search.task(search.joined(units))
+        quick.append((_quick_start(task), task))
+        if time.monotonic() > search.deadline:
+            break
+    quick.sort(key=lambda one: one[0].cost)
+    best = start
+    for first, task in quick[: _SEARCHED if search.is_thorough else _SEARCHED_IN_TURNS]:
+        best = task.better(best, _searched_thoroughly(task, first))
+    return best
+
+
+def _quick_start(task: GroupTask) -> Grouping:
+    """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
+    rng, order = task.search.rng, by_main_axis(task.units.counts)
+    best = cheapest(task.cut_along(order), polish(task, equal_cells(task, order), rng))
+    if task.search.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
+        joins = polish(task, _by_joins(task, [best]), rng)
+        return cheapest(polish(task, best, rng), joins)
+    return best
+
+
+def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
+    """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
+    counts, n_units, rng = task.units.counts, len(task.units), task.search.rng
+    many, few = n_units > _MANY_UNITS, n_units <= _FEW_UNITS
+    orders = _MAX_ORDERS if task.search.is_thorough and not many else _MANY_ORDERS
+    starts = [first]
+    for j in np.argsort(-counts.sum(axis=0))[:orders]:
+        if time.monotonic() < task.deadline:
+            starts.append(task.cut_along(by_share(counts, j)))
+    if time.monotonic() < task.deadline:
+        starts.append(_by_joins(task, starts))
+    starts.sort(key=lambda one: one.cost)
+    best = cheapest(*[polish(task, one, rng) for one in starts[: _MANY_POLISHED if many else None]])
+    restarts = _RESTARTS_IN_TURNS
+    if task.search.is_thorough:
+        restarts = _RESTARTS_OF_FEW if few else _RESTARTS
+    for _ in range(_MAX_RESTARTS if task.search.insists else 0 if many else restarts):
+        if time.monotonic() >= task.deadline:
+            break
+        labels = best.labels.copy()
+        some = rng.permutation(n_units)[: max(2, n_units // 10)]  # a tenth of the units, in other groups
+        labels[some] = rng.randint(0, min(labels.max() + 2, len(task.prior)), size=len(some))
+        best = cheapest(best, polish(task, task.price(labels), rng))
+    return best
+
+
+def equal_cells(task: GroupTask, order: Indices) -> Grouping:
+    """Cells of equal size along the main axis `order`: more than there will be groups, for moves and joins to sort out.
+
+    Where the prior of a second group alone outweighs what any two groups save, cuts find nothing.
+    """
+    sizes = np.cumsum(task.units.counts[order].sum(axis=1))
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = np.minimum(_EQUAL_CELLS * sizes / (sizes[-1] + 1.0), len(task.prior) - 1)
+    return task.price(labels)
+
+
+def _by_joins(task: GroupTask, starts: list[Grouping]) -> Grouping:
+    """Greedy joins from single units, or from the cells that the starts cut together."""
+    counts = task.units.counts
+    cells = np.arange(len(counts))
+    if len(counts) > _MAX_JOINED:
+        cells = np.zeros(len(counts), dtype=np.int64)
+        for one in sorted(starts, key=lambda one: one.cost):
+            finer = without_gaps(cells * (one.labels.max() + 1) + one.labels)
+            if finer.max() >= _MAX_JOINED:
+                break
+            cells = finer
+    n = int(cells.max()) + 1
+    if n < 2:
+        return task.price(cells)
+    return task.price(join(task, state_of(task, cells))[1][cells])
 
 
 # -- beside a garbage group --------------------------------------------------------------------------
@@ -277,7 +375,7 @@ def _with_garbage(search: GroupSearch, families: list[GroupingUnits], known: _Re
     join = search.counts.shape[1] > 2 and n > _MAX_UNJOINED
     joined = [search.task(search.joined(task.units)) for task in tasks] if join else tasks
     if tasks:
-        best = look_for_garbage(joined, best, search.rng, few=not search.settings.prove)
+        best = look_for_garbage(joined, best, few=not search.settings.prove)
     if tasks and np.isfinite(lower):
         lower_with = -np.inf
         if search.settings.prove and (search.insists or n <= MAX_BOUNDED):

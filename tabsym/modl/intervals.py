@@ -224,9 +224,7 @@ class _IntervalSearch:
         """The best two intervals: searches by prices may find one, or many."""
         costs = one_cut_costs(self.task, np.arange(1, self.task.n_blocks + 1))
         for granularity, ends in self.grids().items():
-            prior = self.prior(len(ends), granularity)
-            if len(prior) > 1:
-                take_one_cut(costs[ends[:-1] - 1], ends, float(prior[1]), self.best, granularity)
+            take_one_cut(costs[ends[:-1] - 1], ends, self.prior(len(ends), granularity), self.best, granularity)
 
     def of_page(self) -> float:
         """Search under "page"."""

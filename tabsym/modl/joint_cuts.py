@@ -11,15 +11,23 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
 from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, dear, every_grid, one_cell, with_target
-from tabsym.modl.grouping import without_gaps
-from tabsym.modl.partition import Partition, ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
+from tabsym.modl.partition import (
+    Partition,
+    cheapest,
+    ends_of,
+    ends_of_equal_parts,
+    labels_along,
+    labels_of,
+    quantile_boundaries,
+    without_gaps,
+)
 
 Indices = NDArray[np.int64]
 
@@ -32,128 +40,6 @@ SHAKEN = 12
 """So many models are made from one with some of its target cuts elsewhere."""
 MAX_CHANGED_SYMBOLS = 200
 """Of more categories than these target cuts are not changed one by one but with groups near those found."""
-
-
-def starts(search: GridSearch) -> Iterator[Indices]:
-    """Target intervals to start from: of equal size, and the best ones for parts of equal size."""
-    rows = search.rows
-    sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets)
-    for number in START_NUMBERS:
-        if number <= rows.n_targets:
-            yield labels_of(ends_of_equal_parts(sizes, number), rows.n_targets)
-    if rows.n_targets <= max(START_NUMBERS):
-        yield np.arange(rows.n_targets)
-    for number in START_NUMBERS:
-        if number <= rows.n_sources:
-            yield search.target_given(_equal_parts(search, number), quick=True)
-
-
-def _equal_parts(search: GridSearch, number: int) -> Indices:
-    """Parts of the column of equal size (B,): of categories, in the order of their mean rank of the target."""
-    rows = search.rows
-    order = _by_mean_rank(rows) if search.sources.symbolic else np.arange(rows.n_sources)
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[order]
-    parts = np.empty(rows.n_sources, dtype=np.int64)
-    parts[order] = labels_of(ends_of_equal_parts(sizes, min(number, rows.n_sources)), rows.n_sources)
-    return parts
-
-
-def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
-    """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
-    rows = search.rows
-    sizes = np.bincount(rows.target, rows.weight, minlength=len(labels))
-    yield from _with_more_cuts(labels, sizes)
-    if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
-        return
-    yield from _shaken(labels, sizes, np.random.RandomState(search.sources.settings.random_state))
-    for a, b in _neighbours(int(parts.max()) + 1, symbolic=search.sources.symbolic):
-        yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
-    yield from _cut_by_cut(labels)
-
-
-def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
-    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
-    sizes = np.bincount(search.rows.target, search.rows.weight, minlength=len(labels))
-    yield from _with_more_cuts(labels, sizes)
-    yield from _shaken(labels, sizes, np.random.RandomState([search.sources.settings.random_state, round_]))
-    yield from _cut_by_cut(labels)
-
-
-def cuts_more_or_fewer(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
-    """Target intervals with more cuts, without each cut, and without it and the one before."""
-    yield from _with_more_cuts(labels, sizes)
-    yield from _fewer_cuts(labels)
-
-
-def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
-    """With those of each number of equally frequent intervals, too."""
-    for number in START_NUMBERS:
-        if number <= len(labels):
-            yield labels_of(np.union1d(ends_of(labels), ends_of_equal_parts(sizes, number)), len(labels))
-
-
-def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomState) -> Iterator[Indices]:
-    """Some cuts gone, as many or fewer elsewhere: at 32 quantiles, of fewer targets at nearly every boundary."""
-    n, ends = len(labels), ends_of(labels)
-    positions = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
-    for _ in range(SHAKEN):
-        kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
-        new = rng.choice(positions, rng.randint(len(ends) + 1)) if len(positions) else positions
-        yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
-
-
-def _cut_by_cut(labels: Indices) -> Iterator[Indices]:
-    """Without each cut, without it and the one before, and with it elsewhere between its neighbours."""
-    n, ends = len(labels), ends_of(labels)
-    for position in range(len(ends) - 1):
-        left, here, right = ends[position - 1] if position else 0, ends[position], ends[position + 1]
-        others = np.delete(ends, position)
-        yield labels_of(others, n)
-        if position > 0:
-            yield labels_of(np.delete(others, position - 1), n)
-        for there in _elsewhere(left, here, right):
-            yield labels_of(np.union1d(others, there), n)
-
-
-def _fewer_cuts(labels: Indices) -> Iterator[Indices]:
-    """Without each cut, and without it and the one before."""
-    n, ends = len(labels), ends_of(labels)
-    for position in range(len(ends) - 1):
-        others = np.delete(ends, position)
-        yield labels_of(others, n)
-        if position > 0:
-            yield labels_of(np.delete(others, position - 1), n)
-
-
-def _elsewhere(left: int, here: int, right: int) -> list[int]:
-    """Indices between two neighbours: in the middle of either side, and 1, 4, 16, ... cells away.
-
-    Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
-    """
-    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
-    while step < right - left:
-        found |= {here - step, here + step}
-        step *= 4
-    return sorted(position for position in found if left < position < right and position != here)
-
-
-def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
-    """Parts of the column, of so many, that can be joined."""
-    if not symbolic:
-        return [(a, a + 1) for a in range(n - 1)]
-    return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
-
-
-def _by_mean_rank(rows: GridRows) -> Indices:
-    """Modalities in the order of their mean rank of the target."""
-    weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
-    before = np.cumsum(np.bincount(rows.target, weight, minlength=rows.n_targets))
-    ranks = np.bincount(rows.source, weight * before[rows.target], minlength=rows.n_sources)
-    return np.argsort(ranks / np.bincount(rows.source, weight, minlength=rows.n_sources), kind="stable")
-
-
-Floats = NDArray[np.float64]
-# all of these trade time for cost; benchmarks/modl/regression.py shows both
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
 SOURCE_GRID, TARGET_GRID = 12, 10
@@ -179,6 +65,99 @@ MAX_FINISHED_SYMBOLS = 2000
 """Of more categories than these the best model alone goes on."""
 
 
+def starts(search: GridSearch) -> Iterator[Indices]:
+    """Target intervals to start from: of equal size, and the best ones for parts of equal size."""
+    rows = search.rows
+    for number in START_NUMBERS:
+        if number <= rows.n_targets:
+            yield labels_of(ends_of_equal_parts(rows.target_sizes, number), rows.n_targets)
+    if rows.n_targets <= max(START_NUMBERS):
+        yield np.arange(rows.n_targets)
+    order = _by_mean_rank(rows) if search.sources.symbolic else np.arange(rows.n_sources)
+    for number in START_NUMBERS:
+        if number <= rows.n_sources:
+            parts = labels_along(order, ends_of_equal_parts(rows.source_sizes[order], number))
+            yield search.target_given(parts, quick=True)
+
+
+def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
+    """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
+    rows = search.rows
+    yield from _with_more_cuts(labels, rows.target_sizes)
+    if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
+        return
+    yield from _shaken(labels, rows.target_sizes, np.random.RandomState(search.sources.settings.random_state))
+    for a, b in _neighbours(int(parts.max()) + 1, symbolic=search.sources.symbolic):
+        yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
+    yield from _cut_by_cut(labels)
+
+
+def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
+    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
+    sizes, seed = search.rows.target_sizes, [search.sources.settings.random_state, round_]
+    yield from _with_more_cuts(labels, sizes)
+    yield from _shaken(labels, sizes, np.random.RandomState(seed))
+    yield from _cut_by_cut(labels)
+
+
+def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
+    """With those of each number of equally frequent intervals, too."""
+    for number in START_NUMBERS:
+        if number <= len(labels):
+            yield labels_of(np.union1d(ends_of(labels), ends_of_equal_parts(sizes, number)), len(labels))
+
+
+def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomState) -> Iterator[Indices]:
+    """Some cuts gone, as many or fewer elsewhere: at 32 quantiles, of fewer targets at nearly every boundary."""
+    n, ends = len(labels), ends_of(labels)
+    positions = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
+    for _ in range(SHAKEN):
+        kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
+        new = rng.choice(positions, rng.randint(len(ends) + 1)) if len(positions) else positions
+        yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
+
+
+def _cut_by_cut(labels: Indices, *, elsewhere: bool = True) -> Iterator[Indices]:
+    """Without each cut, without it and the one before, and with it `elsewhere` between its neighbours."""
+    n, ends = len(labels), ends_of(labels)
+    for position in range(len(ends) - 1):
+        others = np.delete(ends, position)
+        yield labels_of(others, n)
+        if position > 0:
+            yield labels_of(np.delete(others, position - 1), n)
+        if elsewhere:
+            left = ends[position - 1] if position else 0
+            for there in _elsewhere(left, ends[position], ends[position + 1]):
+                yield labels_of(np.union1d(others, there), n)
+
+
+def _elsewhere(left: int, here: int, right: int) -> list[int]:
+    """Indices between two neighbours: in the middle of either side, and 1, 4, 16, ... cells away.
+
+    Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
+    """
+    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
+    while step < right - left:
+        found |= {here - step, here + step}
+        step *= 4
+    return sorted(position for position in found if left < position < right and position != here)
+
+
+def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
+    """Parts of the column, of so many, that can be joined."""
+    if not symbolic:
+        return [(a, a + 1) for a in range(n - 1)]
+    return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
+
+
+def _by_mean_rank(rows: GridRows) -> Indices:
+    """Modalities in the order of their mean rank of the target."""
+    weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
+    before = np.cumsum(rows.target_sizes)
+    ranks = np.bincount(rows.source, weight * before[rows.target], minlength=rows.n_sources)
+    return np.argsort(ranks / rows.source_sizes, kind="stable")
+
+
 def cut_jointly(rows: GridRows, sources: Sources) -> Grid:
     """The grid of least cost that the search finds; one cell where the column is uninformative."""
     null = one_cell(rows, sources)
@@ -190,8 +169,8 @@ def cut_jointly(rows: GridRows, sources: Sources) -> Grid:
     if known is not None:
         best = known if is_cheaper(known.cost, null.cost) else null
         return replace(best, source=replace(best.source, lower_bound=best.cost))
-    source_cells = None if sources.symbolic else _cells(rows.source, rows.weight, rows.n_sources, SOURCE_GRID)
-    target_cells = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
+    source_cells = None if sources.symbolic else _cells(rows.source_sizes, SOURCE_GRID)
+    target_cells = _cells(rows.target_sizes, TARGET_GRID)
     coarser = sources.coarser(source_cells)
     fine = GridSearch(rows.coarser(source_cells, target_cells), coarser, deadline)
     full = GridSearch(rows.coarser(source_cells, None), coarser, deadline)
@@ -203,7 +182,7 @@ def cut_jointly(rows: GridRows, sources: Sources) -> Grid:
 
 def with_best_target(rows: GridRows, sources: Sources, source: Partition, prior: float) -> Grid:
     """These parts of the column, of this prior, with the best intervals of the target; of many, near the best."""
-    cells = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
+    cells = _cells(rows.target_sizes, TARGET_GRID)
     labels = GridSearch(rows.coarser(None, cells), sources).target_given(source.labels, quick=False)
     found = with_target(rows, sources, source, prior, _of_values(labels, cells))
     return found if cells is None else GridSearch(rows, sources).slide(found)
@@ -236,12 +215,12 @@ class _Resolutions:
         cells = _near_cuts(fine.rows, labels)
         source_cells = None
         if not fine.sources.symbolic:
-            source_cells = _cells(fine.rows.source, fine.rows.weight, fine.rows.n_sources, MIDDLE_GRID)
+            source_cells = _cells(fine.rows.source_sizes, MIDDLE_GRID)
         rows, labels = fine.rows.coarser(source_cells, cells), _of_cells(labels, cells)
         search = GridSearch(rows, fine.sources.coarser(source_cells), fine.deadline)
         start = best if fine.sources.symbolic else search.alternate(labels)
-        sizes = np.bincount(rows.target, rows.weight, minlength=len(labels))
-        found = search.beside(start, cuts_more_or_fewer(labels, sizes), MAX_FURTHER)
+        more, fewer = _with_more_cuts(labels, rows.target_sizes), _cut_by_cut(labels, elsewhere=False)
+        found = search.beside(start, chain(more, fewer), MAX_FURTHER)
         cheaper = sorted((one for one in found if is_cheaper(one.cost, start.cost)), key=lambda one: one.cost)
         return [replace(one, target_labels=one.target_labels[cells]) for one in cheaper[:MAX_FINISHED]]
 
@@ -251,13 +230,13 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
     fine, best = search.fine, null
     if not fine.sources.is_thorough:
         return _without_proof(search, null)
-    alone = not fine.sources.is_thorough or (fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS)
+    alone = fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS
     for start, _ in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
-        best = min(best, search.finished(start), key=lambda one: one.cost)
-    if best is null or not fine.sources.is_thorough:
-        return best
+        best = cheapest(best, search.finished(start))
+    if best is null:
+        return null
     if fine.sources.symbolic and MAX_CHANGED_SYMBOLS < fine.rows.n_sources <= MAX_FINISHED_SYMBOLS:
         best = _changed_nearby(search, best)
     return search.full.settled(_changed_again(search, best))
@@ -280,26 +259,26 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     if not symbolic:
         best = _changed_again(search, best)
     if symbolic and first > 0 and time.monotonic() < fine.deadline:
-        best = min(best, search.finished(models[0][0]), key=lambda one: one.cost)
+        best = cheapest(best, search.finished(models[0][0]))
     for _ in range(MAX_CHANGES_WHERE_CUT):
         before = best.cost
         for one in search.changed_where_cut(best):
             if time.monotonic() < fine.deadline:
                 found = search.finished(one.target_labels, near=one.source if symbolic else None)
-                best = min(best, found, key=lambda one: one.cost)
+                best = cheapest(best, found)
         if not is_cheaper(best.cost, before):
             break
-    return min(null, best, key=lambda one: one.cost)
+    return cheapest(null, best)
 
 
 def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     """Target intervals, of the fine cells, of models from all starts on coarse cells: those of the cheapest first."""
     rows, sources = fine.rows, fine.sources
-    source_cells = None if sources.symbolic else _cells(rows.source, rows.weight, rows.n_sources, START_GRID)
-    target_cells = _cells(rows.target, rows.weight, rows.n_targets, START_GRID)
+    source_cells = None if sources.symbolic else _cells(rows.source_sizes, START_GRID)
+    target_cells = _cells(rows.target_sizes, START_GRID)
     search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
     found = search.from_each(starts(search))
-    best = min(found, key=lambda one: one.cost)
+    best = cheapest(*found)
     quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
     for _ in range(MAX_CHANGES if sources.is_thorough else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
@@ -319,7 +298,7 @@ def _changed_again(search: _Resolutions, best: Grid) -> Grid:
         before = best.cost
         for one in sorted(search.changed(best), key=lambda one: one.cost)[:MAX_FINISHED]:
             if is_cheaper(one.cost, best.cost) and time.monotonic() < search.fine.deadline:
-                best = min(best, search.finished(one.target_labels), key=lambda one: one.cost)
+                best = cheapest(best, search.finished(one.target_labels))
         if not is_cheaper(best.cost, before):
             break
     return best
@@ -336,25 +315,24 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
             if time.monotonic() > fine.deadline:
                 break
             models.append(fine.alternate(other, near=near_best.source))
-        found = min(models, key=lambda one: one.cost)
+        found = cheapest(*models)
         if not is_cheaper(found.cost, near_best.cost):
             break
         near_best, labels = found, found.target_labels
-    return min(start, search.finished(labels), key=lambda one: one.cost)
+    return cheapest(start, search.finished(labels))
 
 
-def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Indices | None:
+def _cells(sizes: NDArray[np.number], grid: int) -> Indices | None:
     """The cell of each code on the grid of 2**grid quantiles; None where there are no more codes than that."""
-    if n <= 2**grid:
+    if len(sizes) <= 2**grid:
         return None
-    sizes = np.bincount(codes, weight, minlength=n)
-    return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
+    return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), len(sizes))
 
 
 def _near_cuts(rows: GridRows, labels: Indices) -> Indices:
     """The cell of each target on the middle grid, and finer where these target intervals are cut."""
     n = rows.n_targets
-    sizes = np.concatenate([[0.0], np.cumsum(np.bincount(rows.target, rows.weight, minlength=n))])
+    sizes = np.concatenate([[0.0], np.cumsum(rows.target_sizes)])
     steps = np.array(NEAR_A_CUT)
     near = (ends_of(labels)[:-1, None] + np.concatenate([-steps, steps])[None, :]).ravel()
     ends = np.concatenate([quantile_boundaries(sizes, MIDDLE_GRID), near[(near > 0) & (near < n)]])

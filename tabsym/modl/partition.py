@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,14 +141,48 @@ class Partition:
         return self.is_optimal or self.cost <= self.bound_without_garbage + 1e-9 * abs(self.cost)
 
 
+class _Model(Protocol):
+    @property
+    def cost(self) -> float: ...
+
+
+Model = TypeVar("Model", bound=_Model)
+
+
+def cheapest(*models: Model) -> Model:
+    """The one that costs least, of equal ones the first."""
+    return min(models, key=lambda one: one.cost)
+
+
 def labels_of(ends: Indices, n: int) -> Indices:
     """The part of each of n blocks (n,), of parts that end there."""
     return np.searchsorted(ends, np.arange(n), side="right")
 
 
+def labels_along(order: Indices, ends: Indices) -> Indices:
+    """The part of each unit, where the units in this order are cut at these ends."""
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = labels_of(ends, len(order))
+    return labels
+
+
 def ends_of(labels: Indices) -> Indices:
     """Where parts end (I,): the block after the last of each, from the part of each block, ascending."""
     return np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels)).astype(np.int64)
+
+
+def without_gaps(labels: Indices) -> Indices:
+    """The labels (n,) numbered anew, in order, without those that nothing has."""
+    present = np.bincount(labels) > 0
+    return labels if present.all() else (np.cumsum(present) - 1)[labels]
+
+
+def sum_by(labels: Indices, counts: Floats, n: int) -> Floats:
+    """Sums of the rows of `counts` with each label (n, J)."""
+    out = np.empty((n, counts.shape[1]))
+    for j in range(counts.shape[1]):
+        out[:, j] = np.bincount(labels, counts[:, j], minlength=n)
+    return out
 
 
 def quantile_boundaries(sizes: Floats, granularity: int, among: Indices | None = None) -> Indices:
