@@ -25,7 +25,7 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.export import from_spec, to_onnx, to_spec, to_sql
 from tests.exported import in_duckdb, new_rows, scores, table, target
 from tests.formulas import random_formula, random_table
-from tests.onnx_runs import run
+from tests.oracles.onnx_runs import run
 
 LIMITS = {"sql": 1e-12, "json": 1e-12, "onnx": 1e-5}
 COLUMNS = ["text", "whole", "fraction", "flag", "date", "day", "thirds", "normal", "moment", "exposure"]

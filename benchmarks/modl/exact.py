@@ -1,7 +1,7 @@
 """Are certificates of groups true, and groups near the optimum? Random tables against exact programs.
 
 Tables of 3 to 20 symbols (more than two classes: to 15, beyond which the exact program takes minutes) and 2 to 5
-classes, from noise to clear, with rare symbols or without, under both criteria, against `tests/naive_groups.py`.
+classes, from noise to clear, with rare symbols or without, under both criteria, against `tests/oracles/modl_groups.py`.
 A certificate is wrong where the bound lies above the optimum; a miss is a cost more than 1e-4 above it.
 
     python benchmarks/modl/exact.py [--tables 2000] [--seed 0]
@@ -19,8 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tabsym.modl import Settings, group
-from tests import naive_groups
-from tests.test_modl_groups import random_counts
+from tests.modl.test_groups import random_counts
+from tests.oracles import modl_groups as naive_groups
 
 CLOSE, ROUNDING = 1e-4, 1e-6
 MAX_SYMBOLS, MAX_OF_MANY_CLASSES = 20, 15

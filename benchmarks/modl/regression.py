@@ -3,7 +3,7 @@
     TABSYM_DATA=FOLDER python benchmarks/modl/regression.py [--tables adult ...] [--rows N]
 
 For each column: the cost of our grid of column and target, and that of Khiops', both by the definition written out in
-`tests/naive_modl.py` (n = all columns), Levels (Khiops' as it reports it, too), parts of column x target, seconds
+`tests/oracles/modl.py` (n = all columns), Levels (Khiops' as it reports it, too), parts of column x target, seconds
 (ours of the column alone; Khiops' of the table, shared among its columns). Without Khiops its columns stay empty.
 Writes results/regression.csv and results/regression.md. Khiops takes minutes where target and column have many values.
 """
@@ -25,7 +25,7 @@ from tables import is_numeric
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests import naive_modl
+from tests.oracles import modl as naive_modl
 
 RESULTS = Path(__file__).parent / "results"
 SAME = 1e-6  # of the cost

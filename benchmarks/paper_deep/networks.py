@@ -3,7 +3,7 @@
 A stack holds networks of one shape side by side: dense layers as parameters
 of shape (networks, ...), the first layers' tables in one table in which each
 network has rows of its own. What a network reads, predicts and gets as
-gradient is what it would alone; `tests/test_paper_deep.py` checks that.
+gradient is what it would alone; `tests/integrations/test_paper_deep.py` checks that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Types that files may name: tabsym's own by registered names, and those of other libraries that its models hold.
 
 Registered names stay when modules move, and nothing else of tabsym is built. A class that becomes part of a fitted
-estimator gets a line here; `tests/test_export_types.py` says which are missing, and collects what models and winners
+estimator gets a line here; `tests/export/test_types.py` says which are missing, and collects what models and winners
 hold of other libraries. Leaving one of those out costs a user a ``trusted=``; taking one in that does harm when it is
 built costs much more.
 """

@@ -1,0 +1,149 @@
+"""What fitted models write and show as HTML: complete, escaped, without scripts; and what they hand to shap."""
+
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_html_repr
+
+from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier
+from tests.compare.test_report import Page
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    n = 1200
+    names = rng.choice([EVIL, "<b>b", "c"], n, p=[0.4, 0.4, 0.2])
+    X = pd.DataFrame({EVIL: names, "g": rng.choice(list("uvw"), n), "x": rng.normal(size=n)})
+    X.loc[:1, EVIL] = "rare"
+    y = X["x"] ** 2 + (X[EVIL] == EVIL) + 2.0 * ((X["g"] == "u") & (X[EVIL] == "c")) + 0.3 * rng.normal(size=n)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return WideRegressor(loss="squared_error", interactions=[("g", EVIL)]).fit(*rows)
+
+
+def check(text, *, is_page):
+    """No script, nothing from elsewhere, and names as text."""
+    page = Page(text)
+    assert "script" not in page.elements
+    assert "b" not in page.elements
+    assert not re.search(r"https?:|url\(|@import|<link|srcset|href", re.sub(r'src="data:[^"]*"', "", text))
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert EVIL in page.text
+    assert ("html" in page.elements) == is_page
+    return page
+
+
+def test_the_report_has_its_sections_and_escapes_names(model, rows, tmp_path):
+    X, y = rows
+    held = X.head(300).assign(g="new")
+    assert model.report(tmp_path / "m.html", held, y[:300]) == tmp_path / "m.html"
+    page = check((tmp_path / "m.html").read_text(encoding="utf-8"), is_page=True)
+    for heading in ("What to be careful with", "Terms by importance", "Effects", "Interactions", "Calibration and lift",
+                    "Worst segments"):  # fmt: skip
+        assert heading in page.text
+    assert "300 rows (100.0%) have a category of 'g' that fit has not seen" in page.text
+    assert f"R2 {model.score(held, y[:300]):.3f}" in page.text
+    assert "Rare: 1 of the 4 categories" in page.text
+    assert "Unknown categories add nothing" in page.text
+    alts = [image["alt"] for image in page.images]
+    assert set(alts) >= {"Coefficients of x", f"Coefficients of g:{EVIL}", "Calibration", "Lift by decile"}
+    policy = next(value for _, name, value in page.attributes if name == "content" and "default-src" in value)
+    assert "script-src" not in policy and policy.startswith("default-src 'none'")
+
+
+def test_without_rows_the_report_says_what_is_left_out(model, rows, tmp_path):
+    page = check(model.report(tmp_path / "m.html", title=f"mine {EVIL}").read_text(encoding="utf-8"), is_page=True)
+    assert "They need rows, and none were given" in page.text
+    assert page.titles == [f"mine {EVIL}"]
+    with pytest.raises(ValueError, match="X is given without y"):
+        model.report(tmp_path / "n.html", rows[0])
+    with pytest.raises(ValueError, match="X is None; give X too"):
+        model.report(tmp_path / "n.html", y=rows[1])
+    with pytest.raises(ValueError, match="There is no folder"):
+        model.report(tmp_path / "none" / "n.html")
+    assert not (tmp_path / "n.html").exists()
+
+
+def test_bins_are_named_as_in_the_pictures(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "flag": rng.integers(0, 2, 400),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 9, 400), "D"),
+        }
+    )
+    X.loc[:40, "day"] = pd.NaT
+    model = WideRegressor(interactions=None).fit(X, X["flag"] + rng.normal(0.0, 0.1, 400) + (X["day"].dt.day > 5))
+    page = Page(model.report(tmp_path / "m.html").read_text(encoding="utf-8"))
+    names = {row[-1] for row in page.rows if row[0] == "flag"}
+    assert names == {"> 0, ≤ 0"}
+    firsts = [row[0] for row in page.rows]
+    assert firsts[firsts.index("bin") :].count("> 0") == 1
+    assert "(missing)" in firsts
+    assert any(re.fullmatch(r"\(2024-01-\d\d( 12:00:00)?, 2024-01-\d\d( 12:00:00)?\]", name) for name in firsts)
+    assert not [name for name in [*names, *firsts] if "inf" in name]
+
+
+def test_reports_of_classes_and_of_separated_terms(rows, tmp_path):
+    X, y = rows
+    three = WideClassifier(interactions=None).fit(X, pd.cut(y, 3, labels=list("abc")).astype(str))
+    page = Page(three.report(tmp_path / "a.html", X, three.predict(X)).read_text(encoding="utf-8"))
+    assert "accuracy 1.000" in page.text
+    assert "each class has its own" in page.text
+    with pytest.warns(match="separation"):
+        apart = WideClassifier("f[g] + c[1]", alpha=0.0, tol=1e-6).fit(X, X["g"] == "u")
+    page = Page(apart.report(tmp_path / "b.html", X, X["g"] == "u").read_text(encoding="utf-8"))
+    assert "Separation: 'f' predict" in page.text
+    assert "normalized Gini 1.000" in page.text  # 2 AUC - 1
+
+
+def test_notebooks_show_fitted_models_and_scikit_learns_diagram_before(model, rows):
+    page = check(model._repr_html_(), is_page=False)
+    assert page.rows[0][:2] == ["term", "fraction"]
+    fractions = [float(row[1].rstrip("%")) for row in page.rows[1:]]
+    assert fractions == sorted(fractions, reverse=True)
+    sizes = dict(zip(model.feature_names_in_, model.feature_importances_, strict=True))
+    shown = {row[0]: float(row[1].rstrip("%")) / 100 for row in page.rows[1:]}
+    assert shown["x"] == pytest.approx(sizes["x"], abs=6e-4)
+    assert model._repr_mimebundle_()["text/html"] == model._repr_html_()
+    for new in (WideRegressor(), MODLEncoder(), WideSGDClassifier()):
+        assert "sk-container-id" in new._repr_html_()
+    assert "sk-container-id" in estimator_html_repr(make_pipeline(model))
+    encoder = MODLEncoder().fit(rows[0], rows[1] > 1)
+    page = check(encoder._repr_html_(), is_page=False)
+    assert [row[0] for row in page.rows[1:4]] == list(encoder.levels_)
+
+
+def test_explanations_for_shap_add_up_to_the_linear_predictor(model, rows, monkeypatch):
+    X, y = rows
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install shap"):
+        model.to_shap(X)
+
+    def explanation(values, base_values, data, **names):
+        return SimpleNamespace(values=values, base_values=base_values, data=data, **names)
+
+    monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=explanation))
+    made = model.to_shap(X)
+    np.testing.assert_allclose(made.values.sum(axis=1) + made.base_values, model.predict(X))
+    assert made.values.shape == made.data.shape == (len(X), len(made.feature_names))
+    at = made.feature_names.index("x")
+    np.testing.assert_allclose(made.data[:, at].astype(float), X["x"])
+    assert abs(made.values[:, at].mean()) < 1e-8  # against the training rows
+    cross = made.feature_names.index(f"g:{EVIL}")
+    assert made.data[5, cross] == f"{X['g'][5]} | {X[EVIL][5]}"
+    three = WideClassifier(interactions=None).fit(X, pd.cut(y, 3, labels=list("abc")).astype(str))
+    made = three.to_shap(X.head(20))
+    np.testing.assert_allclose(made.values.sum(axis=1) + made.base_values, three.decision_function(X.head(20)))
+    assert made.output_names == ["a", "b", "c"]

@@ -1,0 +1,123 @@
+"""Intervals of ordered blocks, and monotone ones: against brute force, by identities, and of large columns."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from tabsym.modl import Settings, cuts, discretize, group, intervals
+from tests.modl_data import steps, tables
+from tests.oracles import modl as naive_modl
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(8, 3), st.sampled_from(["page", "khiops"]))
+def test_intervals_equal_brute_force(counts, criterion):
+    assume(counts.sum() >= 2)
+    best, _ = naive_modl.best_intervals(counts.astype(int), criterion)
+    found = discretize(counts, Settings(criterion=criterion))
+    assert found.cost == pytest.approx(best, abs=1e-7)
+    assert found.is_optimal
+    assert found.lower_bound <= best + 1e-7
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables(8, 3), st.integers(1, 4), st.integers(1, 12))
+def test_limits_on_parts_equal_brute_force(counts, most, least):
+    assume(counts.sum() >= 2)
+    sizes = counts.sum(axis=1)
+
+    def allowed(ends):
+        return len(ends) <= most and (len(ends) == 1 or min(np.add.reduceat(sizes, [0, *ends[:-1]])) >= least)
+
+    candidates = [ends for ends in naive_modl.all_ends(len(counts)) if allowed(ends)]
+    best = min(naive_modl.interval_cost(counts.astype(int), ends, "page") for ends in candidates)
+    found = discretize(counts, Settings(criterion="page", max_parts=most, min_part_count=least))
+    assert found.cost == pytest.approx(best, abs=1e-7)
+    assert found.n_parts <= most
+    grouped = group(counts, Settings(criterion="page", max_parts=most, min_part_count=least))
+    assert grouped.n_parts <= most
+    assert grouped.n_parts == 1 or grouped.counts.sum(axis=1).min() >= least
+
+
+@settings(max_examples=20, deadline=None)
+@given(tables(7, 2))
+def test_monotone_intervals_equal_brute_force(counts):
+    assume(counts.sum() >= 2 and counts.shape[1] == 2)
+
+    def is_monotone(ends):
+        parts = np.array(naive_modl.merge_intervals(counts, ends))
+        steps = np.diff(parts[:, 1] / parts.sum(axis=1))
+        return (steps >= -1e-12).all() or (steps <= 1e-12).all()
+
+    for criterion in ("page", "khiops"):
+        best = min(
+            naive_modl.interval_cost(counts.astype(int), ends, criterion)
+            for ends in naive_modl.all_ends(len(counts))
+            if is_monotone(ends)
+        )
+        found = discretize(counts, Settings(criterion=criterion, monotonic=True))
+        assert found.cost == pytest.approx(best, abs=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(tables(10, 3), st.sampled_from(["page", "khiops"]))
+@example(np.array([[0.0, 3.0], [7.0, 6.0]]), "khiops")  # 16 rows and a hair are not 17
+def test_fractional_counts_agree_with_whole_ones(counts, criterion):
+    """The road through ln Gamma, on counts a hair away from whole ones."""
+    assume(counts.sum() >= 2)
+    whole = discretize(counts, Settings(criterion=criterion))
+    almost = discretize(counts * (1 + 1e-12), Settings(criterion=criterion))
+    assert almost.cost == pytest.approx(whole.cost, abs=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["page", "khiops"])
+@pytest.mark.parametrize(("n_steps", "classes"), [(1, 2), (20, 2), (60, 3)])
+def test_many_blocks_come_near_the_certified_optimum(criterion, n_steps, classes):
+    counts = steps(20_000, n_steps, 0, classes)
+    near = discretize(counts, Settings(criterion=criterion))
+    best = discretize(counts, Settings(criterion=criterion, time_limit=120))
+    assert best.is_optimal
+    assert best.cost * (1 - 1e-12) <= near.cost <= best.cost * (1 + 1e-4)
+
+
+class Clock:
+    """A second passes with every look at it."""
+
+    def __init__(self):
+        self.seconds = itertools.count(1.0)
+
+    def monotonic(self):
+        return next(self.seconds)
+
+
+def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
+    counts = steps(1500, 20, 1)
+    truth = discretize(counts)
+    costs, bounds = [], []
+    for limit in (3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 300):
+        clock = Clock()
+        monkeypatch.setattr(cuts, "time", clock)
+        found = discretize(counts, Settings(time_limit=float(limit)))
+        ends = [*(np.flatnonzero(np.diff(found.labels)) + 1).tolist(), len(counts)]
+        assert found.cost == pytest.approx(naive_modl.interval_cost(counts, ends, "khiops"), abs=1e-6)
+        assert found.lower_bound <= truth.cost + 1e-9
+        assert found.is_optimal == (found.lower_bound > truth.cost - 1e-9)
+        costs.append(found.cost)
+        bounds.append(found.lower_bound)
+    assert truth.cost * 1.01 < costs[0] < truth.null_cost
+    assert costs == sorted(costs, reverse=True)
+    assert bounds == sorted(bounds)
+    assert bounds[0] == -math.inf
+    assert any(-math.inf < bound < truth.cost - 1 for bound in bounds)
+    assert costs[-1] == pytest.approx(truth.cost)
+    assert bounds[-1] == pytest.approx(truth.cost)
+
+
+def test_exact_limit_is_what_it_says():
+    assert intervals.MAX_EXACT == 4096
+    counts = steps(4000, 6, 2)
+    assert discretize(counts).is_optimal

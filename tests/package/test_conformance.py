@@ -1,0 +1,96 @@
+"""scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
+
+import lightgbm
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
+
+from tabsym import (
+    AugmentedModel,
+    JitterPredictor,
+    JitterTreeClassifier,
+    JitterTreeRegressor,
+    MODLEncoder,
+    OneHotEncoder,
+    SelectiveNaiveBayesClassifier,
+    TIWSEncoder,
+    WideBoostClassifier,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
+from tabsym.encoders import NativeCategories
+from tests.options import GLM
+
+ONLINE = (
+    "stochastic: a row of weight 2 is one update of double length, a repeated row is two updates in other places; "
+    "with batch_size='full' both are equal (tests/solvers/test_kernels.py)"
+)
+CROSS_FIT = "fit_transform encodes each row by parts of the other folds, so that it does not leak (cv=None: equal)"
+EVIDENCE = "weights count relative to their mean, and how much there is to learn from is the number of rows"
+FOLDS = "copies of a row fall into other folds than the row itself, a row of weight 2 into one"
+AT_ONCE = "chooses crosses from all rows at once; partial_fit before a fit says so (tests/interactions/test_search.py)"
+ALL_EPOCHS = "gives n_iter_no_change, which is refused where all max_iter epochs are made (with tol it passes)"
+NOT_IN_PIECES = {"check_n_features_in_after_fitting": AT_ONCE, "check_estimators_partial_fit_n_features": AT_ONCE}
+FEW = {"n_estimators": 3, "verbosity": -1, "n_jobs": 1}
+PLAIN = {"cv": 2, "early_stopping": False}
+EXPECTED = {
+    "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
+    "WideBoostClassifier": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
+    "WideBoostRegressor": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
+    "WideSGDClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONLINE,
+        "check_class_weight_classifiers": ALL_EPOCHS,
+    },
+    "WideSGDRegressor": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
+}
+
+
+def expected_failures(estimator):
+    """The checks that an estimator cannot pass, with the reason."""
+    if isinstance(estimator, MODLEncoder) and estimator.output != "logodds":
+        return {}
+    if isinstance(estimator, (WideClassifier, WideRegressor)):  # no partial_fit
+        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.count_effect else {}
+    expected = EXPECTED.get(type(estimator).__name__, {})
+    return expected | (NOT_IN_PIECES if getattr(estimator, "interactions", None) == "auto" else {})
+
+
+@parametrize_with_checks(
+    [
+        WideSGDClassifier(),
+        WideSGDRegressor(),
+        WideSGDClassifier(interactions="auto"),
+        WideClassifier(),
+        WideRegressor(),
+        WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False),
+        WideBoostClassifier(WideSGDClassifier(), HistGradientBoostingClassifier(max_iter=3), cv=3),
+        WideBoostRegressor(WideSGDRegressor(), HistGradientBoostingRegressor(max_iter=3), mode="margin", **PLAIN),
+        WideBoostClassifier(WideClassifier(**GLM), lightgbm.LGBMClassifier(**FEW), mode="margin", **PLAIN),
+        OneHotEncoder(),
+        NativeCategories(),
+        WideEncoder(),
+        TIWSEncoder(),
+        TIWSEncoder(cols="all", context="row", numeric="passthrough", target_type="continuous"),
+        AugmentedModel(HistGradientBoostingRegressor(max_iter=40)),
+        AugmentedModel(HistGradientBoostingClassifier(max_iter=10)),
+        JitterPredictor(HistGradientBoostingRegressor(max_iter=40), TIWSEncoder()),
+        JitterPredictor(HistGradientBoostingClassifier(max_iter=10), TIWSEncoder()),
+        MODLEncoder(),
+        MODLEncoder(output="onehot", criterion="page"),
+        MODLEncoder(output="logodds"),
+        SelectiveNaiveBayesClassifier(),
+        JitterTreeClassifier(),
+        JitterTreeRegressor(),
+        JitterTreeRegressor(cols="all", context="row"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_class_weights_of_online_models_where_epochs_end_by_the_tolerance():
+    check_class_weight_classifiers("WideSGDClassifier", WideSGDClassifier(tol=1e-3))
