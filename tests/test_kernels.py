@@ -14,8 +14,7 @@ from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.program import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES, best_constant
 from tabsym.solvers.sgd.loop import train
-from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, RMSprop
-from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
 from tabsym.solvers.sgd.state import Task
 from tests import naive
 

@@ -45,7 +45,7 @@ from tabsym.models.inspection.readable import Readable
 from tabsym.models.model import WideModel
 from tabsym.models.similar import Similar
 from tabsym.models.stream import predict_to_parquet
-from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.newton import Newton
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

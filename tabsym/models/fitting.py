@@ -53,9 +53,8 @@ from tabsym.models.start import (
     task_of,
     with_state,
 )
-from tabsym.solvers.newton.options import Newton
-from tabsym.solvers.sgd.auto_rate import is_known_to_do, search_rate
-from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
+from tabsym.solvers.newton import Newton
+from tabsym.solvers.sgd.loop import Outcome, Split, is_known_to_do, search_rate, split_rows, train
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.state import RowNumbers
 from tabsym.threads import one_blas_thread

@@ -19,7 +19,7 @@ from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty
 from tabsym.solvers.newton.terms import share_apart
 from tabsym.solvers.sgd.kernels import predict_margins
-from tabsym.solvers.sgd.optimizers import StateColumns
+from tabsym.solvers.sgd.options import StateColumns
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from tabsym.design.units import TargetUnits
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
+from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance
-from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.threads import by_rows
 from tabsym.warn import warn_user

@@ -15,10 +15,8 @@ from tabsym.design.sources import rows_by_code
 from tabsym.frame.weights import Copies, design_effect, of_one_copy
 from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.solvers.newton.fixed_effects import JointSteps, columns_of, length_of_step, rank_of
-from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
-from tabsym.solvers.newton.small_terms import SmallTerms
+from tabsym.solvers.newton.steps import JointSteps, Recentering, SmallTerms, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
 from tabsym.threads import parts_of
 

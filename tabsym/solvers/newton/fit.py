@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
+from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
 from tabsym.solvers.newton.joint import finish, objective_of
-from tabsym.solvers.newton.options import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.posterior_samples import PosteriorSamples
+from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, content_of_terms
-from tabsym.solvers.newton.variances import VarianceComponents
+from tabsym.solvers.newton.variances import MANY_ENTRIES, HeldOut, MulticlassHalves, VarianceComponents, halves_of
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]

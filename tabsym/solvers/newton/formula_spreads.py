@@ -21,7 +21,7 @@ from scipy.sparse.linalg import SuperLU, cg, splu
 
 from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.program import Program, Rows
-from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
+from tabsym.solvers.newton.steps import SAME, rank_of_information
 
 Floats = NDArray[np.float64]
 

@@ -26,15 +26,14 @@ from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
+from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
-from tabsym.solvers.newton.options import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
-from tabsym.solvers.sgd.optimizers import SGD
-from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.options import SGD, Options
 from tabsym.solvers.sgd.state import Task
 
 Floats = NDArray[np.float64]

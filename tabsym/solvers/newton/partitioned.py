@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums, settle_softmax
 from tabsym.solvers.newton.block_descent import LITTLE, MAX_STEP, PARABOLAS, BlockDescent, SampledRows
-from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
-from tabsym.solvers.newton.recentering import Recentering
+from tabsym.solvers.newton.steps import MAX_HALVINGS, JointSteps, Recentering, rank_of_information
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -272,7 +271,7 @@ class DescentInParts(BlockDescent):
         return 0.5 * share * abs(float((gradient * steps).sum()))
 
     def _length_of_step(self, steps: Floats, farthest: float) -> float:
-        """As `fixed_effects.length_of_step`."""
+        """As `steps.length_of_step`."""
         share = 1.0
         if farthest <= self._most:
             return share

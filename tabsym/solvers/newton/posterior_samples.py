@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.fixed_effects import SAME, inverse_of
 from tabsym.solvers.newton.kernels_rows import add_to_rows, sum_products, sum_rows
+from tabsym.solvers.newton.steps import SAME, inverse_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
