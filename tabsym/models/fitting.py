@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
-from tabsym.design.model_spec import ModelSpec
+from tabsym.design.model_spec import ModelSpec, Rows
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
-from tabsym.design.program import Rows
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen

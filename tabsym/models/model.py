@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.program import Compiled, Program, Rows
+from tabsym.design.model_spec import Compiled, ModelSpec, Program, Rows
 from tabsym.design.sources import Bins, Coder, Crossing, Symbols
 from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table

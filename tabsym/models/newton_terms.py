@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
+from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.plan import RARITY
-from tabsym.design.program import Rows as LaidRows
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.models.model import WideModel

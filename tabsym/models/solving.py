@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.design.model_spec import Block, ModelSpec
-from tabsym.design.program import Rows as LaidRows
+from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, RawCodes, count_column
 from tabsym.categories.kernels import first_rows
-from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
-from tabsym.design.program import Rows
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.sources import Coder, CountEffect, rows_by_code
 from tabsym.design.units import Moments, Units, find_units, users_units
 from tabsym.losses.loss import Loss, best_constant

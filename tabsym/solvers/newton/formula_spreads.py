@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU, cg, splu
 
-from tabsym.design.model_spec import ModelSpec, Term
-from tabsym.design.program import Program, Rows
+from tabsym.design.model_spec import ModelSpec, Program, Rows, Term
 from tabsym.solvers.newton.steps import SAME, rank_of_information
 
 Floats = NDArray[np.float64]

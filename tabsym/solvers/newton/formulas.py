@@ -23,8 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from tabsym.categories import row_numbers
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.program import Rows, Work
+from tabsym.design.model_spec import ModelSpec, Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of

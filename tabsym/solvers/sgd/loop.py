@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.categories import row_numbers
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.program import Rows
+from tabsym.design.model_spec import ModelSpec, Rows
 from tabsym.losses.loss import best_constant
 from tabsym.solvers.sgd.options import ADAPTIVE_END, ADAPTIVE_FACTOR, SGD, Adagrad, Adam, Optimizer, Options, RMSprop
 from tabsym.solvers.sgd.state import RowNumbers, Task, Trainer

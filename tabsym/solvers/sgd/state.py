@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import row_numbers
-from tabsym.design.program import Program, Rows, Work
+from tabsym.design.model_spec import Program, Rows, Work
 from tabsym.losses.loss import Loss
 from tabsym.solvers.sgd.kernels import (
     finish,
