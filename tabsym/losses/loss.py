@@ -304,7 +304,9 @@ def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None
     Sums are weighted; for classification they are those of each class. Classes without a row are left unchanged.
     """
     if loss.code == kernels.MULTINOMIAL:
-        return _settle_softmax(margins, y.astype(np.int64), weights)
+        relative = np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum()
+        observed: Floats = np.bincount(y.astype(np.int64), relative, margins.shape[1]).astype(np.float64)
+        return settle_softmax(softmax_sums(margins, relative), observed)
     if loss.code == kernels.LOGISTIC and (y > 0).all() != (y > 0).any():
         return np.array([_root(loss, margins, y, weights)])
     if loss.code == kernels.LOGISTIC or (loss.code == kernels.POISSON and not y.any()):
@@ -341,12 +343,6 @@ def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size:
         step = float(np.clip(step, -MAX_STEP, MAX_STEP))
         shift = shift - step if low < shift - step < high else 0.5 * (low + high)
     return shift
-
-
-def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats | None) -> Floats:
-    relative = np.full(len(classes), 1.0 / len(classes)) if weights is None else weights / weights.sum()
-    observed: Floats = np.bincount(classes, relative, margins.shape[1]).astype(np.float64)
-    return settle_softmax(softmax_sums(margins, relative), observed)
 
 
 def softmax_sums(margins: Floats, relative: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:

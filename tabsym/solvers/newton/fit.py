@@ -335,20 +335,13 @@ MAX_ROUNDS = 30
 """The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
 
 
-def is_within(solver: BlockDescent) -> bool:
-    """Whether all terms keep to their constraints."""
-    return all(
-        term.is_feasible(theta) for term, theta in zip(solver.terms, solver.theta, strict=True) if term.is_monotone
-    )
-
-
 def bind(solver: BlockDescent) -> None:
     """Move the terms into their constraints, for good; nothing where they are there.
 
     From 0 where that is nearer the optimum: coefficients that are not unique may be huge, and cancel between terms no
     more once some are moved.
     """
-    if is_within(solver):
+    if all(term.is_feasible(own) for term, own in zip(solver.terms, solver.theta, strict=True) if term.is_monotone):
         return
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)

@@ -58,8 +58,12 @@ class Derivatives:
 
     def of(self, block: int) -> sparse.csr_array:
         """Derivatives by the coefficients of a term (n, size)."""
-        own = self.spec.coefs(block)
-        found = [(rows, coefs - own.start, by) for rows, coefs, by in self._all if _lie_in(coefs, own)]
+        own = self.spec.coefs(block)  # all coefficients of a slot are of one term
+        found = [
+            (rows, coefs - own.start, by)
+            for rows, coefs, by in self._all
+            if len(coefs) and own.start <= coefs[0] < own.stop
+        ]
         shape = len(self.rows.y), own.stop - own.start
         if not found:
             return sparse.csr_array(shape)
@@ -98,10 +102,6 @@ class Derivatives:
         return kept, coefs[kept], by[kept]
 
 
-def _lie_in(coefs: NDArray[np.int64], own: slice) -> bool:
-    return len(coefs) > 0 and own.start <= coefs[0] < own.stop  # all coefficients of a slot are of one term
-
-
 class FormulaSpreads:
     """The posteriors of the terms at the current coefficients, for one output.
 
@@ -114,8 +114,8 @@ class FormulaSpreads:
 
     def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
         self.derivatives, self.spec, self.hessians = derivatives, derivatives.spec, hessians
-        self._flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
-        self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
+        self.flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
+        self._widest: Floats = np.zeros((len(self.flat), len(self.flat)))
 
     def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
         """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
@@ -123,7 +123,9 @@ class FormulaSpreads:
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
         shared = by.T @ (self.hessians[:, None] * self._by_flat)
-        columns = shared @ _root_of_inverse(self._flat_information)
+        lengths, axes = np.linalg.eigh(self._flat_information)
+        known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
+        columns = shared @ (axes[:, known] / np.sqrt(lengths[known]))  # by a root of the pseudo-inverse
         size = by.shape[1] // rank
         means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)
         if centred:
@@ -150,11 +152,6 @@ class FormulaSpreads:
         """The rank of the information on the unpenalized coefficients."""
         return rank_of_information(self._flat_information)
 
-    @property
-    def flat(self) -> list[int]:
-        """The unpenalized terms."""
-        return self._flat
-
     def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
         left = self._flat_information - shared.T @ inverse.times(shared)
         found = np.asarray(np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
@@ -171,19 +168,12 @@ class FormulaSpreads:
     @cached_property
     def _by_flat(self) -> Floats:
         """Derivatives (n, f) by the unpenalized coefficients."""
-        found = [self.derivatives.of(index).toarray() for index in self._flat]
+        found = [self.derivatives.of(index).toarray() for index in self.flat]
         return np.concatenate([np.zeros((len(self.hessians), 0)), *found], axis=1)
 
     @cached_property
     def _flat_information(self) -> Floats:
         return np.asarray(self._by_flat.T @ (self.hessians[:, None] * self._by_flat))
-
-
-def _root_of_inverse(matrix: Floats) -> Floats:
-    """R with RR' = the pseudo-inverse of an information matrix."""
-    lengths, axes = np.linalg.eigh(matrix)
-    known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
-    return axes[:, known] / np.sqrt(lengths[known])
 
 
 class _Inverse(ABC):

@@ -316,10 +316,7 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
         start, (first, gradient) = phi, objective.value(phi)
         enough = max(0.5 * newton.close**2 * dispersion, ROUNDING * abs(first))
         if joint is None:
-            curvature = objective.curvature(phi)
-            root: Any = sparse.diags_array(
-                1.0 / np.sqrt(np.maximum(curvature, FLATTEST * max(float(curvature.max()), 1e-300)))
-            )
+            root: Any = sparse.diags_array(1.0 / _scales(objective.curvature(phi)))
         else:
             gradient = gradient.reshape(-1, k).T.ravel()
             if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums, settle_softmax
-from tabsym.solvers.newton.block_descent import LITTLE, MAX_STEP, PARABOLAS, BlockDescent, SampledRows
+from tabsym.solvers.newton.block_descent import LITTLE, BlockDescent, SampledRows
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
-from tabsym.solvers.newton.steps import MAX_HALVINGS, JointSteps, Recentering, rank_of_information
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.steps import MAX_HALVINGS, JointSteps, rank_of_information
+from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]
 _NOTHING = np.empty(0)
@@ -154,23 +154,12 @@ class DescentInParts(BlockDescent):
         rows.indices = {term.block: index for index, term in enumerate(self.terms)}
         self.rows = rows  # type: ignore[assignment]
         self._sums = rows
-        self.theta = [np.zeros((term.size, n_outputs)) for term in self.terms]
-        self.curvature = [np.zeros((term.size, n_outputs)) for term in self.terms]
-        self.precision = np.zeros(len(self.terms))
-        self.is_bound = False
-        self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
-        self.n_moves = 0
         self.total, self.covers = facts.total, facts.covers
-        self.recentering = Recentering(self)
-        self._most = np.inf if loss.code in PARABOLAS else MAX_STEP
         variance = facts.moments[1] / facts.total or 1.0
         self.target_scale = 1.0 if not loss.scales else variance
         if loss.code == HUBER:
             self.target_scale = min(variance, loss.parameter**2)
-        flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
-        self.together = flat if len(flat) > 1 or any(len(self.terms[index].x) for index in flat) else []
-        self._joint: JointSteps | None = None
-        self.report = lambda decrease: None
+        self._start_at_zero()
         self.makes_posteriors = _ClassPosteriors if loss.code == MULTINOMIAL else _Posteriors
         self.makes_information = _InformationInParts
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import add_to_rows, sum_products, sum_rows
+from tabsym.solvers.newton.posteriors import diagonal_of
 from tabsym.solvers.newton.steps import SAME, inverse_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -91,14 +92,18 @@ class PosteriorSamples:
     def __init__(self, solver: BlockDescent, n_samples: int, rng: np.random.RandomState) -> None:
         self.solver = solver
         self._hessians = solver.expected_curvature()[:, None]
-        self._curvature = [self._curvature_of(term) for term in solver.terms]
+        # at the current linear predictors; that of a term's last step is older
+        self._curvature = [diagonal_of(term, self._hessians) for term in solver.terms]
         self._inverse = self._inverse_together()
         self._active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         starts = np.cumsum([0, *(term.size for term in solver.terms)])
         self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
         level = [self._own[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]
         self._levels = _Levels(level, starts[-1], self._hessian_times)
-        found, self.converged = self._solve(self._right_sides(n_samples, rng))
+        noise = rng.standard_normal((len(self._hessians), n_samples))
+        noise *= np.sqrt(self._hessians)
+        right = np.concatenate([self._perturb(index, noise, rng) for index in range(len(solver.terms))])
+        found, self.converged = self._solve(right)
         self.found = [found[own] for own in self._own]
         self._move_means()
         self._reach = self._scores(found)
@@ -117,14 +122,8 @@ class PosteriorSamples:
             return found  # 0 for a constant column next to an intercept
         return np.where(both > 0, found, np.inf)
 
-    def _right_sides(self, n_samples: int, rng: np.random.RandomState) -> Floats:
-        """Normal vectors (coefficients, M) whose covariance is the Hessian."""
-        noise = rng.standard_normal((len(self._hessians), n_samples))
-        noise *= np.sqrt(self._hessians)
-        return np.concatenate([self._perturb(index, noise, rng) for index in range(len(self.solver.terms))])
-
     def _perturb(self, index: int, noise: Floats, rng: np.random.RandomState) -> Floats:
-        """The right side (q, M) of a term."""
+        """The right side (q, M) of a term: all together are normal, and their covariance is the Hessian."""
         term, precision = self.solver.terms[index], self.solver.precision[index]
         right = np.empty((term.size, noise.shape[1]))
         sum_rows(term.codes, term.x, noise, right)
@@ -209,12 +208,6 @@ class PosteriorSamples:
         sums = np.empty((term.size, scores.shape[1]))
         sum_products(term.codes, term.x, self._hessians, scores, sums)
         return sums
-
-    def _curvature_of(self, term: SolverTerm) -> Floats:
-        """The Hessian's diagonal (q, 1) at the current linear predictors; that of a term's last step is older."""
-        own = np.empty((term.size, 1))
-        sum_products(term.codes, term.x * term.x, self._hessians, np.ones_like(self._hessians), own)
-        return own
 
     def _inverse_together(self) -> Floats:
         """Inverse of the information on the unpenalized coefficients, where that is more than an intercept."""

@@ -164,7 +164,8 @@ class SingleOutputPosteriors(TermPosteriors):
         shared, followed, left = self._with_flat(index, curvature, precision)
         if shared.shape[1]:
             least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
-            covariance = inverse_of(left, self._flat_sizes(index, shared), least)
+            sizes = shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
+            covariance = inverse_of(left, sizes, least)
             variances = variances + np.einsum("qf,fg,qg->q", followed, covariance, followed)[:, None]
             penalized += float((term.penalty_gradient(followed, 1.0) * (followed @ covariance)).sum())
         return variances, penalized
@@ -237,10 +238,6 @@ class SingleOutputPosteriors(TermPosteriors):
             return 0.0
         return max(self._level_information() - float(curvature.sum()), 0.0)
 
-    def _flat_sizes(self, index: int, shared: Floats) -> Floats:
-        """Information on each unpenalized term by itself (f,)."""
-        return shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
-
     def _shared(self, index: int) -> Floats:
         """Cross-derivatives of the coefficients and the unpenalized terms (q, f)."""
         term = self.solver.terms[index]
@@ -260,14 +257,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def sum_curvature(self, index: int) -> Floats:
         """The Hessian's current diagonal (q, 1)."""
-        term = self.solver.terms[index]
-
-        def sum_them() -> Floats:
-            sums = np.empty((term.size, 1))
-            sum_products(term.codes, term.x * term.x, self._hessians(), np.ones_like(self._hessians()), sums)
-            return sums
-
-        return self._now("curvature", index, sum_them)
+        return self._now("curvature", index, lambda: diagonal_of(self.solver.terms[index], self._hessians()))
 
     def _level_information(self) -> float:
         """The intercept's Hessian at its last step."""
@@ -290,6 +280,13 @@ class SingleOutputPosteriors(TermPosteriors):
         if (what, index) not in self._known:
             self._known[what, index] = find()
         return self._known[what, index]
+
+
+def diagonal_of(term: SolverTerm, hessians: Floats) -> Floats:
+    """The Hessian's diagonal (q, 1) by those of the rows (n, 1)."""
+    sums = np.empty((term.size, 1))
+    sum_products(term.codes, term.x * term.x, hessians, np.ones_like(hessians), sums)
+    return sums
 
 
 def _alone(curvature: Floats, precision: float) -> Floats:
@@ -322,19 +319,16 @@ def are_possible(solver: BlockDescent) -> bool:
     return solver.loss.code != MULTINOMIAL and are_few_beside_largest(solver.terms, range(len(solver.terms)))
 
 
-class JointPosteriors(SingleOutputPosteriors):
+class JointPosteriors(TermPosteriors):
     """Of the terms of one model together; the largest term is eliminated, whose information is diagonal."""
 
     is_joint = True
+    n_sweeps = 1
 
     def __init__(self, solver: BlockDescent) -> None:
         super().__init__(solver)
         self._found: dict[int, tuple[Floats, float]] = {}
         self._found_at: tuple[int, bytes] = (-1, b"")
-
-    def weigh(self, indices: Sequence[int]) -> Floats:
-        """The same as of any posteriors: each counts its degrees of freedom jointly with the others."""
-        return TermPosteriors.weigh(self, indices)
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""

@@ -224,7 +224,7 @@ class SingleOutputRows:
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        values = self._caught_up()
+        values = self._catch_up()
         if self.code not in RATES and self.code != SQUARED:
             return values[:, None]
         scores = np.empty(len(values))
@@ -241,11 +241,11 @@ class SingleOutputRows:
 
     def grads(self) -> tuple[Floats, Floats]:
         """Gradients and Hessians (n,) of the rows, times their weights."""
-        return self._grads(self._caught_up())
+        return self._grads(self._catch_up())
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        values, summed = self._caught_up(), sum_gradients(self.code)
+        values, summed = self._catch_up(), sum_gradients(self.code)
 
         def sum_part(number: int, own: slice) -> tuple[float, float]:
             return summed(values[own], self.y[own], self.weight[own], self._parameter, MIN_HESSIAN)
@@ -290,16 +290,14 @@ class SingleOutputRows:
         np.exp(own, out=own)  # vectorized: a quarter of the time of a scalar loop
         return factors
 
-    def _caught_up(self) -> Floats:
-        self._catch_up()
-        return self._values
-
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> Floats:
+        """The transformed linear predictors, after the pending update."""
         if self._waiting is not None:
             term, steps = self._waiting
             codes, values, moved = self.codes(term), self._values, move(self.code)
             by_parts(lambda _, own: moved(codes[own], term.x[own], steps, values[own]), len(values))
             self._waiting = None
+        return self._values
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))

@@ -199,7 +199,9 @@ class TrainingLoop:
         converged = self._run_epochs(options.epochs - options.n_cooling)
         constant_rate = len(self.curve)
         least = 1 if options.tol is None else options.n_iter_no_change
-        self._cool(min(options.n_cooling, max(least, round(COOLING * constant_rate))))
+        n_cooling = min(options.n_cooling, max(least, round(COOLING * constant_rate)))
+        for left in range(n_cooling, 0, -1):  # epochs over which the rate decays to zero
+            self._step(self.rate * left / n_cooling, self.rate * (left - 1) / n_cooling)
         if options.early_stopping and min(self.validation) >= self._start:
             warn_user(
                 f"No epoch lowered the loss of the held-out rows ({min(self.validation):.4g}, from {self._start:.4g}), "
@@ -250,11 +252,6 @@ class TrainingLoop:
             return True
         gain = reference.gain(trainer.loss(trainer.members) + trainer.penalty())
         return trainer.newton_decrement() <= share * gain + LITTLE * reference.start
-
-    def _cool(self, n_epochs: int) -> None:
-        """Epochs over which the rate decays to zero."""
-        for left in range(n_epochs, 0, -1):
-            self._step(self.rate * left / n_epochs, self.rate * (left - 1) / n_epochs)
 
     def _step(self, rate: float, until: float | None = None) -> None:
         """One epoch, recorded."""
