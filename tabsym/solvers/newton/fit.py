@@ -21,8 +21,8 @@ from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
+from tabsym.solvers.newton.certainty import PosteriorSamples
 from tabsym.solvers.newton.joint import finish, objective_of
-from tabsym.solvers.newton.posterior_samples import PosteriorSamples
 from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms

@@ -217,7 +217,7 @@ class _Drawn(_Inverse):
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
-    samples (as in `posterior_samples`). `root` (n, q): R with R'R = the Hessian.
+    samples (as in `certainty.PosteriorSamples`). `root` (n, q): R with R'R = the Hessian.
     """
 
     def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:
