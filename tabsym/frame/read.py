@@ -478,11 +478,8 @@ def is_larger_than_memory(X: Any) -> bool:
     """Whether `X` is of those that `Batches` reads."""
     if isinstance(X, (str, Path)):
         return True
-    return is_dataset(X) or nw.dependencies.is_polars_lazyframe(X) or _is_relation(X)
-
-
-def _is_relation(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(X, "fetch_record_batch")
+    is_relation = type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(X, "fetch_record_batch")
+    return is_relation or is_dataset(X) or nw.dependencies.is_polars_lazyframe(X)
 
 
 def _opened(path: str | Path) -> Any:

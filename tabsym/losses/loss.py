@@ -275,7 +275,12 @@ def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
     if not offset.any():
         return np.array([1.0 if np.average(side, weights=weights) > 0 else -1.0])
     bounds = float(-1.0 - offset.max()), float(1.0 - offset.min())
-    return _search(lambda c: np.maximum(0.0, 1.0 - side * (offset + c)), weights, bounds)
+    if bounds[0] >= bounds[1]:
+        return np.array([bounds[0]])
+    found = minimize_scalar(
+        lambda c: np.average(np.maximum(0.0, 1.0 - side * (offset + c)), weights=weights), bounds=bounds
+    )
+    return np.array([found.x])
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
@@ -289,13 +294,6 @@ def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> 
         return np.log([np.average(y, weights=weights)]) - offset[0]
     above, below = logsumexp((1.0 - power) * offset, b=share * y), logsumexp((2.0 - power) * offset, b=share)
     return np.array([above - below])
-
-
-def _search(values: object, weights: Floats | None, bounds: tuple[float, float]) -> Floats:
-    if bounds[0] >= bounds[1]:
-        return np.array([bounds[0]])
-    found = minimize_scalar(lambda c: np.average(values(c), weights=weights), bounds=bounds)  # type: ignore[operator]
-    return np.array([found.x])
 
 
 def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> Floats:

@@ -323,8 +323,11 @@ class BlockDescent:
         theta = np.concatenate([self.theta[index] for index in self.together])
         steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
         reach = self.rows.reach(self.flat_columns, steps)
-        share = length_of_step(scores, reach, self._most, self.mean_loss_at)
-        self._joint.note(reach)
+        farthest = float(np.abs(reach).max(initial=0.0))
+        share = length_of_step(
+            farthest, self._most, lambda share: self.mean_loss_at(scores + share * reach if share else scores)
+        )
+        self._joint.note(farthest)
         for number, index in enumerate(self.together):
             self.theta[index] = self.theta[index] + share * steps[number]
         self.rows.stand_at(scores + share * reach)

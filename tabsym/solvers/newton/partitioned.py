@@ -20,7 +20,7 @@ from tabsym.solvers.newton.block_descent import LITTLE, BlockDescent, SampledRow
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
-from tabsym.solvers.newton.steps import MAX_HALVINGS, JointSteps, rank_of_information
+from tabsym.solvers.newton.steps import JointSteps, length_of_step, rank_of_information
 from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]
@@ -192,8 +192,8 @@ class DescentInParts(BlockDescent):
         squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
         return squares, hessians, slopes, terms
 
-    def mean_loss(self) -> float:
-        return float(self._sums.ask("loss_now")[0] / self.total)
+    def mean_loss(self, reach: Floats | None = None) -> float:
+        return float(self._sums.ask("loss_now", reach)[0] / self.total)
 
     def least_predicted(self) -> float:
         return min(self._sums.every("least_predicted"))
@@ -251,26 +251,13 @@ class DescentInParts(BlockDescent):
                 self.curvature[index] = information[:, number, number][None]
         steps = self._joint.steps(gradient)
         farthest = max(self._sums.every("farthest", steps))
-        share = self._length_of_step(steps, farthest)
-        self._joint.note(np.array([farthest]))
+        share = length_of_step(farthest, self._most, lambda share: self.mean_loss(share * steps if share else None))
+        self._joint.note(farthest)
         for number, index in enumerate(self.together):
             self.theta[index] = self.theta[index] + share * steps[number]
         self._sums.every("move_together", share * steps)
         self.n_moves += 1
         return 0.5 * share * abs(float((gradient * steps).sum()))
-
-    def _length_of_step(self, steps: Floats, farthest: float) -> float:
-        """As `steps.length_of_step`."""
-        share = 1.0
-        if farthest <= self._most:
-            return share
-        before = self.mean_loss()
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(MAX_HALVINGS):
-                if self._sums.ask("loss_now", share * steps)[0] / self.total <= before:
-                    return share
-                share *= 0.5
-        return 0.0
 
 
 MOST_TO_PERMUTE = 50_000_000

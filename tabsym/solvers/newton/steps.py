@@ -84,10 +84,10 @@ class JointSteps:
         """The same (f, 1) for one model, where slopes of a sign 1 or -1 keep to it: see `signed_steps`."""
         return signed_steps(self._information[0], gradient[:, 0], theta[:, 0], signs)[:, None]
 
-    def note(self, reach: Floats) -> None:
-        """Record the change of the linear predictors (n, K) by a whole step."""
+    def note(self, farthest: float) -> None:
+        """Record the largest change of a linear predictor by a whole step."""
         self._n_steps += 1
-        self._furthest = max(self._furthest, float(np.abs(reach).max(initial=0.0)))
+        self._furthest = max(self._furthest, farthest)
 
     @property
     def is_old(self) -> bool:
@@ -156,18 +156,18 @@ def rank_of_information(information: Floats) -> int:
     return int(np.count_nonzero(np.linalg.eigvalsh(information / np.outer(root, root)) > SAME))
 
 
-def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:
+def length_of_step(farthest: float, most: float, loss: Callable[[float], float]) -> float:
     """The fraction of a step to take: halved until the loss decreases, where a change exceeds `most`.
 
-    `scores` and `reach`, their change by the whole step: (n, K).
+    `farthest`: the largest change of a linear predictor by the whole step; `loss`: that after a fraction of it.
     """
     share = 1.0
-    if not len(reach) or float(np.abs(reach).max()) <= most:
+    if farthest <= most:
         return share
-    before = loss(scores)
+    before = loss(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(MAX_HALVINGS):
-            if loss(scores + share * reach) <= before:  # false for NaN
+            if loss(share) <= before:  # false for NaN
                 return share
             share *= 0.5
     return 0.0
