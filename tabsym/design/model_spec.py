@@ -290,14 +290,11 @@ class ModelSpec:
         `averaged`: blocks of main effects with a value for unknown categories.
         """
         key = np.asarray(constants, dtype=np.float64).tobytes(), averaged
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            if len(self._compiled) >= MAX_PROGRAMS:
-                self._compiled.clear()
-            compiled = self._compiled[key] = self._compile(constants, averaged)
-        return compiled
-
-    def _compile(self, constants: Sequence[float] | Floats, averaged: frozenset[int]) -> Compiled:
+        known = self._compiled.get(key)
+        if known is not None:
+            return known
+        if len(self._compiled) >= MAX_PROGRAMS:
+            self._compiled.clear()
         indices = {read: index for index, read in enumerate(self.reads)}
 
         def slot(factor: Factor) -> Slot:
@@ -307,7 +304,8 @@ class ModelSpec:
             CompiledTerm(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
             for constant, term in zip(constants, self.fitted_terms, strict=True)
         ]
-        return compile_program(products, self.n_coefs, averaged)
+        compiled = self._compiled[key] = compile_program(products, self.n_coefs, averaged)
+        return compiled
 
     def code(self, coder: Coder) -> dict[Read, Codes]:
         """Code columns by key; UNSEEN for categories without a coefficient."""

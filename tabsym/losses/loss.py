@@ -245,7 +245,9 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     """
     own = np.zeros((len(y), n_outputs)) if offset is None else offset
     if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
-        counts = _rows_by_class(y, weights, max(n_outputs, 2))
+        relative = None if weights is None else weights / weights.mean()
+        counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
+        counts = counts if counts.all() else counts + 0.5
         log_share = np.log(counts / counts.sum())
         start = log_share[1:] - log_share[:1] if loss.code == kernels.LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, own + start, y, weights)
@@ -261,13 +263,6 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
         share = loss.parameter if loss.code == kernels.QUANTILE else 0.5
         return np.array([np.quantile(y, share, weights=weights, method="inverted_cdf")])
     return np.array([np.average(y, weights=weights)])
-
-
-def _rows_by_class(y: Floats, weights: Floats | None, n_classes: int) -> Floats:
-    """Rows of each class (n_classes,), by relative weights; half a row more of each where one has none."""
-    relative = None if weights is None else weights / weights.mean()
-    counts = np.bincount(y.astype(np.int64), relative, n_classes).astype(np.float64)
-    return counts if counts.all() else counts + 0.5
 
 
 def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:

@@ -318,8 +318,9 @@ class CovariancesByTerm:
             multiply(shared, alone, root, start, factor)
             own = size**2 * inverse_or(np.inf, own)
             if factor.size > MAX_FACTOR_TOGETHER:  # the variances stay exact, differences within a group are too wide
-                factor, rest = _principal(factor, max(MAX_FACTOR_TOGETHER // len(factor), 1))
-                own = own + rest
+                n_kept = max(MAX_FACTOR_TOGETHER // len(factor), 1)
+                turned = factor @ np.linalg.eigh(factor.T @ factor)[1][:, ::-1]  # principal components, largest first
+                factor, own = turned[:, :n_kept].copy(), own + np.square(turned[:, n_kept:]).sum(axis=1)
             return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
         matrix, untold, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
@@ -330,13 +331,6 @@ class CovariancesByTerm:
         """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
         beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
         return self._information.beside(index, beside)
-
-
-def _principal(factor: Floats, width: int) -> tuple[Floats, Floats]:
-    """The largest principal components (q, width) of a factor (q, r) of a covariance, and the variances (q,) beside."""
-    _, axes = np.linalg.eigh(factor.T @ factor)  # in ascending order
-    turned = factor @ axes[:, ::-1]
-    return np.ascontiguousarray(turned[:, :width]), np.square(turned[:, width:]).sum(axis=1)
 
 
 def covariance_of(matrices: Floats, untold: NDArray[np.bool_], unknown: Floats) -> TermCovariance:

@@ -139,7 +139,10 @@ class FormulaSpreads:
             mean_followed = means.T @ followed
             of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
             penalized, held = penalized - float(of_means), held - rank
-        self._note_flat(shared, inverse)
+        widest = self._flat_information - shared.T @ inverse.times(shared)
+        widest = np.asarray(np.linalg.pinv(widest, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
+        if np.trace(widest) > np.trace(self._widest):
+            self._widest = widest
         return BlockSpread(variances, max(held - precision * penalized, 0.0))
 
     def of_flat(self) -> Floats:
@@ -151,12 +154,6 @@ class FormulaSpreads:
     def rank_of_flat(self) -> int:
         """The rank of the information on the unpenalized coefficients."""
         return rank_of_information(self._flat_information)
-
-    def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
-        left = self._flat_information - shared.T @ inverse.times(shared)
-        found = np.asarray(np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
-        if np.trace(found) > np.trace(self._widest):
-            self._widest = found
 
     def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()

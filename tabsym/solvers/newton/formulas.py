@@ -321,7 +321,8 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
             gradient = gradient.reshape(-1, k).T.ravel()
             if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
                 return phi, True, n_rounds
-            root = _by_output(root_of(joint[0]), k)
+            root = root_of(joint[0])  # its rows sorted by output, now by coefficient
+            root = np.ascontiguousarray(root.reshape(k, -1, root.shape[1]).transpose(1, 0, 2).reshape(root.shape))
 
         def value(z: Floats, start: Floats = start, root: Any = root, first: float = first) -> tuple[float, Floats]:
             with np.errstate(invalid="ignore", over="ignore"):
@@ -341,11 +342,6 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
         if not found.fun < 0.0:
             return phi, False, n_rounds
     return phi, False, MAX_ROUNDS
-
-
-def _by_output(matrix: Floats, k: int) -> Floats:
-    """Rows (coefficients K,) that are sorted by output, sorted by coefficient."""
-    return np.ascontiguousarray(matrix.reshape(k, -1, matrix.shape[1]).transpose(1, 0, 2).reshape(matrix.shape))
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:

@@ -80,7 +80,7 @@ class SingleOutputRows:
         self._waiting: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
         self._sums = np.empty((0, 2))  # reused: allocating takes longer than the sums
-        self._moves, self._rights = np.empty(0), np.empty(0)
+        self._moves, self._rights = np.empty(0), np.empty(0)  # work space for updates and negative gradients
         self._codes: dict[int, NDArray[np.int32]] = {}  # by term, where there are several models
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
@@ -133,7 +133,9 @@ class SingleOutputRows:
         theta (q, W) is updated in place, and curvature (q, W), which may be returned, is overwritten; the update of the
         rows stays pending.
         """
-        right = self._right(theta.size)
+        if len(self._rights) < theta.size:
+            self._rights = np.empty(theta.size)
+        right = self._rights[: theta.size]
         if self.code == SQUARED:  # its Hessians never change
             gradient, curvature = self.collect(term)
             steps, rate = self._free_moves(term), 1.0
@@ -150,12 +152,6 @@ class SingleOutputRows:
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
         self._waiting = term, steps
         return curvature, decrease
-
-    def _right(self, length: int) -> Floats:
-        """Work space for the negative gradient."""
-        if len(self._rights) < length:
-            self._rights = np.empty(length)
-        return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
         """Work space for a term's update in the shape that kernels take, its first part 0; none may be pending."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -395,9 +395,10 @@ class SmallTerms:
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
+        turn = take_turn(rows.code, not len(rows.weight))
         decrease = take_turns(
-            _address_of_turn(rows.code, not len(rows.weight)), _address_of_squared() if rows.code == SQUARED else 0,
-            _address_of_step() if self._walks.any() else 0, blocks, address_of(rows.codes(before)), steps,
+            _address_of(turn), _address_of(take_squared_turn) if rows.code == SQUARED else 0,
+            _address_of(step_walk) if self._walks.any() else 0, blocks, address_of(rows.codes(before)), steps,
             self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, self._shares, held,
             NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known,
             self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes, self._moves,
@@ -417,30 +418,23 @@ class SmallTerms:
         mine = asked >= 0
         own, (forward, space) = np.empty((np.count_nonzero(mine), 2)), self._work[:2]
         weigh_blocks(
-            _address_of_weigh() if self._walks.any() else 0, asked[mine], self._starts, self._walks, self._aparts,
+            _address_of(weigh_walk) if self._walks.any() else 0, asked[mine], self._starts, self._walks, self._aparts,
             self._shares, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING, ROUNDING, self._theta,
             self._curvature, forward, space, own,
         )  # fmt: skip
         weighed[mine] = own
 
 
-@cache
-def _address_of_turn(loss: int, is_plain: bool) -> int:
-    """The address of `take_turn`, for `take_turns`."""
-    examples = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
-    return address_of_kernel(take_turn(loss, is_plain), examples)
+_OF_TURN = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
+_OF_OTHERS: dict[Any, tuple[Any, ...]] = {
+    take_squared_turn: (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING),
+    step_walk: (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4),
+    weigh_walk: (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2),
+}
+"""Arguments of the kernels' types, by which they are compiled; of `take_turn`, which there is for each loss."""
 
 
 @cache
-def _address_of_squared() -> int:
-    return address_of_kernel(take_squared_turn, (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING))
-
-
-@cache
-def _address_of_step() -> int:
-    return address_of_kernel(step_walk, (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4))
-
-
-@cache
-def _address_of_weigh() -> int:
-    return address_of_kernel(weigh_walk, (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2))
+def _address_of(called: Any) -> int:
+    """The address of a kernel that kernels of several terms call."""
+    return address_of_kernel(called, _OF_OTHERS.get(called, _OF_TURN))
