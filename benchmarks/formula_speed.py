@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from tabsym.design.program import CompiledTerm, Rows, Slot, compile_program
+from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES
 from tabsym.optimizers import SGD
 from tabsym.solvers.sgd.loop import train

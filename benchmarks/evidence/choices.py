@@ -3,7 +3,7 @@
 A constant is named by its module below `tabsym` and its name, and takes a number; of several, all at once:
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/choices.py --tables amazon kick \\
-        --set solvers.newton.heldout.AS_GOOD_OF_CLASSES=1
+        --set solvers.newton.variances.AS_GOOD_OF_CLASSES=1
     ... --set solvers.newton.variances.STILL=300 --set solvers.newton.variances.STANDING=30 --tables usedcars adult
     ... --set models.loss_selection.MAX_ROWS=50000 --variant link --tables rossmann
 

@@ -4,7 +4,7 @@ Columns of public tables as targets, tables of scikit-learn, and generated ones,
 effect:
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/classes.py --set solvers.newton.variances.SEPARATED=0
-    ... --rows 8000 --set solvers.newton.heldout.MAX_SWEEPS_OF_HALF=30
+    ... --rows 8000 --set solvers.newton.variances.MAX_SWEEPS_OF_HALF=30
 
 Prints, for each target, means over the first two of five folds, the package's over the other's, and processor times of
 a fit; in the end the geometric means of the ratios, also of the targets that are hard to predict: in losses near 0 a

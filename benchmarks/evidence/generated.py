@@ -26,7 +26,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import loss_selection as linking
 from tabsym.models.config import Config
-from tabsym.solvers.newton import heldout
 from tabsym.solvers.newton import variances as variances_module
 
 ADDITIVE = {"numeric": "linear", "interactions": None, "count_effect": False, "random_state": 0}
@@ -44,7 +43,7 @@ def variances() -> None:
     """300 symbols, three tables each: the variance found, and the log-loss of as many new rows."""
     print("| true variance | rows a symbol | rows held out | with four looks | by evidence |")
     print("| --- | --- | --- | --- | --- |")
-    most = heldout.MAX_LOOKS
+    most = variances_module.MAX_LOOKS
     for variance in (0, 1, 16, 64, 256):
         for rows in (2, 20, 80):
             found: dict[str, list[tuple[float, float]]] = {"held out": [], "four": [], "evidence": []}
@@ -56,12 +55,12 @@ def variances() -> None:
                 y = (rng.rand(2 * n) < 1 / (1 + np.exp(-score))).astype(int)
                 X = pd.DataFrame({"g": [f"g{code}" for code in codes]})
                 for name, got in found.items():
-                    heldout.MAX_LOOKS = 4 if name == "four" else most
+                    variances_module.MAX_LOOKS = 4 if name == "four" else most
                     kind = ByEvidence if name == "evidence" else WideClassifier
                     model = kind(**ADDITIVE).fit(X[:n], y[:n])
                     loss = log_loss(y[n:], model.predict_proba(X[n:]))
                     got.append((float(model.variances_["variance"].iloc[0]), loss))
-            heldout.MAX_LOOKS = most
+            variances_module.MAX_LOOKS = most
             cells = (f"{v:.3g}, log-loss {loss:.4f}" for v, loss in (np.mean(got, axis=0) for got in found.values()))
             print(f"| {variance} | {rows} | " + " | ".join(cells) + " |", flush=True)
 
@@ -70,12 +69,12 @@ def classes() -> None:
     """300 categories and several classes, three tables each, and scikit-learn's tables: with the factor or without."""
     print("| classes | true variance | rows a category | with the factor | by REML alone | by the truth |")
     print("| --- | --- | --- | --- | --- | --- |")
-    most = heldout.MAX_DOUBLINGS
+    most = variances_module.MAX_DOUBLINGS
 
     def fitted(X, y, doublings):
-        heldout.MAX_DOUBLINGS = doublings
+        variances_module.MAX_DOUBLINGS = doublings
         model = WideClassifier(**ADDITIVE).fit(X, y)
-        heldout.MAX_DOUBLINGS = most
+        variances_module.MAX_DOUBLINGS = most
         return model
 
     for k, variance, rows in product((3, 8), (0.0, 0.25, 1.0, 9.0, 64.0), (2, 20, 80)):
@@ -100,11 +99,11 @@ def classes() -> None:
         X, y = load(as_frame=True, return_X_y=True)
         cells = []
         for doublings in (most, 0):
-            heldout.MAX_DOUBLINGS = doublings
+            variances_module.MAX_DOUBLINGS = doublings
             folds = StratifiedKFold(5, shuffle=True, random_state=0)
             own = -cross_val_score(WideClassifier(), X, y, cv=folds, scoring="neg_log_loss")
             cells.append(f"{own.mean():.4f} +- {own.std(ddof=1) / np.sqrt(5):.4f}")
-        heldout.MAX_DOUBLINGS = most
+        variances_module.MAX_DOUBLINGS = most
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

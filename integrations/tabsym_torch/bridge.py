@@ -9,7 +9,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tabsym.frame.read import as_rows
+from tabsym.frame.frames import as_rows
 from tabsym.models.base import WideBase
 from tabsym.models.model import WideModel
 

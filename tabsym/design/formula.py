@@ -398,7 +398,7 @@ class _Parser:
         """Parse what an effect multiplies, and its text."""
         start = self.token.at
         node = self.product()
-        if _has_coefficients(node):
+        if any(isinstance(one, (BlockRef, Dot)) for one in walk(node)):
             self.fail("Left of the bar use 1, 0 or numeric columns, not coefficients.", start)
         return "".join(self.text[start : self.token.at].split()), node
 
@@ -474,10 +474,6 @@ def walk(node: Node) -> Iterator[Node]:
                 waiting.append(found.argument)
             case Binary() | Dot():
                 waiting += [found.right, found.left]
-
-
-def _has_coefficients(node: Node) -> bool:
-    return any(isinstance(one, (BlockRef, Dot)) for one in walk(node))
 
 
 def _shown(token: Token) -> str:

@@ -92,15 +92,22 @@ def plan_additive(
     numeric = [column for column in numeric if column.name not in {*cut_names, *smooth}]
     for column in numeric:
         if np.isnan(column.values).any():
-            plan.add_flag(column.name)
+            plan.sources.append(Flag(column.name))
+            plan.add(f"{column.name} is missing", len(plan.sources) - 1, (column.name,))
     crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in apart]
-    for members in _crosses(crossable, interactions):
-        plan.add_interaction(":".join(map(str, members)), members)
+    if isinstance(interactions, int):
+        orders = range(2, min(interactions, len(crossable)) + 1)
+        interactions = [members for order in orders for members in combinations(crossable, order)]
+    for members in interactions:
+        name = ":".join(map(str, members))
+        plan.add_block(name, members)
+        plan.add_levels(name, members)
     if count_effect:
         plan.add_rarities()
     for column in numeric:
-        plan.add_slope(column.name, Numeric(column.name, (ColumnRef(column.name),), missing_ok=True))
-    plan.add_scalar(INTERCEPT)
+        slope = Numeric(column.name, (ColumnRef(column.name),), missing_ok=True)
+        plan.add(column.name, None, (), numeric=plan.add_numeric(slope))
+    plan.add(INTERCEPT, None, ())
     _refuse_clashes(plan.blocks)
     return plan.spec()
 
@@ -115,13 +122,6 @@ def _refuse_clashes(blocks: Sequence[Block]) -> None:
                 "intercept, an interaction or an indicator of missing numbers); rename the column."
             )
         known.add(block.name)
-
-
-def _crosses(names: list[str], interactions: int | Sequence[Members]) -> Sequence[Members]:
-    if not isinstance(interactions, int):
-        return interactions
-    orders = range(2, min(interactions, len(names)) + 1)
-    return [members for order in orders for members in combinations(names, order)]
 
 
 def plan_formula(
@@ -230,18 +230,26 @@ class _SpecBuilder:
     def spec(self) -> ModelSpec:
         return ModelSpec(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
 
-    def add_block(self, name: str, members: Members, n_bins: int = 0) -> None:
-        source = self.source(tuple(one if isinstance(one, Within) else (one,) for one in members), n_bins)
-        columns = tuple(one.column if isinstance(one, Within) else one for one in members)
-        self.blocks.append(Block(name, source, columns))
-        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+    def add(
+        self,
+        name: str,
+        source: int | None,
+        columns: tuple[str, ...],
+        *,
+        numeric: int | None = None,
+        ordered: bool = False,
+    ) -> None:
+        """Add a block, and the term that is one of its coefficients, times a numeric factor if that is given."""
+        self.blocks.append(Block(name, source, columns, ordered=ordered))
+        self.terms.append(Term(1.0, numeric, (Factor(len(self.blocks) - 1, columns),)))
 
-    def add_interaction(self, name: str, members: Members) -> None:
-        """Add a block of the combinations, and one for each number of bins that one of the columns has."""
-        self.add_block(name, members)
-        self.add_levels(name, members)
+    def add_block(self, name: str, members: Members, n_bins: int = 0) -> None:
+        """Add the term of a column, or of the combinations of several."""
+        source = self.source(tuple(one if isinstance(one, Within) else (one,) for one in members), n_bins)
+        self.add(name, source, tuple(one.column if isinstance(one, Within) else one for one in members))
 
     def add_levels(self, name: str, members: Members) -> None:
+        """Add a block of the combinations for each number of bins that one of the columns has."""
         for n_bins in LEVELS:
             if any(n_bins in self.levels.get(one, ()) for one in members if not isinstance(one, Within)):
                 self.add_block(at_level(name, n_bins), members, n_bins)
@@ -255,13 +263,16 @@ class _SpecBuilder:
 
     def add_smooth(self, bins: Bins) -> None:
         self.sources.append(bins)
-        self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
+        self.add(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
 
     def add_rarities(self) -> None:
         """Add a count effect for every categorical main effect and interaction, but for those within one category."""
         left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         spec = self.spec()
-        of_levels = self._of_levels()
+        # the sources for `LEVELS`, whose combinations have many rows
+        of_levels = {
+            index for key, index in self._indices.items() if isinstance(key, tuple) and isinstance(key[-1], int)
+        }
         left_out |= {index for index, block in enumerate(self.blocks) if block.source in of_levels}
         left_out |= {index for index in range(len(self.blocks)) if spec.within(index) is not None}
         for index, block in enumerate(list(self.blocks)):
@@ -272,28 +283,7 @@ class _SpecBuilder:
             ):
                 nothing = np.empty(0, dtype=np.int64)
                 self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
-                self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
-
-    def _of_levels(self) -> set[int]:
-        """The sources for `LEVELS`, whose combinations have many rows."""
-        return {index for key, index in self._indices.items() if isinstance(key, tuple) and isinstance(key[-1], int)}
-
-    def _add_own(self, name: str, source: int, columns: tuple[str, ...], *, ordered: bool) -> None:
-        self.blocks.append(Block(name, source, columns, ordered=ordered))
-        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
-
-    def add_flag(self, column: str) -> None:
-        self.sources.append(Flag(column))
-        self.blocks.append(Block(f"{column} is missing", len(self.sources) - 1, (column,)))
-        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, (column,)),)))
-
-    def add_slope(self, name: str, factor: Numeric) -> None:
-        self.blocks.append(Block(name, None, ()))
-        self.terms.append(Term(1.0, self.add_numeric(factor), (Factor(len(self.blocks) - 1, ()),)))
-
-    def add_scalar(self, name: str) -> None:
-        self.blocks.append(Block(name, None, ()))
-        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, ()),)))
+                self.add(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
 
     def add_numeric(self, factor: Numeric) -> int:
         self.numerics.append(factor)

@@ -123,7 +123,9 @@ def _expand_leaf(node: Node, text: str) -> list[Monomial]:
             _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for coefficients.")
             return [Monomial(1.0, numerics=(node,))]
         case Dot():
-            return [Monomial(1.0, blocks=_components(node, r)) for r in range(node.rank)]
+            sides = node.left, node.right
+            vectors = [tuple(BlockRef(s.block, s.columns, r, node.rank, s.at) for s in sides) for r in range(node.rank)]
+            return [Monomial(1.0, blocks=blocks) for blocks in vectors]
     power = cast("Binary", node)
     out = left = _expand(power.left, text)
     for _ in range(int(cast("NumberLiteral", power.right).value) - 1):
@@ -174,10 +176,6 @@ def _inverse(node: Node, text: str) -> Monomial:
             raise FormulaError("Division by zero.", text, node.at)
         return Monomial(1.0 / node.value)
     return Monomial(1.0, numerics=(Binary("/", NumberLiteral(1.0), node),))
-
-
-def _components(dot: Dot, component: int) -> tuple[BlockRef, ...]:
-    return tuple(BlockRef(ref.block, ref.columns, component, dot.rank, ref.at) for ref in (dot.left, dot.right))
 
 
 def _block_refs(node: Node) -> list[BlockRef]:

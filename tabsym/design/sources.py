@@ -173,12 +173,10 @@ class CountEffect:
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         most = int(counts.max(initial=0))
-        if most < len(counts):  # fewer possible counts than values
-            return self._of_counts(np.arange(most + 1))[counts]
-        return self._of_counts(counts)
-
-    def _of_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
-        return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
+        are_few = most < len(counts)  # fewer possible counts than values
+        asked = np.arange(most + 1) if are_few else counts
+        found = (np.searchsorted(self.lowest, asked, side="right") - 1).astype(np.int32)
+        return found[counts] if are_few else found
 
 
 def rows_by_code(codes: NDArray[np.signedinteger], size: int, copies: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import gather
-from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
-from tabsym.design.program import Compiled, Rows
+from tabsym.design.model_spec import Codes, Compiled, ModelSpec, Numbers, Read, Rows
 from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]

@@ -368,15 +368,12 @@ def match_features(estimator: Any, table: Table) -> Table:
             warn_user(f"X has feature names, but {caller} was fitted without feature names")
         elif not hasattr(estimator, "_names_made"):  # of an older file
             return table
-        return _by_position(table, getattr(estimator, "_names_made", None) or _made_names(len(table.names)))
+        numbered = [f"x{index}" for index in range(len(table.names))]
+        return _by_position(table, getattr(estimator, "_names_made", None) or numbered)
     if table.named:
         return table
     warn_user(f"X does not have valid feature names, but {caller} was fitted with feature names")
     return _renamed(table, list(fitted))
-
-
-def _made_names(n_columns: int) -> list[str]:
-    return [f"x{index}" for index in range(n_columns)]
 
 
 def _by_position(table: Table, fitted: list[str]) -> Table:

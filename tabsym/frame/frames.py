@@ -1,4 +1,4 @@
-"""Frames of any library, arrays and sparse matrices: rows taken, columns picked, stacked, and put together anew.
+"""Frames of any library, arrays and sparse matrices: made of rows, rows taken, columns picked, stacked, put together.
 
 pandas in, pandas out; polars in, polars out. scikit-learn's encoders give
 arrays and category_encoders know pandas only; a polars frame goes through
@@ -7,10 +7,11 @@ either and comes back as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -19,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.frame.columns import Table
+from tabsym.frame.columns import FIRST_ROUNDED, Table
 from tabsym.frame.storage import library_of
 
 
@@ -147,6 +148,62 @@ def as_array(frame: Any) -> NDArray[Any]:
         else:
             out[:, index] = column.to_numpy()
     return out
+
+
+class FromRows(pd.DataFrame):
+    """A table of rows that came by name: in any order, and with more columns than needed."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+
+def as_rows(X: Any) -> Any:
+    """A table of one row from a dict, of several from a list of dicts or a dict of columns; others as they are."""
+    if isinstance(X, Mapping):
+        columns = all(isinstance(value, (list, tuple)) or hasattr(value, "__array__") for value in X.values())
+        if not (columns and X):
+            return FromRows([dict(X)])
+        return with_large_wholes(FromRows(dict(X)), X.__getitem__)
+    if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
+        made = FromRows([dict(row) for row in X])
+        if any(len(row) < made.shape[1] for row in X):
+            lacking = {
+                name: next((position for position, row in enumerate(X) if name not in row), None) for name in made
+            }
+            made.attrs[LACKING] = {name: position for name, position in lacking.items() if position is not None}
+        return with_large_wholes(made, lambda name: [row.get(name) for row in X])
+    return X
+
+
+def with_large_wholes(made: pd.DataFrame, given: Callable[[Any], Any]) -> pd.DataFrame:
+    """A frame whose whole numbers that float64 rounds are those that were `given`: pandas makes floats beside None."""
+    for name, kind in zip(made.columns, made.dtypes, strict=True) if len(made) > 1 else ():
+        if kind != np.float64 or not (np.abs(made[name].to_numpy()) >= FIRST_ROUNDED).any():
+            continue
+        values = given(name)
+        if isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind != "O":
+            continue
+        plain = [None if pd.isna(value) else value for value in values]
+        if all(value is None or (isinstance(value, Integral) and not isinstance(value, bool)) for value in plain):
+            is_unsigned = max(value for value in plain if value is not None) > np.iinfo(np.int64).max
+            made[name] = pd.array(plain, dtype="UInt64" if is_unsigned else "Int64")
+    return made
+
+
+LACKING = "lacking"
+"""In `attrs` of rows that came by name: the first row without a name that others have, by name."""
+
+
+def refuse_lacking(X: pd.DataFrame, names: Iterable[str]) -> None:
+    """A `ValueError` for rows that came by name and lack one of `names`, which may be a typing error."""
+    lacking = X.attrs.get(LACKING, {})
+    for name in names:
+        if name in lacking:
+            raise ValueError(
+                f"Row {lacking[name]} lacks {name!r}, which other rows have; give it in every row, as None where it is "
+                "missing."
+            )
 
 
 def is_frame(data: Any) -> bool:

@@ -13,17 +13,21 @@ it holds booleans, or comes from an array, all columns of which have one type. T
 the native boosters (`NativeCategories`) it is what its values are, so that a
 column means the same in fit and in predict whatever type carries it.
 
-Tables larger than memory are read in `batches`.
+Tables larger than memory are read in `Batches`: Parquet files and folders, Arrow
+datasets, polars' LazyFrames, DuckDB's relations.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, partial
-from numbers import Integral, Real
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -33,7 +37,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tabsym.frame.columns import FIRST_ROUNDED, Column, Kind, Table
+from tabsym.frame.columns import Column, Kind, Table
+from tabsym.frame.frames import with_large_wholes, without_views
 from tabsym.frame.storage import (
     DATES,
     DURATIONS,
@@ -312,7 +317,7 @@ def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     if array.dtype != object:
         return frame
-    return _with_large_wholes(frame.infer_objects(), lambda name: frame[name].tolist())
+    return with_large_wholes(frame.infer_objects(), lambda name: frame[name].tolist())
 
 
 def _is_text(X: Any) -> bool:
@@ -354,57 +359,149 @@ def is_dataset(X: Any) -> bool:
     return hasattr(X, "to_batches") and hasattr(X, "count_rows")
 
 
-class FromRows(pd.DataFrame):
-    """A table of rows that came by name: in any order, and with more columns than needed."""
-
-    @property
-    def _constructor(self) -> type[pd.DataFrame]:
-        return pd.DataFrame
+BATCH_ROWS = 1 << 18
 
 
-def as_rows(X: Any) -> Any:
-    """A table of one row from a dict, of several from a list of dicts or a dict of columns; others as they are."""
-    if isinstance(X, Mapping):
-        columns = all(isinstance(value, (list, tuple)) or hasattr(value, "__array__") for value in X.values())
-        if not (columns and X):
-            return FromRows([dict(X)])
-        return _with_large_wholes(FromRows(dict(X)), X.__getitem__)
-    if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
-        made = FromRows([dict(row) for row in X])
-        if any(len(row) < made.shape[1] for row in X):
-            lacking = {
-                name: next((position for position, row in enumerate(X) if name not in row), None) for name in made
-            }
-            made.attrs[LACKING] = {name: position for name, position in lacking.items() if position is not None}
-        return _with_large_wholes(made, lambda name: [row.get(name) for row in X])
-    return X
+class Batches:
+    """A table that is read in batches, again and again.
+
+    Parameters
+    ----------
+    source : pyarrow.dataset.Dataset, polars.LazyFrame, duckdb.DuckDBPyRelation, or a path
+        The path of a Parquet file, or of a folder of them.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = _opened(source) if isinstance(source, (str, Path)) else source
+
+    def count(self) -> int:
+        """The number of rows; of a lazy frame, by a query."""
+        if is_dataset(self.source):
+            return int(self.source.count_rows())
+        return int(nw.from_native(self.source).select(nw.len()).collect()["len"][0])
+
+    def whole(self) -> Any:
+        """All rows as one table."""
+        return self.source.to_table() if is_dataset(self.source) else self.source
+
+    def without_rows(self) -> Any:
+        """Its columns as an Arrow table of no rows."""
+        if is_dataset(self.source):
+            return self.source.schema.empty_table()
+        return nw.from_native(self.source).head(0).collect("pyarrow").to_native()
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches as Arrow tables, without empty ones, and with plain text where the source has views."""
+        import pyarrow as pa
+
+        for batch in self._batches():
+            if len(batch):
+                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+
+    def _batches(self) -> Iterator[Any]:
+        source = self.source
+        if is_dataset(source):
+            return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
+        if nw.dependencies.is_polars_lazyframe(source):
+            return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
+        reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
+        return iter(reader(BATCH_ROWS))
 
 
-def _with_large_wholes(made: pd.DataFrame, given: Callable[[Any], Any]) -> pd.DataFrame:
-    """A frame whose whole numbers that float64 rounds are those that were `given`: pandas makes floats beside None."""
-    for name, kind in zip(made.columns, made.dtypes, strict=True) if len(made) > 1 else ():
-        if kind != np.float64 or not (np.abs(made[name].to_numpy()) >= FIRST_ROUNDED).any():
-            continue
-        values = given(name)
-        if isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind != "O":
-            continue
-        plain = [None if pd.isna(value) else value for value in values]
-        if all(value is None or (isinstance(value, Integral) and not isinstance(value, bool)) for value in plain):
-            is_unsigned = max(value for value in plain if value is not None) > np.iinfo(np.int64).max
-            made[name] = pd.array(plain, dtype="UInt64" if is_unsigned else "Int64")
-    return made
+def _bounded(source: Any) -> dict[str, Any]:
+    """Options by which no more is read than was asked for: threads would be ahead by most of a file of Parquet."""
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0}
+    if isinstance(getattr(source, "format", None), ds.ParquetFileFormat):
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    return options
 
 
-LACKING = "lacking"
-"""In `attrs` of rows that came by name: the first row without a name that others have, by name."""
+def is_larger_than_memory(X: Any) -> bool:
+    """Whether `X` is of those that `Batches` reads."""
+    if isinstance(X, (str, Path)):
+        return True
+    is_relation = type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(X, "fetch_record_batch")
+    return is_relation or is_dataset(X) or nw.dependencies.is_polars_lazyframe(X)
 
 
-def refuse_lacking(X: pd.DataFrame, names: Iterable[str]) -> None:
-    """A `ValueError` for rows that came by name and lack one of `names`, which may be a typing error."""
-    lacking = X.attrs.get(LACKING, {})
-    for name in names:
-        if name in lacking:
+def _opened(path: str | Path) -> Any:
+    """The Arrow dataset at a path."""
+    import pyarrow.dataset as ds
+
+    where = Path(path)
+    if not where.exists():
+        raise ValueError(f"There is no file or folder {str(path)!r}; give the path of a Parquet file, or of a folder.")
+    if where.is_file() and where.suffix not in (".parquet", ".pq"):
+        raise ValueError(
+            f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
+        )
+    return ds.dataset(where, format="parquet") if where.is_file() else _opened_folder(where)
+
+
+def _opened_folder(where: Path) -> Any:
+    """The Arrow dataset of all Parquet files in a folder, with the columns that names such as ``year=2024`` hold."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    found = ds.dataset(where, format="parquet")
+    if not found.files:
+        raise ValueError(f"The folder {str(where)!r} holds no Parquet files; give the path of one that does.")
+    folders = [part for file in found.files for part in Path(os.path.relpath(file, where)).parent.parts]
+    in_names = {part.partition("=")[0] for part in folders if "=" in part}
+    partitioning = None if in_names <= set(found.schema.names) else "hive"  # some tools write them to the files, too
+    found = ds.dataset(where, format="parquet", partitioning=partitioning)
+    types = _types_of_columns(found, where)
+    fields = [field.with_type(types.get(field.name, field.type)) for field in found.schema]
+    schema = pa.schema(fields, metadata=found.schema.metadata)
+    same = schema.equals(found.schema)
+    return found if same else ds.dataset(where, schema, format="parquet", partitioning=partitioning)
+
+
+def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
+    """The type of each column that holds the values of all files; a `ValueError` where a file lacks one.
+
+    Arrow takes the columns and types of the first file, and leaves out what only other files have.
+    """
+    from pyarrow.dataset import get_partition_keys
+
+    types: dict[str, Any] = {}
+    first, known = "", set[str]()
+    for fragment in found.get_fragments():
+        file = os.path.relpath(fragment.path, where)
+        schema = fragment.physical_schema
+        names = {*schema.names, *get_partition_keys(fragment.partition_expression)}
+        names = {name for name in names if not _ROW_NUMBERS.fullmatch(name)}
+        first, known = first or file, known or names
+        for name in sorted(names ^ known):
+            has, lacks = (first, file) if name in known else (file, first)
             raise ValueError(
-                f"Row {lacking[name]} lacks {name!r}, which other rows have; give it in every row, as None where it is "
-                "missing."
+                f"Column {name!r} is in {has} and not in {lacks} of the folder {str(where)!r}; write its files with "
+                "the same columns, or give the path of one file."
             )
+        for name, one in zip(schema.names, schema.types, strict=True):
+            types[name] = _common_type(types.get(name, one), one)
+            if types[name] is None:
+                raise ValueError(
+                    f"Column {name!r} is of the type {one} in {file}, and of another in other files of the folder "
+                    f"{str(where)!r}; write its files with the same types."
+                )
+    return types
+
+
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas writes these of frames from which rows were taken
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    """The type that holds the values of both; None where none does."""
+    import pyarrow as pa
+
+    if one == other:
+        return one
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)]
+    try:
+        both = pa.unify_schemas([pa.schema([("x", kind)]) for kind in plain], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+    return both.field("x").type

@@ -345,10 +345,11 @@ def split_target(X: Any, y: Any, caller: str = "tabsym") -> tuple[Any, Any]:
         `X` is no table with names, or `y` is lazy.
     """
     if not isinstance(y, str):
-        if y is not None and _is_lazy(y):
+        if y is None:
+            return X, y
+        if isinstance(nw.from_native(y, pass_through=True, allow_series=True), nw.LazyFrame):
             raise TypeError(f"y is lazy ({type(y).__name__}); name its column instead: {caller}().fit(table, 'NAME').")
-        if y is not None:
-            check_same_rows(X, y=y)
+        check_same_rows(X, y=y)
         return X, y
     if is_stream(X):
         return X, y
@@ -387,10 +388,6 @@ def check_named(name: str, names: list[str], purpose: str) -> None:
         raise ValueError(f"There is no column {name!r} {purpose}; the table's first columns are {first}.")
 
 
-def _is_lazy(y: Any) -> bool:
-    return isinstance(nw.from_native(y, pass_through=True, allow_series=True), nw.LazyFrame)
-
-
 def check_same_rows(X: Any, **by_row: Any) -> None:
     """A `ValueError` where a series or frame of pandas has other row labels than the pandas table X.
 
@@ -413,11 +410,12 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
     index = _labels(X)
     if index is None:
         return
+    is_numbered_anew = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
     for name, values in by_row.items():
         other = _labels(values)
         if other is None or len(other) != len(index) or index.equals(other):
             continue
-        if _is_numbered_anew(index) and not (other.is_unique and other.isin(index).all()):
+        if is_numbered_anew and not (other.is_unique and other.isin(index).all()):
             continue
         for row, (one, another) in enumerate(zip(index, other, strict=True)):
             if _differ(one, another):
@@ -426,10 +424,6 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
                     f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
                     f"{name}.to_numpy(), which has no labels."
                 )
-
-
-def _is_numbered_anew(index: pd.Index) -> bool:
-    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def check_length(y: Any, n_rows: int) -> None:

@@ -245,7 +245,9 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     """
     own = np.zeros((len(y), n_outputs)) if offset is None else offset
     if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
-        counts = _rows_by_class(y, weights, max(n_outputs, 2))
+        relative = None if weights is None else weights / weights.mean()
+        counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
+        counts = counts if counts.all() else counts + 0.5
         log_share = np.log(counts / counts.sum())
         start = log_share[1:] - log_share[:1] if loss.code == kernels.LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, own + start, y, weights)
@@ -263,19 +265,17 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     return np.array([np.average(y, weights=weights)])
 
 
-def _rows_by_class(y: Floats, weights: Floats | None, n_classes: int) -> Floats:
-    """Rows of each class (n_classes,), by relative weights; half a row more of each where one has none."""
-    relative = None if weights is None else weights / weights.mean()
-    counts = np.bincount(y.astype(np.int64), relative, n_classes).astype(np.float64)
-    return counts if counts.all() else counts + 0.5
-
-
 def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
     side = np.where(y > 0, 1.0, -1.0)
     if not offset.any():
         return np.array([1.0 if np.average(side, weights=weights) > 0 else -1.0])
     bounds = float(-1.0 - offset.max()), float(1.0 - offset.min())
-    return _search(lambda c: np.maximum(0.0, 1.0 - side * (offset + c)), weights, bounds)
+    if bounds[0] >= bounds[1]:
+        return np.array([bounds[0]])
+    found = minimize_scalar(
+        lambda c: np.average(np.maximum(0.0, 1.0 - side * (offset + c)), weights=weights), bounds=bounds
+    )
+    return np.array([found.x])
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
@@ -291,20 +291,15 @@ def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> 
     return np.array([above - below])
 
 
-def _search(values: object, weights: Floats | None, bounds: tuple[float, float]) -> Floats:
-    if bounds[0] >= bounds[1]:
-        return np.array([bounds[0]])
-    found = minimize_scalar(lambda c: np.average(values(c), weights=weights), bounds=bounds)  # type: ignore[operator]
-    return np.array([found.x])
-
-
 def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> Floats:
     """The shift (K,) of linear predictors (n, K) for which predictions sum to the targets; for canonical links.
 
     Sums are weighted; for classification they are those of each class. Classes without a row are left unchanged.
     """
     if loss.code == kernels.MULTINOMIAL:
-        return _settle_softmax(margins, y.astype(np.int64), weights)
+        relative = np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum()
+        observed: Floats = np.bincount(y.astype(np.int64), relative, margins.shape[1]).astype(np.float64)
+        return settle_softmax(softmax_sums(margins, relative), observed)
     if loss.code == kernels.LOGISTIC and (y > 0).all() != (y > 0).any():
         return np.array([_root(loss, margins, y, weights)])
     if loss.code == kernels.LOGISTIC or (loss.code == kernels.POISSON and not y.any()):
@@ -341,12 +336,6 @@ def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size:
         step = float(np.clip(step, -MAX_STEP, MAX_STEP))
         shift = shift - step if low < shift - step < high else 0.5 * (low + high)
     return shift
-
-
-def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats | None) -> Floats:
-    relative = np.full(len(classes), 1.0 / len(classes)) if weights is None else weights / weights.sum()
-    observed: Floats = np.bincount(classes, relative, margins.shape[1]).astype(np.float64)
-    return settle_softmax(softmax_sums(margins, relative), observed)
 
 
 def softmax_sums(margins: Floats, relative: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:

@@ -33,8 +33,8 @@ from tabsym.frame import (
     symbolic_columns,
     take_of,
 )
+from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
 from tabsym.frame.meaning import CODES, code_columns
-from tabsym.frame.read import FromRows, as_rows, refuse_lacking
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import check_offset, columns_of
 from tabsym.models.class_columns import by_class
@@ -45,7 +45,7 @@ from tabsym.models.inspection.readable import Readable
 from tabsym.models.model import WideModel
 from tabsym.models.similar import Similar
 from tabsym.models.stream import predict_to_parquet
-from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.newton import Newton
 from tabsym.threads import one_blas_thread
 from tabsym.warn import warn_user
 

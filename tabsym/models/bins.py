@@ -19,7 +19,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
-from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.newton import Newton
 from tabsym.threads import in_threads
 from tabsym.warn import warn_user
 

@@ -18,7 +18,7 @@ from tabsym.frame import as_given
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
+from tabsym.solvers.sgd.options import OPTIMIZERS, SGD, Optimizer
 from tabsym.validation import check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]

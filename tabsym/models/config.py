@@ -35,10 +35,9 @@ from tabsym.models.checks import (
     check_schedule,
     check_whole,
 )
-from tabsym.solvers.newton.options import Newton
-from tabsym.solvers.sgd.auto_rate import is_known_to_do, rule_of_thumb
-from tabsym.solvers.sgd.optimizers import Optimizer
-from tabsym.solvers.sgd.options import SCHEDULES, Options
+from tabsym.solvers.newton import Newton
+from tabsym.solvers.sgd.loop import is_known_to_do, rule_of_thumb
+from tabsym.solvers.sgd.options import SCHEDULES, Optimizer, Options
 from tabsym.validation import check_option
 
 UNKNOWN = ("neutral", "error", "similar")

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from tabsym.categories import RawCodes, count_codes
 from tabsym.design.content import Dealt, bits_of, content_of
 from tabsym.design.formula import Formula
-from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.plan import used_columns
-from tabsym.design.program import Rows
 from tabsym.design.units import Moments, Order, fixed_score, lay_rows
 from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
 from tabsym.frame.storage import as_given

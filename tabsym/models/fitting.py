@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
-from tabsym.design.model_spec import ModelSpec
+from tabsym.design.model_spec import ModelSpec, Rows
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
-from tabsym.design.program import Rows
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
@@ -53,9 +52,8 @@ from tabsym.models.start import (
     task_of,
     with_state,
 )
-from tabsym.solvers.newton.options import Newton
-from tabsym.solvers.sgd.auto_rate import is_known_to_do, search_rate
-from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
+from tabsym.solvers.newton import Newton
+from tabsym.solvers.sgd.loop import Outcome, Split, is_known_to_do, search_rate, split_rows, train
 from tabsym.solvers.sgd.options import Options
 from tabsym.solvers.sgd.state import RowNumbers
 from tabsym.threads import one_blas_thread

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories, RawCodes, encode_column
 from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
-from tabsym.design.model_spec import ModelSpec, Read
+from tabsym.design.model_spec import ModelSpec, Read, Rows
 from tabsym.design.plan import Members, Within
-from tabsym.design.program import Rows
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.frame import Column

@@ -24,7 +24,7 @@ from tabsym.models.data import Training
 from tabsym.models.fitting import Precomputed, build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_MEMORY, blank_of, code_table
-from tabsym.solvers.newton.options import ROUGHLY_CLOSE
+from tabsym.solvers.newton import ROUGHLY_CLOSE
 from tabsym.threads import one_blas_thread
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.program import Compiled, Program, Rows
+from tabsym.design.model_spec import Compiled, ModelSpec, Program, Rows
 from tabsym.design.sources import Bins, Coder, Crossing, Symbols
 from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table
@@ -19,7 +18,7 @@ from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty
 from tabsym.solvers.newton.terms import share_apart
 from tabsym.solvers.sgd.kernels import predict_margins
-from tabsym.solvers.sgd.optimizers import StateColumns
+from tabsym.solvers.sgd.options import StateColumns
 
 Floats = NDArray[np.float64]
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
+from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.plan import RARITY
-from tabsym.design.program import Rows as LaidRows
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.models.model import WideModel
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
+from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance
-from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.threads import by_rows
 from tabsym.warn import warn_user

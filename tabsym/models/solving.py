@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.design.model_spec import Block, ModelSpec
-from tabsym.design.program import Rows as LaidRows
+from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood
@@ -37,11 +37,11 @@ from tabsym.models.newton_terms import (
 )
 from tabsym.models.separation import with_separation, without_doubt
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
+from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.threads import threads_for_rows

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, RawCodes, count_column
 from tabsym.categories.kernels import first_rows
-from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read
-from tabsym.design.program import Rows
+from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.sources import Coder, CountEffect, rows_by_code
 from tabsym.design.units import Moments, Units, find_units, users_units
 from tabsym.losses.loss import Loss, best_constant
@@ -24,10 +23,9 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
 from tabsym.models.inspection.coef_frames import coefficient_frame, scale_names
 from tabsym.models.model import WideModel
-from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.newton import Newton
 from tabsym.solvers.sgd.kernels import predict_margins
-from tabsym.solvers.sgd.optimizers import SGD, StateColumns
-from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.options import SGD, Options, StateColumns
 from tabsym.solvers.sgd.state import Task, storage_order
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,7 @@ from sklearn.base import clone, is_classifier
 
 from tabsym.design.formula import parse
 from tabsym.frame import check_named
-from tabsym.frame.batches import Batches, is_larger_than_memory
-from tabsym.frame.read import is_dataset
+from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
 

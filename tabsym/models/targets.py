@@ -19,7 +19,7 @@ from tabsym.frame import (
     labels_to_score,
     split_target,
 )
-from tabsym.frame.read import as_rows
+from tabsym.frame.frames import as_rows
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import check_regression_target, split_target
-from tabsym.frame.batches import Batches, is_larger_than_memory
-from tabsym.frame.read import is_dataset, is_stream
+from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory, is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config, defaults_of, solved_config

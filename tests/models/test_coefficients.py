@@ -16,8 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
-from tabsym.solvers.newton import certainty
-from tabsym.solvers.newton.options import Newton
+from tabsym.solvers.newton import Newton, certainty
 from tests.options import ADDITIVE, GLM
 
 N = 1200

@@ -21,7 +21,7 @@ import pytest
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.table.prepare import prepare
-from tabsym.frame import batches
+from tabsym.frame import read
 from tabsym.models import wide
 from tabsym.models.out_of_core import coded_batches, kept_rows
 from tabsym.models.out_of_core import estimator as out_of_core
@@ -58,7 +58,7 @@ def in_parts(monkeypatch):
 
     monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 1_500)
+    monkeypatch.setattr(read, "BATCH_ROWS", 1_500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 3_000)
     return n_parts
 
@@ -431,7 +431,7 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
                 use()
     first = own.assign(s=own["s"].astype("category"), none=None)
     second = own.assign(x=own["x"] + 0.5, none="some")[own["x"] > 2]  # whose index is a column of the file
-    whole = batches.Batches(folder_of("types", second, first)).whole().to_pandas()
+    whole = read.Batches(folder_of("types", second, first)).whole().to_pandas()
     assert whole["x"].tolist() == [*range(10), *(x + 0.5 for x in range(3, 10))]
     assert whole["s"].tolist() == [*own["s"], *own["s"][3:]]
     assert whole["none"].tolist()[-1] == "some"
@@ -443,13 +443,13 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
 KILLED = """
 import os, signal, sys
 from tabsym import WideClassifier, warn
-from tabsym.frame import batches
+from tabsym.frame import read
 from tabsym.models import wide
 from tabsym.models.out_of_core import kept_rows
 from tabsym.models.out_of_core import coded_batches
 from tabsym.solvers.newton.block_descent import BlockDescent
 
-wide.SAMPLE_ROWS, batches.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
+wide.SAMPLE_ROWS, read.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
 stages = {"coding": (coded_batches.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
           "list": (kept_rows.Path, "replace", 1), "terms": (coded_batches.Part, "load", 2),
           "sweeps": (BlockDescent, "sweep", 3)}
@@ -470,7 +470,7 @@ WideClassifier().fit(sys.argv[2], "two", cache_dir=sys.argv[3])
 @pytest.fixture
 def kept(in_parts, monkeypatch, tmp_path):
     """A folder of two Parquet files, one to keep rows in, and the batches that were coded."""
-    monkeypatch.setattr(batches, "BATCH_ROWS", 500)
+    monkeypatch.setattr(read, "BATCH_ROWS", 500)
     monkeypatch.setattr(coded_batches, "PART_ROWS", 700)
     folder, coded, method = tmp_path / "rows", [], coded_batches.Reader.read
     folder.mkdir()
@@ -798,7 +798,7 @@ def test_rows_far_out_are_fitted_as_in_memory(kind, tmp_path, in_parts):
 
 def test_predictions_take_the_place_of_a_file_when_all_are_there(tmp_path, monkeypatch):
     """The file may be that which is read; what ends half way leaves none behind."""
-    monkeypatch.setattr(batches, "BATCH_ROWS", 500)
+    monkeypatch.setattr(read, "BATCH_ROWS", 500)
     rows = SMALL[["store", "x"]]
     path, out = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     rows.to_parquet(path)

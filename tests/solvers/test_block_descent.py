@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tabsym.losses.loss import LOSSES
-from tabsym.solvers.newton import small_terms as small
+from tabsym.solvers.newton import steps
 from tabsym.solvers.newton.block_descent import MAX_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
-from tabsym.solvers.newton.recentering import MAX_WAIT, MIN_DECREASE, Recentering, Relation
+from tabsym.solvers.newton.steps import MAX_WAIT, MIN_DECREASE, Recentering, Relation
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tabsym.solvers.newton.variances import VarianceComponents
 from tests.oracles.variances import walk_beside_missing
@@ -105,7 +105,7 @@ class Obvious:
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
-    monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
+    monkeypatch.setattr(steps, "FEW_FOR_CALLS", few)
     monkeypatch.setattr(Recentering, "recenter", lambda recentering, decrease: None)
     terms, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
@@ -199,7 +199,7 @@ def test_precisions_move_as_fellner_and_schall_say():
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson"])
 def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
     """Each jointly with the intercept: effective entries, held less the trace of penalty and covariance; the length."""
-    monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
+    monkeypatch.setattr(steps, "FEW_FOR_CALLS", few)
     terms, y, rng = problem(3, loss, numbers=False)
     solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
     solver.precision = np.array([0.0, *rng.uniform(0.1, 20.0, len(terms) - 1)])

@@ -14,7 +14,6 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
 from tabsym.models import identified as uncertainty
 from tabsym.solvers.newton import certainty, information
-from tabsym.solvers.newton import posterior_samples as posterior
 from tabsym.solvers.newton.information import StackedTerms
 from tabsym.solvers.newton.kernels_coefs import spread_ridge
 from tabsym.solvers.newton.kernels_joint import nests, subtract_shared
@@ -387,7 +386,7 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
 def test_draws_that_end_short_are_told_of(monkeypatch):
     X, y = slopes_by_symbol("squared_error", 5)
     X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
-    monkeypatch.setattr(posterior, "MAX_STEPS", 1)
+    monkeypatch.setattr(certainty, "MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* alpha='auto' or a larger one\.$"):
         WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=8).fit(X, y)
 

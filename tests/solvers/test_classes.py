@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
-from tabsym.solvers.newton import heldout, posteriors_classes, variances
+from tabsym.solvers.newton import posteriors_classes, variances
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_classes import take_classes_turn
 from tabsym.solvers.newton.terms import Prior, SolverTerm
@@ -223,7 +223,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
 
     Without the common factor that held-out rows find afterwards (`test_newton_heldout`).
     """
-    monkeypatch.setattr(heldout.MulticlassHalves, "factor", lambda halves, free, tol: 1.0)
+    monkeypatch.setattr(variances.MulticlassHalves, "factor", lambda halves, free, tol: 1.0)
     names, X, y, weight, offset, alpha = a_sum_of_classes(seed)
     model = WideClassifier(" + ".join(names), tol=1e-7, max_iter=5000, alpha=alpha, count_effect=False)
     inner(model, standardize=False)

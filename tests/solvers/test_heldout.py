@@ -14,12 +14,11 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.design.content import Dealt
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import fit as newton_fit
-from tabsym.solvers.newton import formulas, heldout
+from tabsym.solvers.newton import formulas, variances
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.heldout import HeldOut, MulticlassHalves
-from tabsym.solvers.newton.recentering import Recentering
+from tabsym.solvers.newton.steps import Recentering
 from tabsym.solvers.newton.terms import Prior, SolverTerm
-from tabsym.solvers.newton.variances import VarianceComponents
+from tabsym.solvers.newton.variances import HeldOut, MulticlassHalves, VarianceComponents
 from tests.options import ADDITIVE
 from tests.solver import inner
 
@@ -151,8 +150,8 @@ def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
     monkeypatch.setattr(BlockDescent, "mean_of", lambda solver, own: next(losses))
     monkeypatch.setattr(HeldOut, "_is_much_better", lambda held_out, own, than: False)
     start = np.log(solver.precision[3])
-    first = heldout.FIRST_STEP_OF_CLASSES if loss == "logistic" else heldout.FIRST_STEP
-    steps = [0.0, first, first + min(first * heldout.LONGER, heldout.MAX_STEP)]
+    first = variances.FIRST_STEP_OF_CLASSES if loss == "logistic" else variances.FIRST_STEP
+    steps = [0.0, first, first + min(first * variances.LONGER, variances.MAX_STEP)]
     want = start - np.mean(steps[1 : 1 + n_best])
     assert np.log(HeldOut(solver, 1.0).tune(free)[0]) == pytest.approx(want)
 
@@ -318,7 +317,7 @@ def test_the_factor_of_classes_is_that_of_optima_by_l_bfgs(seed, spread, weighti
 
     share, number = weight if len(weight) else np.ones(n), np.ones(n) if copies is None else copies
     losses, wanted = [], 1.0
-    for doublings in range(heldout.MAX_DOUBLINGS + 1):
+    for doublings in range(variances.MAX_DOUBLINGS + 1):
         precisions = [0.0, 20.0 / 2.0**doublings, 20.0, 20.0 / 2.0**doublings]
         lost = np.zeros(n)
         for own in range(2):

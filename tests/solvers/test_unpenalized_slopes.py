@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
-from tabsym.solvers.newton.fixed_effects import inverse_of
+from tabsym.solvers.newton.steps import inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
 

@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.table.files import ReadOptions, Source, read, refuse_options, with_labels
-from tabsym.frame.batches import Batches, is_larger_than_memory
-from tabsym.frame.read import is_dataset
+from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
 
 COPIES = 10
 """Times a table as pandas that a comparison takes: features, encodings, and the processes' own."""

@@ -20,7 +20,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import Table, split_target
-from tabsym.frame.read import as_rows
+from tabsym.frame.frames import as_rows
 from tabsym.models.inspection.coef_frames import CoefficientFrames
 from tabsym.models.inspection.coef_table import differences, model_by, table_of
 from tabsym.models.inspection.explain import (

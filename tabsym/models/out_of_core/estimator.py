@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from tabsym.design.plan import used_columns
 from tabsym.frame import check_classes, check_named, read_table
-from tabsym.frame.batches import Batches
+from tabsym.frame.read import Batches
 from tabsym.frame.weights import weights_of_classes
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.config import Config

@@ -15,10 +15,8 @@ from tabsym.design.sources import rows_by_code
 from tabsym.frame.weights import Copies, design_effect, of_one_copy
 from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.solvers.newton.fixed_effects import JointSteps, columns_of, length_of_step, rank_of
-from tabsym.solvers.newton.recentering import Recentering
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
-from tabsym.solvers.newton.small_terms import SmallTerms
+from tabsym.solvers.newton.steps import JointSteps, Recentering, SmallTerms, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
 from tabsym.threads import parts_of
 
@@ -146,17 +144,21 @@ class BlockDescent:
             self.rows = MulticlassRows(y, weight, start)
         else:
             self.rows = SingleOutputRows(y, weight, start[:, 0], loss, column, n_models)
+        self.total = float(weight.sum()) if len(weight) else float(len(y))
+        self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
+        self.target_scale = target_scale_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
+        self._start_at_zero()
+
+    def _start_at_zero(self) -> None:
+        """Set all coefficients to 0, without penalties."""
         self.theta = [np.zeros((term.size, self.rows.width)) for term in self.terms]
         self.curvature = [np.zeros((term.size, self.rows.width)) for term in self.terms]
         self.precision = np.zeros(len(self.terms))
         self.is_bound = False  # whether terms keep to their constraint
         self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
         self.n_moves = 0
-        self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
         self.recentering = Recentering(self)
-        self._most = np.inf if loss.code in PARABOLAS else MAX_STEP
-        self.target_scale = target_scale_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
+        self._most = np.inf if self.loss.code in PARABOLAS else MAX_STEP
         flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
         self.report: Callable[[float], None] = lambda decrease: None  # called with the decrease of every iteration
@@ -321,8 +323,11 @@ class BlockDescent:
         theta = np.concatenate([self.theta[index] for index in self.together])
         steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
         reach = self.rows.reach(self.flat_columns, steps)
-        share = length_of_step(scores, reach, self._most, self.mean_loss_at)
-        self._joint.note(reach)
+        farthest = float(np.abs(reach).max(initial=0.0))
+        share = length_of_step(
+            farthest, self._most, lambda share: self.mean_loss_at(scores + share * reach if share else scores)
+        )
+        self._joint.note(farthest)
         for number, index in enumerate(self.together):
             self.theta[index] = self.theta[index] + share * steps[number]
         self.rows.stand_at(scores + share * reach)
@@ -337,7 +342,9 @@ class BlockDescent:
     def drop(self, index: int) -> None:
         """Drop a term: its coefficients become 0, and it is updated no more."""
         if not self.dropped[index]:
-            self._move(index, -self.theta[index])
+            steps = -self.theta[index]
+            self.theta[index] += steps
+            self._move_rows(index, steps)
             self.dropped[index], self.precision[index] = True, np.inf
 
     def own_curvature(self, index: int) -> Floats:
@@ -420,10 +427,6 @@ class BlockDescent:
         self.__dict__.pop("small", None)  # it holds views of the coefficients before
         self.rows.stand_at(self.rows.scores_by_sums(self.terms, self.theta))
         self.n_moves += 1
-
-    def _move(self, index: int, steps: Floats) -> None:
-        self.theta[index] += steps
-        self._move_rows(index, steps)
 
     def _move_rows(self, index: int, steps: Floats) -> None:
         self.n_moves += 1

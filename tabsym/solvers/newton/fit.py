@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
+from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.heldout import MANY_ENTRIES, HeldOut, MulticlassHalves, halves_of
+from tabsym.solvers.newton.certainty import PosteriorSamples
 from tabsym.solvers.newton.joint import finish, objective_of
-from tabsym.solvers.newton.options import CLOSE, ROUGHLY_CLOSE, Newton
-from tabsym.solvers.newton.posterior_samples import PosteriorSamples
+from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
-from tabsym.solvers.newton.posteriors_joint import JointPosteriors, are_possible
 from tabsym.solvers.newton.terms import Prior, content_of_terms
-from tabsym.solvers.newton.variances import VarianceComponents
+from tabsym.solvers.newton.variances import MANY_ENTRIES, HeldOut, MulticlassHalves, VarianceComponents, halves_of
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
@@ -336,20 +335,13 @@ MAX_ROUNDS = 30
 """The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
 
 
-def is_within(solver: BlockDescent) -> bool:
-    """Whether all terms keep to their constraints."""
-    return all(
-        term.is_feasible(theta) for term, theta in zip(solver.terms, solver.theta, strict=True) if term.is_monotone
-    )
-
-
 def bind(solver: BlockDescent) -> None:
     """Move the terms into their constraints, for good; nothing where they are there.
 
     From 0 where that is nearer the optimum: coefficients that are not unique may be huge, and cancel between terms no
     more once some are moved.
     """
-    if is_within(solver):
+    if all(term.is_feasible(own) for term, own in zip(solver.terms, solver.theta, strict=True) if term.is_monotone):
         return
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU, cg, splu
 
-from tabsym.design.model_spec import ModelSpec, Term
-from tabsym.design.program import Program, Rows
-from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
+from tabsym.design.model_spec import ModelSpec, Program, Rows, Term
+from tabsym.solvers.newton.steps import SAME, rank_of_information
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +58,12 @@ class Derivatives:
 
     def of(self, block: int) -> sparse.csr_array:
         """Derivatives by the coefficients of a term (n, size)."""
-        own = self.spec.coefs(block)
-        found = [(rows, coefs - own.start, by) for rows, coefs, by in self._all if _lie_in(coefs, own)]
+        own = self.spec.coefs(block)  # all coefficients of a slot are of one term
+        found = [
+            (rows, coefs - own.start, by)
+            for rows, coefs, by in self._all
+            if len(coefs) and own.start <= coefs[0] < own.stop
+        ]
         shape = len(self.rows.y), own.stop - own.start
         if not found:
             return sparse.csr_array(shape)
@@ -99,10 +102,6 @@ class Derivatives:
         return kept, coefs[kept], by[kept]
 
 
-def _lie_in(coefs: NDArray[np.int64], own: slice) -> bool:
-    return len(coefs) > 0 and own.start <= coefs[0] < own.stop  # all coefficients of a slot are of one term
-
-
 class FormulaSpreads:
     """The posteriors of the terms at the current coefficients, for one output.
 
@@ -115,8 +114,8 @@ class FormulaSpreads:
 
     def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
         self.derivatives, self.spec, self.hessians = derivatives, derivatives.spec, hessians
-        self._flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
-        self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
+        self.flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
+        self._widest: Floats = np.zeros((len(self.flat), len(self.flat)))
 
     def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
         """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
@@ -124,7 +123,9 @@ class FormulaSpreads:
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
         shared = by.T @ (self.hessians[:, None] * self._by_flat)
-        columns = shared @ _root_of_inverse(self._flat_information)
+        lengths, axes = np.linalg.eigh(self._flat_information)
+        known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
+        columns = shared @ (axes[:, known] / np.sqrt(lengths[known]))  # by a root of the pseudo-inverse
         size = by.shape[1] // rank
         means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)
         if centred:
@@ -138,7 +139,10 @@ class FormulaSpreads:
             mean_followed = means.T @ followed
             of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
             penalized, held = penalized - float(of_means), held - rank
-        self._note_flat(shared, inverse)
+        widest = self._flat_information - shared.T @ inverse.times(shared)
+        widest = np.asarray(np.linalg.pinv(widest, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
+        if np.trace(widest) > np.trace(self._widest):
+            self._widest = widest
         return BlockSpread(variances, max(held - precision * penalized, 0.0))
 
     def of_flat(self) -> Floats:
@@ -151,17 +155,6 @@ class FormulaSpreads:
         """The rank of the information on the unpenalized coefficients."""
         return rank_of_information(self._flat_information)
 
-    @property
-    def flat(self) -> list[int]:
-        """The unpenalized terms."""
-        return self._flat
-
-    def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
-        left = self._flat_information - shared.T @ inverse.times(shared)
-        found = np.asarray(np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
-        if np.trace(found) > np.trace(self._widest):
-            self._widest = found
-
     def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
@@ -172,19 +165,12 @@ class FormulaSpreads:
     @cached_property
     def _by_flat(self) -> Floats:
         """Derivatives (n, f) by the unpenalized coefficients."""
-        found = [self.derivatives.of(index).toarray() for index in self._flat]
+        found = [self.derivatives.of(index).toarray() for index in self.flat]
         return np.concatenate([np.zeros((len(self.hessians), 0)), *found], axis=1)
 
     @cached_property
     def _flat_information(self) -> Floats:
         return np.asarray(self._by_flat.T @ (self.hessians[:, None] * self._by_flat))
-
-
-def _root_of_inverse(matrix: Floats) -> Floats:
-    """R with RR' = the pseudo-inverse of an information matrix."""
-    lengths, axes = np.linalg.eigh(matrix)
-    known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
-    return axes[:, known] / np.sqrt(lengths[known])
 
 
 class _Inverse(ABC):
@@ -228,7 +214,7 @@ class _Drawn(_Inverse):
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
-    samples (as in `posterior_samples`). `root` (n, q): R with R'R = the Hessian.
+    samples (as in `certainty.PosteriorSamples`). `root` (n, q): R with R'R = the Hessian.
     """
 
     def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:

@@ -23,18 +23,16 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from tabsym.categories import row_numbers
-from tabsym.design.model_spec import ModelSpec
-from tabsym.design.program import Rows, Work
+from tabsym.design.model_spec import ModelSpec, Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
+from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
-from tabsym.solvers.newton.options import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
-from tabsym.solvers.sgd.optimizers import SGD
-from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.options import SGD, Options
 from tabsym.solvers.sgd.state import Task
 
 Floats = NDArray[np.float64]
@@ -318,15 +316,13 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
         start, (first, gradient) = phi, objective.value(phi)
         enough = max(0.5 * newton.close**2 * dispersion, ROUNDING * abs(first))
         if joint is None:
-            curvature = objective.curvature(phi)
-            root: Any = sparse.diags_array(
-                1.0 / np.sqrt(np.maximum(curvature, FLATTEST * max(float(curvature.max()), 1e-300)))
-            )
+            root: Any = sparse.diags_array(1.0 / _scales(objective.curvature(phi)))
         else:
             gradient = gradient.reshape(-1, k).T.ravel()
             if not 0.5 * float(gradient @ joint[0] @ gradient) > enough:
                 return phi, True, n_rounds
-            root = _by_output(root_of(joint[0]), k)
+            root = root_of(joint[0])  # its rows sorted by output, now by coefficient
+            root = np.ascontiguousarray(root.reshape(k, -1, root.shape[1]).transpose(1, 0, 2).reshape(root.shape))
 
         def value(z: Floats, start: Floats = start, root: Any = root, first: float = first) -> tuple[float, Floats]:
             with np.errstate(invalid="ignore", over="ignore"):
@@ -346,11 +342,6 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
         if not found.fun < 0.0:
             return phi, False, n_rounds
     return phi, False, MAX_ROUNDS
-
-
-def _by_output(matrix: Floats, k: int) -> Floats:
-    """Rows (coefficients K,) that are sorted by output, sorted by coefficient."""
-    return np.ascontiguousarray(matrix.reshape(k, -1, matrix.shape[1]).transpose(1, 0, 2).reshape(matrix.shape))
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | None:

@@ -21,7 +21,14 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.information import MAX_COEFS, MAX_SHARED, information_of, inverse_or, penalty_of
+from tabsym.solvers.newton.information import (
+    MAX_COEFS,
+    MAX_SHARED,
+    information_of,
+    inverse_or,
+    largest_ridge,
+    penalty_of,
+)
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -105,7 +112,8 @@ def _system_for(
     Among these no direction is nearly without curvature, and steps of one term after the other suffice. `enough`: the
     Newton decrement, halved, that may be left.
     """
-    terms, ridges = solver.terms, _ridges(solver, indices)
+    terms = solver.terms
+    ridges = [index for index in indices if terms[index].prior is Prior.RIDGE]
     n_coefs = sum(terms[index].size for index in indices)
     if solver.n_outputs * n_coefs <= MAX_COEFS:
         return _DenseInformation.of
@@ -143,12 +151,20 @@ def _iterate_on(solver: BlockDescent, enough: float) -> tuple[int, bool]:
     return n_sweeps, False
 
 
-def _ridges(solver: BlockDescent, indices: list[int]) -> list[int]:
-    return [index for index in indices if solver.terms[index].prior is Prior.RIDGE]
+def _beside_largest(solver: BlockDescent, indices: list[int]) -> tuple[int, list[int]]:
+    """The largest ridge term, and the others."""
+    largest = largest_ridge(solver.terms, indices)
+    assert largest is not None, "such systems are for models that have one"
+    return largest, [index for index in indices if index != largest]
 
 
-def _largest(solver: BlockDescent, indices: list[int]) -> int:
-    return max(_ridges(solver, indices), key=lambda index: solver.terms[index].size)
+def _factor_of(information: Floats, size: Floats) -> tuple[Floats, bool] | None:
+    """The factorized information, overwritten, with a ridge relative to `size` (p,); None where it is singular."""
+    information[np.diag_indices_from(information)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
+    try:
+        return cho_factor(information, lower=True, overwrite_a=True)
+    except (LinAlgError, ValueError):
+        return None
 
 
 def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
@@ -177,15 +193,12 @@ class _DenseInformation:
     def of(cls, solver: BlockDescent, indices: list[int]) -> _DenseInformation:
         """The system of the terms at `indices`, at the current coefficients."""
         information = information_of(solver, _free_means(solver, indices)).of(indices)
-        face = _face(solver, indices) if solver.is_bound else None
-        if face is not None:
+        face = None
+        if solver.is_bound:  # the moves that keep to the constraints that hold with equality
+            pairs = [(solver.terms[index], solver.theta[index]) for index in indices]
+            face = block_diag(*(term.face(own) if term.is_monotone else np.eye(term.size) for term, own in pairs))
             information = face.T @ information @ face
-        size = np.diag(information)
-        information[np.diag_indices_from(information)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
-        try:
-            return cls(cho_factor(information, lower=True, overwrite_a=True), face)
-        except (LinAlgError, ValueError):
-            return cls(None, face)
+        return cls(_factor_of(information, np.diag(information)), face)
 
     def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
         """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
@@ -230,19 +243,16 @@ class _Eliminated:
 
 def _eliminated(solver: BlockDescent, indices: list[int]) -> _Eliminated:
     """With a dense matrix of the other terms."""
-    largest = _largest(solver, indices)
-    others = [index for index in indices if index != largest]
+    largest, others = _beside_largest(solver, indices)
     information = information_of(solver, _free_means(solver, others))
     own, shared = information.beside(largest, others)
     alone, left = inverse_or(0.0, own), information.of(others)
     size = np.diag(left).copy()
     left -= shared.T @ (alone[:, None] * shared)
-    left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
-    try:
-        factor = cho_factor(left, lower=True, overwrite_a=True)
-    except (LinAlgError, ValueError):
-        return _Eliminated(indices.index(largest), alone, shared, lambda known: None)
-    return _Eliminated(indices.index(largest), alone, shared, lambda known: np.asarray(cho_solve(factor, known)))
+    factor = _factor_of(left, size)
+    return _Eliminated(
+        indices.index(largest), alone, shared, lambda known: None if factor is None else cho_solve(factor, known)
+    )
 
 
 @dataclass(frozen=True)
@@ -274,8 +284,7 @@ class _EliminatedOfClasses:
 
 def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _EliminatedOfClasses:
     """With a dense matrix of the other terms."""
-    largest, k = _largest(solver, indices), solver.n_outputs
-    others = [index for index in indices if index != largest]
+    (largest, others), k = _beside_largest(solver, indices), solver.n_outputs
     information = information_of(solver, _free_means(solver, others))
     own, shared = information.beside_of_classes(largest, others)
     held = own + (solver.precision[largest] + RIDGE_OF_DIAGONAL * np.einsum("qkk->q", own)[:, None, None]) * np.eye(k)
@@ -285,18 +294,12 @@ def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _Elimina
     size = np.diag(left).copy()
     flat = shared.reshape(-1, shared.shape[2])
     left = left - flat.T @ (alone @ shared).reshape(flat.shape)
-    left[np.diag_indices_from(left)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
-    try:
-        factor = cho_factor(left, lower=True, overwrite_a=True)
-    except (LinAlgError, ValueError):
-        factor = None
-    return _EliminatedOfClasses(indices.index(largest), alone, shared, factor)
+    return _EliminatedOfClasses(indices.index(largest), alone, shared, _factor_of(left, size))
 
 
 def _by_conjugate_gradients(solver: BlockDescent, indices: list[int], enough: float) -> _Eliminated:
     """With sparse matrices, where other terms are large too; unknowns are scaled by the diagonal of what is left."""
-    largest = _largest(solver, indices)
-    others = [index for index in indices if index != largest]
+    largest, others = _beside_largest(solver, indices)
     values = solver.expected_curvature()
     own = _design(solver.terms[largest])
     design = sparse.hstack([_design(solver.terms[index]) for index in others]).tocsr()
@@ -346,13 +349,6 @@ def _free_means(solver: BlockDescent, indices: list[int]) -> dict[int, Floats]:
     free = [i for i in indices if solver.terms[i].prior is Prior.WALK or solver.precision[i] == 0.0]
     sizes = {i: solver.terms[i].size for i in free if solver.recentering.level_of(i) not in (None, i)}
     return {index: np.full(size, 1.0 / size) for index, size in sizes.items()}
-
-
-def _face(solver: BlockDescent, indices: list[int]) -> Floats:
-    """The moves (p, m) of all coefficients that keep to the constraints that hold with equality."""
-    terms, theta = solver.terms, solver.theta
-    own = [terms[i].face(theta[i]) if terms[i].is_monotone else np.eye(terms[i].size) for i in indices]
-    return np.asarray(block_diag(*own))
 
 
 def _share_within(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> float:

@@ -19,11 +19,11 @@ from tabsym.frame.weights import totals_of_classes
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
 from tabsym.losses.loss import Loss, deviance_and_likelihood, softmax_sums
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.fixed_effects import columns_of
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
+from tabsym.solvers.newton.steps import columns_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 from tabsym.losses.loss import Loss, normal_likelihood, root_by_sums, settle_softmax
-from tabsym.solvers.newton.block_descent import LITTLE, MAX_STEP, PARABOLAS, BlockDescent, SampledRows
-from tabsym.solvers.newton.fixed_effects import MAX_HALVINGS, JointSteps, rank_of_information
+from tabsym.solvers.newton.block_descent import LITTLE, BlockDescent, SampledRows
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
-from tabsym.solvers.newton.recentering import Recentering
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.steps import JointSteps, length_of_step, rank_of_information
+from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]
 _NOTHING = np.empty(0)
@@ -155,23 +154,12 @@ class DescentInParts(BlockDescent):
         rows.indices = {term.block: index for index, term in enumerate(self.terms)}
         self.rows = rows  # type: ignore[assignment]
         self._sums = rows
-        self.theta = [np.zeros((term.size, n_outputs)) for term in self.terms]
-        self.curvature = [np.zeros((term.size, n_outputs)) for term in self.terms]
-        self.precision = np.zeros(len(self.terms))
-        self.is_bound = False
-        self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
-        self.n_moves = 0
         self.total, self.covers = facts.total, facts.covers
-        self.recentering = Recentering(self)
-        self._most = np.inf if loss.code in PARABOLAS else MAX_STEP
         variance = facts.moments[1] / facts.total or 1.0
         self.target_scale = 1.0 if not loss.scales else variance
         if loss.code == HUBER:
             self.target_scale = min(variance, loss.parameter**2)
-        flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
-        self.together = flat if len(flat) > 1 or any(len(self.terms[index].x) for index in flat) else []
-        self._joint: JointSteps | None = None
-        self.report = lambda decrease: None
+        self._start_at_zero()
         self.makes_posteriors = _ClassPosteriors if loss.code == MULTINOMIAL else _Posteriors
         self.makes_information = _InformationInParts
 
@@ -204,8 +192,8 @@ class DescentInParts(BlockDescent):
         squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
         return squares, hessians, slopes, terms
 
-    def mean_loss(self) -> float:
-        return float(self._sums.ask("loss_now")[0] / self.total)
+    def mean_loss(self, reach: Floats | None = None) -> float:
+        return float(self._sums.ask("loss_now", reach)[0] / self.total)
 
     def least_predicted(self) -> float:
         return min(self._sums.every("least_predicted"))
@@ -263,26 +251,13 @@ class DescentInParts(BlockDescent):
                 self.curvature[index] = information[:, number, number][None]
         steps = self._joint.steps(gradient)
         farthest = max(self._sums.every("farthest", steps))
-        share = self._length_of_step(steps, farthest)
-        self._joint.note(np.array([farthest]))
+        share = length_of_step(farthest, self._most, lambda share: self.mean_loss(share * steps if share else None))
+        self._joint.note(farthest)
         for number, index in enumerate(self.together):
             self.theta[index] = self.theta[index] + share * steps[number]
         self._sums.every("move_together", share * steps)
         self.n_moves += 1
         return 0.5 * share * abs(float((gradient * steps).sum()))
-
-    def _length_of_step(self, steps: Floats, farthest: float) -> float:
-        """As `fixed_effects.length_of_step`."""
-        share = 1.0
-        if farthest <= self._most:
-            return share
-        before = self.mean_loss()
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(MAX_HALVINGS):
-                if self._sums.ask("loss_now", share * steps)[0] / self.total <= before:
-                    return share
-                share *= 0.5
-        return 0.0
 
 
 MOST_TO_PERMUTE = 50_000_000

@@ -2,6 +2,11 @@
 
 Intercepts and slopes by the same column, ``w[g] + v[g]*x``, are joint too: each category has a small matrix, so that
 their variance components are those of REML. In the scale where the dispersion is one.
+
+In models of few terms posteriors are of all terms together (`JointPosteriors`): those of REML, nested terms included.
+The effective degrees of freedom of a term are jointly with all others then (Wood and Fasiolo 2017, equation 4). Given
+the others those of a term that another one contains are too many, and its variance too small: of schools beside classes
+within schools most or all of it went to the classes.
 """
 
 from __future__ import annotations
@@ -14,12 +19,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.losses.kernels import SQUARED
+from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.fixed_effects import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
+from tabsym.solvers.newton.information import (
+    are_few_beside_largest,
+    information_of,
+    inverse,
+    inverse_or,
+    largest_ridge,
+    penalty_of,
+)
 from tabsym.solvers.newton.kernels_coefs import spread_ridge, weigh_ridge
 from tabsym.solvers.newton.kernels_rows import sum_products
 from tabsym.solvers.newton.kernels_walk import solve_walk, walk_variances, weigh_walk
+from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -151,7 +164,8 @@ class SingleOutputPosteriors(TermPosteriors):
         shared, followed, left = self._with_flat(index, curvature, precision)
         if shared.shape[1]:
             least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
-            covariance = inverse_of(left, self._flat_sizes(index, shared), least)
+            sizes = shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
+            covariance = inverse_of(left, sizes, least)
             variances = variances + np.einsum("qf,fg,qg->q", followed, covariance, followed)[:, None]
             penalized += float((term.penalty_gradient(followed, 1.0) * (followed @ covariance)).sum())
         return variances, penalized
@@ -224,10 +238,6 @@ class SingleOutputPosteriors(TermPosteriors):
             return 0.0
         return max(self._level_information() - float(curvature.sum()), 0.0)
 
-    def _flat_sizes(self, index: int, shared: Floats) -> Floats:
-        """Information on each unpenalized term by itself (f,)."""
-        return shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
-
     def _shared(self, index: int) -> Floats:
         """Cross-derivatives of the coefficients and the unpenalized terms (q, f)."""
         term = self.solver.terms[index]
@@ -247,14 +257,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def sum_curvature(self, index: int) -> Floats:
         """The Hessian's current diagonal (q, 1)."""
-        term = self.solver.terms[index]
-
-        def sum_them() -> Floats:
-            sums = np.empty((term.size, 1))
-            sum_products(term.codes, term.x * term.x, self._hessians(), np.ones_like(self._hessians()), sums)
-            return sums
-
-        return self._now("curvature", index, sum_them)
+        return self._now("curvature", index, lambda: diagonal_of(self.solver.terms[index], self._hessians()))
 
     def _level_information(self) -> float:
         """The intercept's Hessian at its last step."""
@@ -277,6 +280,13 @@ class SingleOutputPosteriors(TermPosteriors):
         if (what, index) not in self._known:
             self._known[what, index] = find()
         return self._known[what, index]
+
+
+def diagonal_of(term: SolverTerm, hessians: Floats) -> Floats:
+    """The Hessian's diagonal (q, 1) by those of the rows (n, 1)."""
+    sums = np.empty((term.size, 1))
+    sum_products(term.codes, term.x * term.x, hessians, np.ones_like(hessians), sums)
+    return sums
 
 
 def _alone(curvature: Floats, precision: float) -> Floats:
@@ -302,3 +312,65 @@ def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple
     penalized = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
     penalized += term.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
     return variances, float(penalized.sum())
+
+
+def are_possible(solver: BlockDescent) -> bool:
+    """Whether the terms are few enough for joint posteriors."""
+    return solver.loss.code != MULTINOMIAL and are_few_beside_largest(solver.terms, range(len(solver.terms)))
+
+
+class JointPosteriors(TermPosteriors):
+    """Of the terms of one model together; the largest term is eliminated, whose information is diagonal."""
+
+    is_joint = True
+    n_sweeps = 1
+
+    def __init__(self, solver: BlockDescent) -> None:
+        super().__init__(solver)
+        self._found: dict[int, tuple[Floats, float]] = {}
+        self._found_at: tuple[int, bytes] = (-1, b"")
+
+    def _variances(self, index: int) -> tuple[Floats, float]:
+        """Variances (q, 1), and the trace that enters the penalty."""
+        at = self.solver.n_moves, self.solver.precision.tobytes()
+        if at != self._found_at or index not in self._found:
+            self._found, self._found_at = self._of_all(), at
+        return self._found[index]
+
+    def _levels(self, indices: Sequence[int]) -> Floats:
+        """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
+        solver, intercept = self.solver, self.solver.recentering.intercept
+        ends = np.cumsum([solver.terms[index].size for index in indices])
+        found = []
+        for index, end in zip(indices, ends, strict=True):
+            term = solver.terms[index]
+            if term.prior is Prior.WALK and intercept in indices and solver.recentering.level_of(index) == intercept:
+                direction = np.zeros(ends[-1])
+                direction[end - term.size : end] = 1.0
+                direction[ends[indices.index(intercept)] - 1] = -1.0
+                found.append(direction)
+        return np.array(found).T
+
+    def _of_all(self) -> dict[int, tuple[Floats, float]]:
+        solver = self.solver
+        active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        largest = largest_ridge(solver.terms, active)
+        others, information = [index for index in active if index != largest], information_of(solver, {})
+        left, found = information.of(others), dict[int, tuple[Floats, float]]()
+        if largest is not None:
+            own, shared = information.beside(largest, others)
+            alone = inverse_or(0.0, own)
+            follows = alone[:, None] * shared
+            left = left - shared.T @ follows
+        covariance = inverse(left, self._levels(others))[0]
+        if largest is not None:
+            variances = inverse_or(np.inf, own) + np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
+            found[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
+        ends = np.cumsum([0, *(solver.terms[index].size for index in others)])
+        for number, index in enumerate(others):
+            own = covariance[ends[number] : ends[number + 1], ends[number] : ends[number + 1]]
+            trace = float(np.trace(own))
+            if solver.terms[index].prior is Prior.WALK:
+                trace = float((penalty_of(solver.terms[index], 1.0) * own).sum())
+            found[index] = np.diag(own)[:, None].copy(), trace
+        return found

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
-from tabsym.solvers.newton.fixed_effects import inverse_of
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, penalty_of
 from tabsym.solvers.newton.kernels_classes import (
     MIN_PROBABILITY,
@@ -23,6 +22,7 @@ from tabsym.solvers.newton.kernels_classes import (
 from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
+from tabsym.solvers.newton.steps import inverse_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
 Floats = NDArray[np.float64]

@@ -80,7 +80,7 @@ class SingleOutputRows:
         self._waiting: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
         self._sums = np.empty((0, 2))  # reused: allocating takes longer than the sums
-        self._moves, self._rights = np.empty(0), np.empty(0)
+        self._moves, self._rights = np.empty(0), np.empty(0)  # work space for updates and negative gradients
         self._codes: dict[int, NDArray[np.int32]] = {}  # by term, where there are several models
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
@@ -133,7 +133,9 @@ class SingleOutputRows:
         theta (q, W) is updated in place, and curvature (q, W), which may be returned, is overwritten; the update of the
         rows stays pending.
         """
-        right = self._right(theta.size)
+        if len(self._rights) < theta.size:
+            self._rights = np.empty(theta.size)
+        right = self._rights[: theta.size]
         if self.code == SQUARED:  # its Hessians never change
             gradient, curvature = self.collect(term)
             steps, rate = self._free_moves(term), 1.0
@@ -150,12 +152,6 @@ class SingleOutputRows:
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
         self._waiting = term, steps
         return curvature, decrease
-
-    def _right(self, length: int) -> Floats:
-        """Work space for the negative gradient."""
-        if len(self._rights) < length:
-            self._rights = np.empty(length)
-        return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
         """Work space for a term's update in the shape that kernels take, its first part 0; none may be pending."""
@@ -224,7 +220,7 @@ class SingleOutputRows:
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        values = self._caught_up()
+        values = self._catch_up()
         if self.code not in RATES and self.code != SQUARED:
             return values[:, None]
         scores = np.empty(len(values))
@@ -241,11 +237,11 @@ class SingleOutputRows:
 
     def grads(self) -> tuple[Floats, Floats]:
         """Gradients and Hessians (n,) of the rows, times their weights."""
-        return self._grads(self._caught_up())
+        return self._grads(self._catch_up())
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        values, summed = self._caught_up(), sum_gradients(self.code)
+        values, summed = self._catch_up(), sum_gradients(self.code)
 
         def sum_part(number: int, own: slice) -> tuple[float, float]:
             return summed(values[own], self.y[own], self.weight[own], self._parameter, MIN_HESSIAN)
@@ -290,16 +286,14 @@ class SingleOutputRows:
         np.exp(own, out=own)  # vectorized: a quarter of the time of a scalar loop
         return factors
 
-    def _caught_up(self) -> Floats:
-        self._catch_up()
-        return self._values
-
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> Floats:
+        """The transformed linear predictors, after the pending update."""
         if self._waiting is not None:
             term, steps = self._waiting
             codes, values, moved = self.codes(term), self._values, move(self.code)
             by_parts(lambda _, own: moved(codes[own], term.x[own], steps, values[own]), len(values))
             self._waiting = None
+        return self._values
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))

@@ -1,4 +1,7 @@
-"""Kernels of stochastic gradient descent: linear predictors, updates of coefficients, predictions. Arrays only."""
+"""Kernels of stochastic gradient descent: linear predictors, updates of coefficients, predictions.
+
+Arrays only, and tuples of them: `Rows`, `Program` and `Work` of `design.model_spec`, and `rules.Rule`.
+"""
 
 from __future__ import annotations
 

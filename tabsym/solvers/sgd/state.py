@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import row_numbers
-from tabsym.design.program import Program, Rows, Work
+from tabsym.design.model_spec import Program, Rows, Work
 from tabsym.losses.loss import Loss
 from tabsym.solvers.sgd.kernels import (
     finish,
@@ -103,22 +103,19 @@ class Trainer:
 
     def restart(self) -> None:
         """Restore the initial state."""
-        self.restore(self._given)
+        self.state[:], self.n_steps = self._given
+        self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
 
     def save(self) -> State:
         return self.state.copy(), self.n_steps
-
-    def restore(self, saved: State) -> None:
-        self.state[:], self.n_steps = saved
-        self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
 
     def one_epoch(self, rate: float, until: float | None = None) -> float:
         """One epoch, at a rate that decays linearly to `until` where that is given: the mean loss of the rows.
 
         The loss of each batch is that before its own update.
         """
-        if self.options.shuffle:
-            self._shuffle()
+        if self.options.shuffle:  # into the order: allocating in every epoch would cost more than the shuffle
+            shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
         if until is None:
             return self._descend(self._order, rate) / self._total
         n_batches = self.updates_of_an_epoch
@@ -150,16 +147,7 @@ class Trainer:
         work = Work.make(task.program, n_outputs, batches=False)
         rule = options.rule(task.loss, options.learning_rate)
         newton_sums(
-            self.rows,
-            self.members,
-            task.program,
-            self._neutral,
-            rule,
-            values[:, None],
-            work,
-            space,
-            gradient,
-            hessian,
+            self.rows, self.members, task.program, self._neutral, rule, values[:, None], work, space, gradient, hessian
         )
         gradient += options.l2 * self._reach * values
         hessian += options.l2 * self._reach
@@ -215,10 +203,6 @@ class Trainer:
         if self._rule is None:
             self._rule = self.options.rule(self.task.loss, rate)
         return self._rule._replace(rate=rate)
-
-    def _shuffle(self) -> None:
-        """Shuffle the members into the order (allocating in every epoch would cost more than the shuffle)."""
-        shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
 
 
 def shuffle_rows(members: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.random.RandomState) -> None:
