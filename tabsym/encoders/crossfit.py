@@ -1,6 +1,6 @@
 """`CrossFit`: any supervised encoder, made free of leaks: each training row is encoded by a model of the other folds.
 
-The folds are those of `folds`; the base of tabsym's own supervised encoders, `out_of_fold`, uses them too.
+The folds are those of `out_of_fold`, as of the package's own supervised encoders.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from tabsym.categories import encode_columns
 from tabsym.encoders.base import ColumnEncoder, TableTransformer, asked_container
 from tabsym.encoders.dates import DateParts
-from tabsym.encoders.folds import (
+from tabsym.encoders.onehot import OneHotEncoder
+from tabsym.encoders.out_of_fold import (
+    OutOfFoldEncoder,
     Split,
     never_held,
     refuse_lost_groups,
@@ -34,8 +36,6 @@ from tabsym.encoders.folds import (
     warn_of_prior,
     warn_of_small_folds,
 )
-from tabsym.encoders.onehot import OneHotEncoder
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.stored import restored, stored
 from tabsym.frame import (
     Table,

@@ -1,7 +1,7 @@
 """`MODLEncoder`: supervised discretization of numeric columns and grouping of categories, as a transformer.
 
 The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_constraints` checks `monotonic`, `splits` and
-`special_codes`, `modl_column` encodes rows by the parts, `modl_report` describes these, and `modl_plots` draws them.
+`special_codes`, `modl_column` encodes rows by the parts, `modl_report` describes and draws these.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing
-from tabsym.encoders.folds import Split
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
     Handling,
@@ -31,6 +30,7 @@ from tabsym.encoders.modl_column import (
     plain_column,
     with_donors,
 )
+from tabsym.encoders.out_of_fold import Split
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import encode_column
 from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.encoders.base import named_columns, refuse_missing
-from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in
-from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
+from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
 from tabsym.encoders.tiws_rows import (
     MIN_CATEGORIES,
     FittedFold,

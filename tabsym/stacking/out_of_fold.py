@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.encoders.folds import Split
+from tabsym.encoders.out_of_fold import Split
 from tabsym.frame.frames import take_rows
 
 Floats = NDArray[np.float64]
