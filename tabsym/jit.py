@@ -107,7 +107,23 @@ class _FilesByTypes(IndexDataCacheFile):
 
     Numba numbers them. Two processes that compile a kernel for different types at the same time may take the same
     number, and later the machine code of one is run on the arguments of the other, as of integers on floats.
+
+    What an earlier version of the package left there names classes by the modules that they were in; numba reads it
+    before it looks whether it is of the same source. Where such a class has moved, the kernel is compiled anew.
     """
+
+    def load(self, key: Any) -> Any:
+        """The machine code under a key; None where there is none that can be read."""
+        try:
+            return super().load(key)
+        except (ImportError, AttributeError):
+            return None
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return dict(super()._load_index())
+        except (ImportError, AttributeError):
+            return {}
 
     def save(self, key: Any, data: Any) -> None:
         """Keep machine code under a key: the types, the processor, and what was compiled."""

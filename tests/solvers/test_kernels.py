@@ -467,6 +467,46 @@ def test_machine_code_that_two_processes_keep_at_once_is_not_taken_for_each_othe
         assert done.stdout.split() == ["3.0", "3.0"]
 
 
+KERNEL_OF_A_CLASS = """
+import sys
+from collections import namedtuple
+import numpy as np
+import gone
+from tabsym.jit import kernel
+
+@kernel
+def total(arrays):
+    found = 0.0
+    for i in range(len(arrays.values)):
+        found += arrays.values[i]
+    return found
+
+kind = gone.Arrays if sys.argv[1] == "before" else gone.moved
+print(total(kind(np.ones(3))))
+"""
+
+
+def test_machine_code_of_a_class_that_has_moved_is_made_anew(tmp_path):
+    """As after an upgrade: numba's files name the classes of arguments by their modules."""
+    script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    script.write_text(KERNEL_OF_A_CLASS)
+    made = "Arrays = namedtuple('Arrays', 'values')\n"
+    for when, modules in (
+        ("before", {"gone": "from collections import namedtuple\n" + made}),
+        (
+            "after",
+            {"gone": "from other import Arrays as moved\n", "other": "from collections import namedtuple\n" + made},
+        ),
+        ("after", {}),
+    ):
+        for name, text in modules.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        command = [sys.executable, "-B", str(script), when]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["3.0"], done.stderr
+    assert len(list((tmp_path / "kept").rglob("*.nbi"))) == 1
+
+
 def test_the_package_is_imported_with_the_compiler_switched_off():
     """As debuggers and coverage tools of numba's users do: for all of a process."""
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
