@@ -130,3 +130,36 @@ def test_slopes_of_nearly_the_same_column_are_told_of(apart):
     intercept = model.coef_table().set_index("term").loc["(intercept)"]
     assert intercept["value"] == pytest.approx(peer.params["const"], abs=5e-3)
     assert intercept["sd"] == pytest.approx(peer.bse["const"], rel=2e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma"])
+@pytest.mark.parametrize(("n", "n_groups"), [(200, 195), (100, 98), (40, 38)])
+def test_few_residual_degrees_of_freedom(loss, n, n_groups):
+    """The dispersion is Pearson's statistic over those that are left, not over a share of the rows."""
+    rng = np.random.default_rng(n)
+    table = pd.DataFrame({"g": [f"c{i % n_groups}" for i in range(n)], "x": rng.normal(size=n)})
+    table["y"] = rng.normal(size=n) if loss == "squared_error" else 1.0 + rng.poisson(4.0, size=n)
+    model = WideRegressor("y ~ w[g] + s[1]*x + c[1]", loss=loss, alpha=0.0, count_effect=False, tol=1e-6).fit(table)
+    family = {
+        "squared_error": sm.families.Gaussian(),
+        "poisson": sm.families.Poisson(),
+        "gamma": sm.families.Gamma(sm.families.links.Log()),
+    }[loss]
+    design = pd.get_dummies(table["g"], dtype=float).assign(x=table["x"])
+    theirs = sm.GLM(table["y"], design, family=family).fit(scale="X2")
+    assert model.dispersion_ == pytest.approx(theirs.scale, rel=1e-3)
+    assert model.coefs_["s"]["sd"].iloc[0] == pytest.approx(theirs.bse["x"], rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma"])
+@pytest.mark.parametrize("formula", ["y ~ u[s, d] + c[1]", "y ~ a[s] * b[d] + c[1]"])
+def test_a_saturated_model_has_no_deviations_and_says_so(loss, formula, tmp_path):
+    table = pd.DataFrame({"s": list("mmff"), "d": list("ynyn"), "y": [15.0, 25.0, 10.0, 30.0]})
+    with pytest.warns(UserWarning, match="no residual degrees of freedom"):
+        model = WideRegressor(formula, loss=loss, alpha=0.0).fit(table)
+    assert np.isnan(model.dispersion_)
+    assert model.coef_table()[["sd", "lower", "upper", "p"]].isna().all(axis=None)
+    assert np.isfinite(model.coef_table()["value"]).all()
+    tabsym.save(model, tmp_path / "saturated.tabsym")
+    assert np.isnan(tabsym.load(tmp_path / "saturated.tabsym").dispersion_)
+    assert model.summary()

@@ -31,6 +31,7 @@ from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
+from tabsym.solvers.newton.variances import LEAST_LEFT, NONE_LEFT
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.options import SGD, Options
 from tabsym.solvers.sgd.state import Task
@@ -527,8 +528,11 @@ def _weigh(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
         joint = _joint_edf(objective, phi)
-        left = max(objective.total - (edf.sum() + used if np.isnan(joint) else joint), 0.05 * objective.total)
-        dispersion = max(_pearson(objective, phi, slopes[:, 0], hessians[:, 0]) / left, 1e-12)
+        is_penalized = bool(objective.precision.any())
+        left = objective.total - (edf.sum() + used if np.isnan(joint) else joint)
+        left = max(left, LEAST_LEFT * objective.total if is_penalized else 0.0)
+        statistic = _pearson(objective, phi, slopes[:, 0], hessians[:, 0])
+        dispersion = max(statistic / left, 1e-12) if left > NONE_LEFT else np.nan
     return _EvaluatedTerms(dispersion, edf, variances.ravel())
 
 

@@ -59,6 +59,10 @@ and `FEW_POSITIVE` over the number of positive targets (at most 1) where that is
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
 (`benchmarks/evidence/README.md`, "Many zeros")."""
 
+LEAST_LEFT, NONE_LEFT = 0.05, 0.5
+"""The least share of the rows that are residual degrees of freedom of penalized terms, whose number is estimated; and
+the number below which a model is saturated: unpenalized terms have whole degrees of freedom, up to rounding."""
+
 MAX_CHANGE = math.log(30.0)
 """The largest change of the logarithm of a variance in one update."""
 
@@ -266,11 +270,17 @@ class VarianceComponents:
             self.pearson = self._for_freedom_left(statistic, self.used_jointly)
 
     def _for_freedom_left(self, a_row: float, used: float | None = None) -> float:
-        """A dispersion per row, rescaled to the residual degrees of freedom."""
+        """A dispersion per row, rescaled to the residual degrees of freedom; NaN where there are none.
+
+        Penalized terms leave at least `LEAST_LEFT` of what unpenalized ones leave.
+        """
         solver = self.solver
         if used is None:
             used = float(self.edf[~solver.dropped].sum())
-        left = max(solver.total - used, 0.05 * solver.total)
+        free = float(self.edf[~solver.dropped & (solver.precision == 0.0)].sum())
+        left = max(solver.total - used, LEAST_LEFT * (solver.total - free))
+        if left < NONE_LEFT:
+            return np.nan
         return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
 
     def _move_dispersion(self) -> float:
@@ -278,6 +288,8 @@ class VarianceComponents:
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
         now = max(self._for_freedom_left(solver.dispersion()), self._least_dispersion)
+        if not np.isfinite(now):  # of a saturated model: what its variances are found by
+            now = max(solver.dispersion() / LEAST_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
