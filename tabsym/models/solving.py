@@ -167,8 +167,8 @@ def _ended(
     if np.isnan(answer.certainty.dispersion):
         warn_user(
             f"{config.caller}: the model has as many coefficients as the rows can determine, so that no residual "
-            "degrees of freedom are left: dispersion_, standard deviations and p are NaN; give more rows, fewer terms, or "
-            "penalties (alpha='auto', or a number)."
+            "degrees of freedom are left: dispersion_, standard deviations and p are NaN; give more rows, fewer terms, "
+            "or penalties (alpha='auto', or a number)."
         )
     fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain))
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
