@@ -29,7 +29,7 @@ from tabsym.export.files import load_model
 from tabsym.export.spec import columns_of_dates, terms_of, with_made_columns
 from tabsym.export.stack import Stack, stack_of
 from tabsym.models.data import OffsetColumn
-from tabsym.models.export_records import Derived, ModelTerms
+from tabsym.models.export_terms import Derived, ModelTerms
 from tabsym.warn import warn_user
 
 if TYPE_CHECKING:

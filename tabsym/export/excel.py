@@ -22,7 +22,7 @@ from tabsym.export.rate_tables import (
     write_row,
 )
 from tabsym.export.spec import terms_of
-from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.export_terms import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 EPOCH = 25_569
 """1970-01-01 as Excel counts days."""

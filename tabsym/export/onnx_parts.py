@@ -19,7 +19,7 @@ from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.onnx_graph import BOOL, DOUBLE, INT64, STRING, Codes, Graph, Sum, with_default
 from tabsym.export.spec import as_text, number_of_part, terms_of
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, ModelTerms
+from tabsym.models.export_terms import Coding, ModelTerms
 
 _DAY, _HOUR, _MINUTE = 86_400e6, 3_600e6, 60e6
 """In microseconds, to which times of day are rounded: a fraction of a day is no exact number."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.export.spec import as_text, terms_of
-from tabsym.models.export_records import LookupFactor, ModelTerms
+from tabsym.models.export_terms import LookupFactor, ModelTerms
 
 MAX_TEXT, MAX_TITLE, MAX_WHOLE = 32_767, 31, 10**15
 """Characters of a cell and of a sheet's name, and a number that keeps all its digits."""

@@ -12,7 +12,7 @@ import pandas as pd
 from tabsym.export.spec import terms_of
 from tabsym.frame import NUMBERS, Measure
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
+from tabsym.models.export_terms import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
 from tabsym.modl.columns import interval_labels
 from tabsym.validation import Number, check_option
 

@@ -24,8 +24,7 @@ from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.dates import DateParts, names_of_parts
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
-from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.export_terms import to_terms
+from tabsym.models.export_terms import Coding, Derived, Lookup, ModelTerms, NumberFactor, TermRecord, to_terms
 
 
 def terms_of(model: Any, base: Any = None) -> ModelTerms:

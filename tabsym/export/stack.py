@@ -21,8 +21,7 @@ from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.native import NativeCategories
 from tabsym.export.spec import all_dates, columns_of_dates, lookups_spec, model_spec, with_steps
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, Derived
-from tabsym.models.export_terms import MOMENTS, to_terms
+from tabsym.models.export_terms import MOMENTS, Coding, Derived, to_terms
 from tabsym.stacking.layer import Layer, margin_names
 
 VERSION = 1

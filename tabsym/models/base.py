@@ -36,8 +36,7 @@ from tabsym.frame import (
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.frame.read import FromRows, as_rows, refuse_lacking
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset, columns_of
-from tabsym.models.class_columns import by_class
+from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model

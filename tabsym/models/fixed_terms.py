@@ -21,11 +21,10 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.models.class_columns import are_classes, by_class, numbers_by_class, positions_of_classes
+from tabsym.models.checks import are_classes, by_class, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
-from tabsym.models.inspection.coef_frames import edge_names
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, edge_names
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.warn import warn_user

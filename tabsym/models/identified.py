@@ -14,8 +14,7 @@ from tabsym.design.plan import show
 from tabsym.design.sources import Flag
 from tabsym.design.units import Units
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.models.inspection.coef_frames import products_of
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, products_of
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import (

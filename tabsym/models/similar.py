@@ -21,8 +21,7 @@ from tabsym.categories import UNSEEN, encode_column
 from tabsym.design.sources import Symbols as SymbolSource
 from tabsym.frame import Table
 from tabsym.models.data import Training
-from tabsym.models.inspection.coef_frames import coefficient_frame
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, coefficient_frame
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
 from tabsym.tiws.regression import Sums

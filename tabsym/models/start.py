@@ -22,8 +22,7 @@ from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.checks import Init
 from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
-from tabsym.models.inspection.coef_frames import coefficient_frame, scale_names
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, coefficient_frame, scale_names
 from tabsym.solvers.newton.options import Newton
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, StateColumns

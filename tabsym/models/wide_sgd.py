@@ -14,8 +14,7 @@ from tabsym.frame import NUMBERS, Table, check_classes, match_features
 from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
-from tabsym.models.checks import check_loss
-from tabsym.models.class_columns import by_class
+from tabsym.models.checks import by_class, check_loss
 from tabsym.models.config import Config, online_config
 from tabsym.models.data import Training
 from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in

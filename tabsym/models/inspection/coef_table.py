@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
-from tabsym.models.class_columns import by_class, numbers_by_class
+from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
-from tabsym.models.inspection.coef_frames import (
+from tabsym.models.model import (
     CoefficientFrames,
     Split,
+    WideModel,
     covariance_of_factor,
     mean_of_factor,
     split_frame,
 )
-from tabsym.models.model import WideModel
 from tabsym.models.start import with_init, with_state
 from tabsym.solvers.newton.certainty import ORTHOGONAL, TermCovariance
 

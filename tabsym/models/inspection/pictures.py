@@ -12,10 +12,9 @@ from scipy.special import expit, logit
 
 from tabsym.design.sources import Bins, CountEffect, Crossing
 from tabsym.frame import Table
-from tabsym.models.inspection.coef_frames import CoefficientFrames, categories_by_position, split_frame
 from tabsym.models.inspection.coef_table import has_ratios, table_of_term
 from tabsym.models.inspection.explain import columns_of_terms, interactions_of_levels, switched_off, variances_of_terms
-from tabsym.models.model import WideModel
+from tabsym.models.model import CoefficientFrames, WideModel, categories_by_position, split_frame
 from tabsym.plots.predictions import draw_waterfall
 from tabsym.plots.style import INK, bounds_as_text, category_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
