@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.design.formula import ColumnRef
+from tabsym.design.formula import ColumnRef, Formula
 from tabsym.design.plan import INTERCEPT, show
 from tabsym.design.polynomial import expand
 from tabsym.frame import (
@@ -62,6 +62,7 @@ class WideBase(Readable, TableEstimator):
 
     random_state: Any
     handle_unknown: str
+    _similar: Any
     _class_effect = 1.0
     """By how much `class_weight` raises the variance of a mean (Kish's design effect)."""
     _mean_class_weight = 1.0
@@ -88,77 +89,15 @@ class WideBase(Readable, TableEstimator):
                 "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
-        self._warn_of_codes(config, table, y)
-        self._warn_of_rounded(config, table)
-        self._warn_of_labels(config, table)
-        self._warn_of_other_meanings(config)
+        if config.formula is not None:
+            _warn_of_other_meanings(config.caller, config.formula)
+        elif not self._only_predicts:
+            _warn_of_columns(config, table, y)
         given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)
         return GivenRows(table, y, weight, offset, given, column, copies)
-
-    def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
-        """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
-        if self._only_predicts or config.cols is not None or config.formula is not None or y is None:
-            return
-        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
-        if found:
-            columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
-            what = (
-                f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
-            )
-            warn_user(
-                f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
-                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
-                f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
-            )
-
-    def _warn_of_rounded(self, config: Config, table: Table) -> None:
-        """Warn of whole numbers that are taken for quantities, and of which float64 makes fewer."""
-        if self._only_predicts or config.formula is not None:
-            return
-        cols = columns_of(config.cols, table.names)
-        symbolic = symbolic_columns(table, cols, booleans=True, option="categorical_features")
-        named = {column.name for column in symbolic}
-        for column in table.columns:
-            if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
-                continue
-            values = exact_values(column)
-            if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
-                warn_user(
-                    f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one number "
-                    f"in 64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
-                    "categories by categorical_features."
-                )
-
-    def _warn_of_labels(self, config: Config, table: Table) -> None:
-        """Warn of the labels of rows that pandas wrote into a file beside the columns, under a name of its own."""
-        labels = [name for name in table.names if name.startswith("__index_level_")]
-        if labels and config.formula is None and not self._only_predicts:
-            warn_user(
-                f"Column {labels[0]!r} is the index of the pandas frame that the table was written from, and "
-                f"{config.caller} takes it for a feature; drop it, or write the table with index=False."
-            )
-
-    def _warn_of_other_meanings(self, config: Config) -> None:
-        """Warn of terms that formulas of R, lme4 and statsmodels give a coefficient, or a correlation."""
-        if config.formula is None:
-            return
-        for effects in config.formula.correlated:
-            warn_user(
-                f"The formula of {config.caller} has {effects}, whose intercepts and slopes are estimated without a "
-                "correlation between them; write || in place of |, which means that."
-            )
-        fixed = [term for term in expand(config.formula) if not term.blocks]
-        for term in fixed:
-            if term.numerics:
-                name = " * ".join(map(show, term.numerics))
-                what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
-                remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
-            else:
-                what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
-            warn_user(f"The formula of {config.caller} adds {what}{remedy}.")
 
     def _warn_of_far_numbers(self, config: Config, model: WideModel) -> None:
         """Warn of numbers far from 0 that a formula multiplies by coefficients of categories, and that are not centred.
@@ -215,10 +154,9 @@ class WideBase(Readable, TableEstimator):
         if certainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
             certainty = certainty.times(self._class_effect)
             fitted = replace(fitted, model=replace(fitted.model, certainty=certainty))
-        similar = None
+        self._similar = None
         if self.handle_unknown == "similar":
-            similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
-        self._similar = similar
+            self._similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._chosen = fitted.chosen
         self._warn_of_far_numbers(config, fitted.model)
         self._remember(training)
@@ -292,7 +230,9 @@ class WideBase(Readable, TableEstimator):
         if self.handle_unknown == "error":
             self._refuse_unseen(table)
         if self.handle_unknown == "similar":
-            margins = margins + self._similar_of(table)
+            if getattr(self, "_similar", None) is None:
+                raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
+            margins = margins + self._similar.add(table, self.model_.n_outputs)
         if offset is None:
             return margins
         given = by_class(offset, getattr(self, "classes_", None), "offset")
@@ -308,7 +248,8 @@ class WideBase(Readable, TableEstimator):
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
             column.split(table)  # raises the ValueError
-        if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
+        is_formula = not any(block.name == INTERCEPT for block in self.model_.spec.blocks)  # whatever `formula` is now
+        if is_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         if isinstance(X, FromRows):
             refuse_lacking(X, (name for name in table.names if column is None or name != column.name))
@@ -340,13 +281,6 @@ class WideBase(Readable, TableEstimator):
             )
         return offset
 
-    def _similar_of(self, table: Table) -> Floats:
-        """The contribution (n, K) of unknown categories to the linear predictors."""
-        similar = getattr(self, "_similar", None)
-        if similar is None:
-            raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
-        return similar.add(table, self.model_.n_outputs)
-
     def _score_deviations(self, X: Any) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table."""
         table, _ = self._read_to_predict(as_rows(X))  # an offset is certain
@@ -358,11 +292,6 @@ class WideBase(Readable, TableEstimator):
             )
         return self.model_.score_deviations(table, self.n_jobs)
 
-    @property
-    def _has_formula(self) -> bool:
-        """Whether the fitted model came from a formula, whatever the argument `formula` is now."""
-        return not any(block.name == INTERCEPT for block in self.model_.spec.blocks)
-
     def _refuse_unseen(self, table: Table) -> None:
         found = self.model_.first_unseen(table)
         if found is not None:
@@ -371,3 +300,58 @@ class WideBase(Readable, TableEstimator):
                 f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
                 "use handle_unknown='neutral' to let it add nothing, or fit on rows that have it."
             )
+
+
+def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
+    """Warn of columns that are taken for what they may not be: codes, rounded numbers, labels of rows.
+
+    Of integers that look like codes but are treated as numeric, unless the user has decided; of whole numbers that are
+    taken for quantities, and of which float64 makes fewer; of the labels of rows that pandas wrote into a file beside
+    the columns, under a name of its own.
+    """
+    found = []
+    if config.cols is None and y is not None:
+        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
+    if found:
+        columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
+        what = f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
+        warn_user(
+            f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
+            f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
+            f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
+        )
+    cols = columns_of(config.cols, table.names)
+    named = {one.name for one in symbolic_columns(table, cols, booleans=True, option="categorical_features")}
+    for column in table.columns:
+        if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
+            continue
+        values = exact_values(column)
+        if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
+            warn_user(
+                f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one number "
+                f"in 64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
+                "categories by categorical_features."
+            )
+    labels = [name for name in table.names if name.startswith("__index_level_")]
+    if labels:
+        warn_user(
+            f"Column {labels[0]!r} is the index of the pandas frame that the table was written from, and "
+            f"{config.caller} takes it for a feature; drop it, or write the table with index=False."
+        )
+
+
+def _warn_of_other_meanings(caller: str, formula: Formula) -> None:
+    """Warn of terms that formulas of R, lme4 and statsmodels give a coefficient, or a correlation."""
+    for effects in formula.correlated:
+        warn_user(
+            f"The formula of {caller} has {effects}, whose intercepts and slopes are estimated without a "
+            "correlation between them; write || in place of |, which means that."
+        )
+    for term in (term for term in expand(formula) if not term.blocks):
+        if term.numerics:
+            name = " * ".join(map(show, term.numerics))
+            what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
+            remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
+        else:
+            what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
+        warn_user(f"The formula of {caller} adds {what}{remedy}.")

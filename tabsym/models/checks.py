@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import pairwise
 from math import isfinite
 from numbers import Integral, Real
@@ -23,7 +24,7 @@ from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
-from tabsym.validation import check_option
+from tabsym.validation import Number, check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
 """Named interactions, each as a tuple of columns, or of a `Within` and columns."""
@@ -70,6 +71,11 @@ def name_of(column: Any, names: Sequence[str]) -> Any:
     """Name of a column that is given by its position."""
     is_position = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
     return names[int(column)] if is_position and 0 <= int(column) < len(names) else column
+
+
+def nearest(name: Any, names: Sequence[str]) -> Sequence[str]:
+    """The names that are most like one that is none of them, or the first ones."""
+    return get_close_matches(str(name), names, n=3) or names[:5]
 
 
 def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[Any, Treatment]]:
@@ -145,11 +151,11 @@ def check_fixed(value: Any) -> dict[str, Any]:
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):
-        return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
+        return {str(name): check_number(f"alpha[{name!r}]", one, at_least=0) for name, one in value.items()} or None
     if not isinstance(value, Real):
         check_option("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
         return None
-    return check_number("alpha", value, 0, None)
+    return check_number("alpha", value, at_least=0)
 
 
 def check_interactions(value: Any) -> int | AutoInteractions | Named:
@@ -256,7 +262,7 @@ def check_rate(value: Any) -> float | None:
     if isinstance(value, str):
         check_option("learning_rate", value, ("auto",), "a number above 0")
         return None
-    return check_number("learning_rate", value, 0, None, strict=True)
+    return check_number("learning_rate", value, above=0)
 
 
 def check_batch_size(value: Any) -> int | None:
@@ -329,29 +335,22 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least {least}.")
-    return int(value)
+    return int(check_option(name, value, [Number(at_least=least, whole=True)]))
 
 
-def check_number(
-    name: str, value: Any, low: float, high: float | None, *, strict: bool = False, closed: bool = False
-) -> float:
-    """A finite number of at least `low` (above it: `strict`), and below `high` (or equal to it: `closed`)."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    good = good and (value > low if strict else value >= low)
-    good = good and (high is None or value < high or (closed and value == high))
-    if not good:
-        bounds = f"{'above' if strict else 'of at least'} {low}"
-        if high is not None:
-            bounds += f" and {'at most' if closed else 'below'} {high}"
-        raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
-    return float(value)
+def check_number(name: str, value: Any, **bounds: Any) -> float:
+    """A finite number within the bounds of a `Number`."""
+    return float(check_option(name, value, [Number(**bounds)]))
+
+
+def below_domain(target: NDArray[np.float64], loss: Loss) -> NDArray[np.bool_]:
+    """The targets (n,) that a loss does not take, as they are too small."""
+    return target <= loss.lowest if loss.lowest_open else target < loss.lowest
 
 
 def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "target") -> None:
     """A `ValueError` where targets (n,) are below the domain of a loss."""
-    wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
+    wrong = below_domain(target, loss)
     if wrong.any():
         row = int(np.argmax(wrong))
         least = "above" if loss.lowest_open else "of at least"

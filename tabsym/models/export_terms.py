@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN
 from tabsym.design.formula import ColumnRef, Node
-from tabsym.design.model_spec import ModelSpec, Term
+from tabsym.design.model_spec import Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
@@ -30,7 +30,7 @@ from tabsym.models.inspection.coef_table import (
     without_home,
 )
 from tabsym.models.inspection.explain import term_name
-from tabsym.models.model import WideModel, split_frame
+from tabsym.models.model import WideModel, source_of, split_frame
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -341,7 +341,11 @@ class _TermsOfModel:
 
     def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
         """The terms with count effects added to the lookup of the same combinations."""
-        counts = {table: block for block, table in self.table_of.items() if _is_count(self.spec, block)}
+        counts = {
+            table: block
+            for block, table in self.table_of.items()
+            if isinstance(source_of(self.spec, block), CountEffect)
+        }
         kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
         for term in terms:
             for factor in term.lookups:
@@ -350,7 +354,7 @@ class _TermsOfModel:
         return kept
 
     def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
-        count_effect = self.spec.sources[self.spec.blocks[block].source or 0]
+        count_effect = source_of(self.spec, block)
         assert isinstance(count_effect, CountEffect)
         own = self.tables[factor.table]
         for index, other in enumerate(kept):
@@ -429,11 +433,6 @@ def _constants(terms: Sequence[TermRecord], n_tables: int) -> list[float]:
         for factor in term.lookups:
             found[factor.table] += term.constant
     return found
-
-
-def _is_count(spec: ModelSpec, block: int) -> bool:
-    source = spec.blocks[block].source
-    return source is not None and isinstance(spec.sources[source], CountEffect)
 
 
 def _used(found: ModelTerms) -> ModelTerms:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tabsym.categories import UNSEEN
 from tabsym.design.model_spec import Block, ModelSpec, Term
 from tabsym.design.program import Compiled, Program, Rows
-from tabsym.design.sources import Bins, Coder, CountEffect, Crossing, Flag, Symbols
+from tabsym.design.sources import Bins, Coder, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
@@ -173,8 +173,7 @@ class WideModel:
         total, codes = np.zeros(len(x)), spec.code(coder)
         for index, term in enumerate(spec.fitted_terms):
             (factor,) = term.factors
-            source = spec.blocks[factor.block].source
-            if source is None or not isinstance(spec.sources[source], (Bins, Symbols, Crossing)):
+            if not isinstance(source_of(spec, factor.block), (Bins, Symbols, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
@@ -229,8 +228,7 @@ class WideModel:
         """Column and row of the first category without a coefficient, or None."""
         coder = self.coder(table)
         for read, codes in self.spec.code(coder).items():
-            source = self.spec.blocks[read.block].source
-            if source is not None and isinstance(self.spec.sources[source], Symbols) and (codes == UNSEEN).any():
+            if isinstance(source_of(self.spec, read.block), Symbols) and (codes == UNSEEN).any():
                 return read.columns[0], int(np.argmax(codes == UNSEEN))
         return None
 
@@ -274,6 +272,17 @@ class WideModel:
 
 MIN_MEAN = 0.1
 """Minimum of the mean over the root mean square; factors nearer to 0, as with both signs, are reported unchanged."""
+
+
+def source_of(spec: ModelSpec, index: int | None) -> Source | None:
+    """The source of a block's codes; None for a scalar, and for no block."""
+    number = None if index is None else spec.blocks[index].source
+    return None if number is None else spec.sources[number]
+
+
+def index_of(spec: ModelSpec, name: str) -> int | None:
+    """The block of a term by its name; None where there is none, as of the scale of a product."""
+    return next((index for index, block in enumerate(spec.blocks) if block.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -416,7 +425,7 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
         source = model.spec.sources[block.source]
         if isinstance(source, Bins):
             low, high = edge_names(names)
-            frame[low], frame[high] = edges(source)
+            frame[low], frame[high] = edges(source.bounds, source.missing)
     return frame
 
 
@@ -444,13 +453,10 @@ def edge_names(outputs: Iterable[str]) -> tuple[str, str]:
     return ("bin low", "bin high") if {"low", "high"} & set(outputs) else ("low", "high")
 
 
-def edges(source: Bins) -> tuple[Floats, Floats]:
-    """The exact bounds of bins ``(low, high]``, NaN for missing values."""
-    missing = [np.nan] * source.missing
-    return (
-        np.concatenate([missing, [-np.inf], source.bounds]),
-        np.concatenate([missing, source.bounds, [np.inf]]),
-    )
+def edges(bounds: Floats, missing: bool) -> tuple[Floats, Floats]:
+    """The exact bounds of bins ``(low, high]`` by the inner ones; NaN for the bin of missing values, where it is."""
+    of_missing = [np.nan] * missing
+    return np.concatenate([of_missing, [-np.inf], bounds]), np.concatenate([of_missing, bounds, [np.inf]])
 
 
 def deviation_names(values: Iterable[str]) -> list[str]:

@@ -233,18 +233,13 @@ def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, L
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
     if model.loss.code == HUBER and config.standardize:
-        model = _in_robust_units(model, coded)
+        scaled = replace(model.units, scale=robust_spread(coded.training))  # outliers inflate the standard deviation
+        model = replace(model, units=with_sizes(model.spec, scaled))
     rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
     model = begin(model, rows, config)
     units = TargetUnits.of(rows, training_loss(model))
     ridge = None if config.ridge is None else config.ridge / units.of_loss
     return model, units.rows(rows), units, ridge
-
-
-def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
-    """Standardize by the target's robust scale for Huber's loss, because outliers inflate the standard deviation."""
-    units = replace(model.units, scale=robust_spread(coded.training))
-    return replace(model, units=with_sizes(model.spec, units))
 
 
 def goes_by_turns(spec: ModelSpec) -> bool:

@@ -18,7 +18,7 @@ from tabsym.design.sources import Bins, Crossing, Symbols
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.models.inspection.explain import category_range, score_text, switched_off, variances_of_columns
 from tabsym.models.inspection.pictures import draw_term, important_terms, shows_ratios, texts_of, unit_of
-from tabsym.models.model import split_frame
+from tabsym.models.model import index_of, source_of, split_frame
 from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, gini, in_parts
 from tabsym.plots.predictions import draw_deciles, draw_reliability
 from tabsym.plots.style import (
@@ -69,7 +69,8 @@ def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | 
         raise ValueError(f"There is no folder {str(path.parent)!r} to write the report to; make it, or name another.")
     heading = f"{type(model).__name__}: {model._rows_in_words()}, loss {model.loss_}" if title is None else title
     names = [name for name, _ in important_terms(model.model_, model.coefs_)]
-    interactions = [name for name in names if _is_interaction(model, name)]
+    spec = model.model_.spec
+    interactions = [name for name in names if isinstance(source_of(spec, index_of(spec, name)), Crossing)]
     effects = [name for name in names if name not in interactions]
     parts = [
         paragraph(facts(model), muted=True),
@@ -172,7 +173,7 @@ def cautions(model: Any) -> list[str]:
                 "row has them; their standard deviations are infinite, and predictions are not affected."
             )
     for index, block in enumerate(spec.blocks):
-        source = None if block.source is None else spec.sources[block.source]
+        source = source_of(spec, index)
         counts = inner.counts[spec.coefs(index)][:: block.rank]
         few = int(np.count_nonzero(counts < FEW_ROWS))
         if isinstance(source, (Symbols, Crossing)) and few and block.name not in dropped:
@@ -188,8 +189,7 @@ def cautions(model: Any) -> list[str]:
             "similar": "Unknown categories are predicted as the known ones that they resemble in the other columns.",
         }[model.handle_unknown]
     )
-    left = (block for block in spec.blocks if block.source is not None and block.name not in dropped)
-    kept = [spec.sources[block.source] for block in left if block.source is not None]
+    kept = [source_of(spec, index) for index, block in enumerate(spec.blocks) if block.name not in dropped]
     bins = {source.column: source for source in kept if isinstance(source, Bins) and len(source.bounds) > 1}
     if bins:
         ends = [f"{cut(name, 40)} ({_outer(model, one)})" for name, one in list(bins.items())[:8]]
@@ -229,7 +229,7 @@ def _coefficients(model: Any, name: str) -> str:
     frame, bins = model.coefs_[name], _bins_of(model, name)
     if bins is not None:
         frame = frame.set_axis(texts_of(bins, model._date_columns()))
-    at = next((index for index, block in enumerate(model.model_.spec.blocks) if block.name == name), None)
+    at = index_of(model.model_.spec, name)
     rank = 1 if at is None else model.model_.spec.blocks[at].rank
     split = split_frame(frame, model.model_.n_outputs * rank)
     if split.low is None and split.rows is not None:
@@ -247,20 +247,12 @@ def _coefficients(model: Any, name: str) -> str:
 
 def _bins_of(model: Any, name: str) -> Bins | None:
     """The bins whose coefficients a term has."""
-    spec = model.model_.spec
-    block = next((one for one in spec.blocks if one.name == name), None)
-    source = None if block is None or block.source is None else spec.sources[block.source]
+    source = source_of(model.model_.spec, index_of(model.model_.spec, name))
     return source if isinstance(source, Bins) else None
 
 
 def _number(value: Any, is_count: bool) -> str:
     return "-" if pd.isna(value) else f"{value:,.0f}" if is_count else f"{value:.4g}"
-
-
-def _is_interaction(model: Any, name: str) -> bool:
-    spec = model.model_.spec
-    block = next((one for one in spec.blocks if one.name == name), None)
-    return block is not None and block.source is not None and isinstance(spec.sources[block.source], Crossing)
 
 
 def _units(model: Any) -> str:
@@ -407,8 +399,7 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
     inner, found = model.model_, []
     codes = inner.spec.code(inner.coder(rows.table, model.n_jobs))
     for read, own in codes.items():
-        source = inner.spec.blocks[read.block].source
-        if len(read.columns) != 1 or source is None or not isinstance(inner.spec.sources[source], Symbols):
+        if len(read.columns) != 1 or not isinstance(source_of(inner.spec, read.block), Symbols):
             continue
         n = int(np.count_nonzero(own < 0))
         if n:

@@ -30,6 +30,7 @@ from tabsym.losses.kernels import HUBER, POISSON
 from tabsym.models.identified import at_means_of_numbers, means_of
 from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
+from tabsym.models.newton_terms import prior_of
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.information import penalty_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
@@ -121,12 +122,10 @@ def wald_of(model: WideModel, index: int) -> Wald:
 
 def _penalty(model: WideModel, index: int, precision: float) -> Floats:
     """The precision (q, q) of the prior of a block's coefficients."""
-    block, size = model.spec.blocks[index], model.spec.sizes[index]
-    if block.source is None or precision == 0.0:
+    size = model.spec.sizes[index]
+    prior, apart = prior_of(model.spec, index)
+    if prior is Prior.FLAT or precision == 0.0:
         return np.zeros((size, size))
-    source = model.spec.sources[block.source]
-    apart = int(isinstance(source, Bins) and source.missing)
-    prior = Prior.WALK if block.ordered and size - apart > 1 else Prior.RIDGE
     return penalty_of(SolverTerm(index, np.empty(0, np.int32), np.empty(0), size, prior, apart), precision)
 
 
