@@ -29,7 +29,7 @@ IDENTIFIERS = {
 
 EXCEPTIONS = {
     ("models/model.py", "symbols"),  # an attribute of `codes.Categories`
-    ("models/similar.py", "symbols"),
+    ("models/base.py", "symbols"),
     ("models/out_of_core/parts.py", "symbols"),
     ("models/out_of_core/kept_rows.py", "symbols"),
     ("models/out_of_core/fit.py", "symbols"),

@@ -1,21 +1,32 @@
-"""Base class of the four wide estimators: validation, fit, fitted state."""
+"""Base class of the four wide estimators: validation, fit, fitted state, and what an unknown category adds.
+
+With ``handle_unknown="similar"`` its contribution to the linear predictor is estimated from known categories with
+similar context. (The option of `MODLEncoder` is `encoders.modl_column`'s, that of jitter trees `jitter.tree`'s; context
+and similarity are of `tabsym.tiws` for all of them.) A row's working response is its category's coefficient plus the
+row's working residual, on the scale of the linear predictor. By category these are the targets of a regression on
+co-occurrence profiles, in which a coefficient has the precision of its rows.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.categories import UNSEEN, encode_column
 from tabsym.design.formula import ColumnRef, Formula
 from tabsym.design.plan import INTERCEPT, show
 from tabsym.design.polynomial import expand
+from tabsym.design.sources import Symbols
 from tabsym.frame import (
     NUMBERS,
     Kind,
@@ -41,13 +52,88 @@ from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
 from tabsym.models.inspection.readable import Readable
-from tabsym.models.model import WideModel
-from tabsym.models.similar import Similar
+from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.newton.options import Newton
+from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
+from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
+from tabsym.tiws.regression import Sums
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Similar:
+    """The known categories of each column: the tokens of all columns, and the coefficients by category."""
+
+    words: tuple[Words, ...]
+    offsets: NDArray[np.int64]
+    columns: dict[str, FittedColumn]
+
+    @classmethod
+    def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
+        """Fit to an additive model and its training rows."""
+        table, blocks, weight = training.table, _plain_blocks(model), training.weight
+        left = _left_over(model, training, n_jobs)
+        counting = ContextCounting("quantile", n_jobs)
+        counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
+        indices = {column.name: index for index, column in enumerate(table.columns)}
+        fitted = {}
+        for name, block in blocks.items():
+            number = indices[name]
+            words = counts.words[number]
+            assert isinstance(words, CategoryWords)
+            categories = words.alphabet.symbols
+            found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
+            own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
+            codes = words.codes(table[name])
+            sums = Sums.count(codes, own[codes] + left, weight, len(categories), np.zeros(model.n_outputs))
+            fitted[name] = FittedColumn.fit(number, Method(simplex=False), categories.tolist(), counts.pairs, sums)
+        return cls(counts.words, counts.offsets, fitted)
+
+    def add(self, table: Table, n_outputs: int) -> Floats:
+        """The contribution of unknown categories to the linear predictors (n, K) of a table."""
+        out = np.zeros((len(table), n_outputs))
+        words: list[NDArray[np.int32]] | None = None
+        for name, fitted in self.columns.items():
+            own = self.words[fitted.number]
+            assert isinstance(own, CategoryWords)
+            raw = encode_column(table[name])
+            codes = own.alphabet.transform(raw)
+            if not (codes == UNSEEN).any():
+                continue
+            words = codes_of(table, self.words) if words is None else words
+            nothing = Observed.none(int(self.offsets[-1]))
+            found = unseen_rows(codes, raw, words, self.offsets, "batch", nothing)
+            out[found.rows] += fitted.unseen_estimates(found.unseen)[found.which]
+        return out
+
+
+def _plain_blocks(model: WideModel) -> dict[str, int]:
+    """The blocks of categorical main effects, by column."""
+    return {
+        block.name: index
+        for index, block in enumerate(model.spec.blocks)
+        if block.columns == (block.name,) and not block.fixed and isinstance(source_of(model.spec, index), Symbols)
+    }
+
+
+def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floats:
+    """Working residuals of the linear predictor (n, K): minus the gradient over the mean Hessian."""
+    margins = model.margins(training.table, n_jobs)
+    if training.offset is not None:
+        margins = margins + training.offset
+    if model.n_outputs == 1:
+        _, slope, hess = model.loss.rows(margins, training.y)
+        slopes, hessians = slope[:, None], hess[:, None]
+    else:
+        shares = softmax(margins, axis=1)
+        slopes = shares - np.eye(model.n_outputs)[training.y.astype(np.int64)]
+        hessians = shares * (1 - shares)
+    mean = np.average(hessians, axis=0, weights=training.weight)
+    return np.asarray(-slopes / np.maximum(mean, np.finfo(float).tiny))
+
 
 FAR = 10.0
 """Standard deviations of a number's mean from 0 beyond which products with it are warned of."""

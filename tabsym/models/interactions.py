@@ -134,7 +134,9 @@ def find_crosses(
         weight = weights_within_classes(y, weight, copies)
     if loss.name == "hinge":  # which has no second derivative
         loss = LOSSES["logistic"]
-    scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
+    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
+    scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # of the intercept only, (K, n)
+    scores = np.repeat(np.asarray(scores)[:, :, None], options.folds, 2)
     glanced = _glanced(dealt, fold, rng)
     held_out = HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
@@ -213,12 +215,6 @@ def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -
 
 def _checksum(values: NDArray[Any]) -> int:
     return crc32(values.tobytes())
-
-
-def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
-    """Linear predictors (K, n) of the intercept-only model."""
-    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
-    return np.asarray(constant[:, None] + (offset.T if len(offset) else np.zeros(len(y))))
 
 
 def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:

@@ -61,7 +61,16 @@ class Scoring:
     def __init__(self, scoring: Any) -> None:
         self._scoring = scoring
         self._errors = PLAIN_ERRORS.get(scoring) if isinstance(scoring, str) else None
-        self._scorer = _find_scorer(scoring) if self._errors is None else None
+        self._scorer: Callable[..., float] | None = scoring if callable(scoring) else None
+        if self._errors is None and self._scorer is None:
+            try:
+                self._scorer = get_scorer(scoring or "")
+            except (ValueError, TypeError):
+                raise ValueError(
+                    f"scoring={scoring!r} is not known; use "
+                    "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
+                    "scorer of scikit-learn."
+                ) from None
 
     def score(self, predicted: Floats, y: Floats, weight: Floats | None) -> float:
         """Score finite predictions (n,) for targets (n,); a `ValueError` where the score is undefined."""
@@ -83,19 +92,6 @@ class Scoring:
                 f"scoring={_name_of(self._scoring)} gave NaN; use a scorer that gives a number for every prediction."
             )
         return score
-
-
-def _find_scorer(scoring: Any) -> Callable[..., float]:
-    if callable(scoring):
-        return scoring
-    try:
-        return get_scorer(scoring or "")
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"scoring={scoring!r} is not known; use "
-            "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
-            "scorer of scikit-learn."
-        ) from None
 
 
 def _name_of(scoring: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
@@ -197,7 +196,10 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
         is_class = is_classifier(self)
         kind = "classifier" if is_class else "regressor"
-        wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
+        own_seed = 0  # the default wide model's: alone it is then what the user would have had without a stack
+        if self.random_state is not None:
+            own_seed = int(self.random_state) if isinstance(self.random_state, Integral) else seed
+        wide = clone(self.wide) if self.wide is not None else default_wide(is_class, own_seed, self.n_jobs)
         booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else fresh(self.booster)
         sized = self.booster is None and not isinstance(booster, HIST)
         alone = default_booster(is_class, seed, self.n_jobs, small=False) if sized else booster
@@ -357,12 +359,6 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         raise NotImplementedError
 
     # -- using ----------------------------------------------------------------------------
-
-    def _seed_of_wide(self, seed: int) -> int:
-        """The default wide model's: alone it is then what the user would have had without a stack."""
-        if self.random_state is None:
-            return 0
-        return int(self.random_state) if isinstance(self.random_state, Integral) else seed
 
     def _scores(self, X: Any) -> Floats:
         """Scores (n, K) before the link: what the wide model and the booster say together."""

@@ -205,10 +205,6 @@ class Trial:
         """The rows to train on, with margins."""
         return self.make()
 
-    def rows_for(self, plan: Plan) -> StackRows:
-        """What a booster is trained on; one that stands alone reads no margins."""
-        return self.plain if plan.mode == "alone" else self.seen
-
 
 def folds_to_evaluate(nested: Nested) -> list[int]:
     """The folds to evaluate on, as many as hold enough rows.
@@ -495,7 +491,8 @@ class _Evaluator:
         """Of a trial, after every few rounds of all that the booster asks for."""
         trial, before = self.trials[position], self.alone.lost[position]
         rows = trial.held_out
-        layer = Layer(plan, self._loss, trial.rows_for(plan))
+        seen = trial.plain if plan.mode == "alone" else trial.seen  # one that stands alone reads no margins
+        layer = Layer(plan, self._loss, seen)
         found: dict[int, PairedGains] = {}
         best, least = (0, rows.margins), np.inf
         for count, scores in layer.path(rows.X, rows.margins, every):

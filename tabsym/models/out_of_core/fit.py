@@ -48,6 +48,7 @@ from tabsym.threads import one_blas_thread, threads_for_rows
 from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
+Rng = np.random.RandomState
 
 
 def wanted_of(estimator: Any, config: Config, names: list[str], first: Any, y: Any, sample_weight: Any) -> Wanted:
@@ -124,7 +125,7 @@ def _coded(
     estimator: Any, config: Config, batches: Iterable[Any], wanted: Wanted, store: InFiles
 ) -> tuple[ReadTable, list[Part]]:
     """Code the rows into files."""
-    reader, parts = Reader(wanted, RowSample(SAMPLE_ROWS, sampling_of(estimator, 0)), store), []
+    reader, parts = Reader(wanted, RowSample(SAMPLE_ROWS, np.random.RandomState([_seed_of(estimator), 0])), store), []
     for batch in batches:
         part = reader.read(batch)
         if part is not None:
@@ -145,12 +146,8 @@ def _no_rows(config: Config) -> str:
     )
 
 
-def sampling_of(estimator: Any, part: int) -> np.random.RandomState:
-    """The random numbers that choose the sample: others than those of the fit."""
-    return np.random.RandomState([_seed_of(estimator), part])
-
-
 def _seed_of(estimator: Any) -> int:
+    """Of the random numbers that choose the sample: others than those of the fit."""
     state = estimator.random_state
     return int(state) if isinstance(state, (int, np.integer)) else 0
 
@@ -222,8 +219,6 @@ def sums_of(totals: tuple[float, ...], unit: float) -> dict[str, float]:
     names = ("targets", "squared targets", "offsets", "squared offsets", "offsets times targets")
     return {"sample weights": unit} | {name: unit * float(one) for name, one in zip(names, totals[2:], strict=True)}
 
-
-Rng = np.random.RandomState
 
 ROWS_FOR_START = 100_000
 """Rows of a random sample whose best constant is where the intercept starts."""
@@ -331,7 +326,10 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
     engine, sources = parts.engine, list(spec.sources)
     engine.every("begin", sources)
     columns_of = {index: read.columns for read in spec.reads if (index := spec.blocks[read.block].source) is not None}
-    _note_lefts(sources, columns_of)
+    for index in reversed(range(len(sources))):  # the columns of crossings that only larger ones use
+        source = sources[index]
+        if isinstance(source, Crossing) and index in columns_of:
+            columns_of.setdefault(source.left, columns_of[index][:-1])
     for index, source in enumerate(sources):
         columns, code = columns_of.get(index, ()), UNSEEN
         if isinstance(source, Symbols):
@@ -355,14 +353,6 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
         engine.every("take_source", index, sources[index], columns, code)
     spec = replace(spec, sources=tuple(sources))
     return spec.without(is_common(spec, parts.n_rows)) if config.has_count_effects else spec
-
-
-def _note_lefts(sources: Sequence[Any], columns_of: dict[int, tuple[str, ...]]) -> None:
-    """The columns of crossings that only larger ones use."""
-    for index in reversed(range(len(sources))):
-        source = sources[index]
-        if isinstance(source, Crossing) and index in columns_of:
-            columns_of.setdefault(source.left, columns_of[index][:-1])
 
 
 def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
