@@ -43,9 +43,25 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.out_of_fold import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.layer import Layer, Plan, StackRows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of  # noqa: E402
-from tabsym.stacking.selection import Trial, select, taken, trials_of_folds  # noqa: E402
+from tabsym.stacking.layer import (  # noqa: E402
+    Layer,
+    Plan,
+    StackRows,
+    default_booster,
+    default_wide,
+    margins_of,
+    rounds_of,
+)
+from tabsym.stacking.selection import (  # noqa: E402
+    Crossed,
+    Learner,
+    Nested,
+    Trial,
+    fitted_wide,
+    select,
+    taken,
+    trials_of_folds,
+)
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip

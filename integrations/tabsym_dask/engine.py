@@ -20,8 +20,7 @@ from distributed import Actor, Client, Future, get_client
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
-from tabsym.models.out_of_core.coded_batches import Reader, RowSample, Wanted
-from tabsym.models.out_of_core.parts import InMemory
+from tabsym.models.out_of_core.parts import InMemory, Reader, RowSample, Wanted
 from tabsym.solvers.newton.partitioned import OneAfterTheOther, add_up
 
 Floats = NDArray[np.float64]

@@ -19,9 +19,8 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
 from tabsym.frame import check_same_rows
-from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS, ReadTable, rows_of_smallest
-from tabsym.models.out_of_core.estimator import fit_read, wanted_of
-from tabsym.models.out_of_core.fit import refuse_options
+from tabsym.models.out_of_core.fit import fit_read, refuse_options, wanted_of
+from tabsym.models.out_of_core.parts import SAMPLE_ROWS, ReadTable, rows_of_smallest
 from tabsym_dask.engine import OnWorkers, answers, as_arrow, position, start
 
 Own = TypeVar("Own", bound="_OverDask")

@@ -28,7 +28,7 @@ from tabsym.export import save
 from tabsym.export.files import load_model
 from tabsym.export.spec import Stack, columns_of_dates, stack_of, terms_of, with_made_columns
 from tabsym.models.data import OffsetColumn
-from tabsym.models.export_records import Derived, ModelTerms
+from tabsym.models.export_terms import Derived, ModelTerms
 from tabsym.warn import warn_user
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories.coding import FEW
 from tabsym.categories.lazy import by_bin, is_missing
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding
+from tabsym.models.export_terms import Coding
 
 MISSING = -2
 """In the codes that an encoder's `_encode_column` gets: a missing value that is not in the alphabet."""
@@ -33,7 +33,7 @@ class ColumnLookup:
     ----------
     column : str
     kind : str
-        "category", "number", "date", "date in UTC" or "duration", as in `tabsym.models.export_records.ModelTerms`.
+        "category", "number", "date", "date in UTC" or "duration", as in `tabsym.models.export_terms.ModelTerms`.
     names : list of str
         Of the output columns.
     coding : Coding

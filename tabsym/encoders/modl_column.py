@@ -30,7 +30,7 @@ from tabsym.frame import (
     restored_column,
 )
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding
+from tabsym.models.export_terms import Coding
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.threads import in_threads, one_blas_thread
 

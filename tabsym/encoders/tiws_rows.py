@@ -15,7 +15,7 @@ from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
 from tabsym.frame import Table
-from tabsym.models.export_records import Coding
+from tabsym.models.export_terms import Coding
 from tabsym.threads import in_threads
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, no_rows, unseen_rows
 from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of

@@ -28,8 +28,8 @@ from tabsym.frame import (
 from tabsym.frame.frames import take_rows
 from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.config import defaults_of
-from tabsym.models.inspection.coef_frames import split_frame
 from tabsym.models.loss_selection import with_loss_of
+from tabsym.models.model import split_frame
 
 Floats = NDArray[np.float64]
 

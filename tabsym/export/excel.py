@@ -12,7 +12,7 @@ from typing import Any
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.export.rate_tables import MISSING, TermLines, Text, cell_of, letter, names_of_outputs, number, title
 from tabsym.export.spec import terms_of
-from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.export_terms import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 MAX_TEXT, MAX_ROWS = 32_767, 1_048_576
 """Characters of a cell, and rows of a sheet."""

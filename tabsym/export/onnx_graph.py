@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
-from tabsym.models.export_records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.export_terms import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
 OPSET, ML_OPSET = 18, 3
 """Of the default domain, and of ai.onnx.ml: skl2onnx takes no higher one, so there are no encoders of doubles."""

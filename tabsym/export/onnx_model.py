@@ -34,7 +34,7 @@ from tabsym.export.onnx_graph import (
 )
 from tabsym.export.spec import as_text, number_of_part, terms_of
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, ModelTerms
+from tabsym.models.export_terms import Coding, ModelTerms
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
 

@@ -20,7 +20,9 @@ import pandas as pd
 from tabsym.export.spec import as_text, terms_of
 from tabsym.frame import NUMBERS, Measure
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
+from tabsym.models.export_terms import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
+from tabsym.models.inspection.coef_table import check_base
+from tabsym.models.model import edges
 from tabsym.modl.columns import interval_labels
 from tabsym.validation import Number, check_option
 
@@ -347,8 +349,7 @@ def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
             raise ValueError(
                 f"base names {name!r}, which is no term with categories; use {', '.join(map(repr, names))}."
             )
-    if base is not None and base != "largest" and not isinstance(base, Mapping):
-        raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
+    check_base(base)
     for term in terms.terms:
         found = _factor_of(terms, term)
         if found is None:
@@ -440,8 +441,7 @@ def _edges(coding: Coding, table: Lookup) -> tuple[Any, Any]:
     """The bounds ``(low, high]`` of the bin of each row; NaN for missing values and for categories."""
     if coding.bounds is None:
         return np.nan, np.nan
-    ends = np.concatenate([[-np.inf], coding.bounds, [np.inf]])
-    low, high = [np.append([np.nan] * coding.missing, one) for one in (ends[:-1], ends[1:])]
+    low, high = edges(coding.bounds, coding.missing)
     return low[table.codes[:, 0]], high[table.codes[:, 0]]
 
 

@@ -40,7 +40,7 @@ CLASSES: dict[str, str] = {
     "WideColumn": "tabsym.encoders.wide:WideColumn",
     "WideEncoder": "tabsym.encoders.wide:WideEncoder",
     "OffsetColumn": "tabsym.models.data:OffsetColumn",
-    "Similar": "tabsym.models.similar:Similar",
+    "Similar": "tabsym.models.base:Similar",
     "WideClassifier": "tabsym.models.wide:WideClassifier",
     "WideRegressor": "tabsym.models.wide:WideRegressor",
     "WideSGDClassifier": "tabsym.models.wide_sgd:WideSGDClassifier",

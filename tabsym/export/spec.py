@@ -32,8 +32,7 @@ from tabsym.encoders.dates import DateParts, names_of_parts
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.encoders.native import NativeCategories
 from tabsym.frame.storage import object_array
-from tabsym.models.export_records import Coding, Derived, Lookup, ModelTerms, TermRecord
-from tabsym.models.export_terms import MOMENTS, to_terms
+from tabsym.models.export_terms import MOMENTS, Coding, Derived, Lookup, ModelTerms, TermRecord, to_terms
 from tabsym.stacking.layer import Layer, margin_names
 
 VERSION = 1

@@ -16,7 +16,7 @@ from tabsym.encoders.base import TableTransformer, names_alike
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.export.spec import terms_of
 from tabsym.export.sql_dialects import ANSI, ColumnText, Dialect, ansi_name, kind_of_values, number, slug, unique
-from tabsym.models.export_records import LookupFactor, ModelTerms, TermRecord
+from tabsym.models.export_terms import LookupFactor, ModelTerms, TermRecord
 
 PREDICTION, ENCODED = "prediction", "encoded"
 CHUNK = 500

@@ -17,7 +17,7 @@ import pandas as pd
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.export.spec import as_text, number_of_part
-from tabsym.models.export_records import Coding, ModelTerms, NumberFactor
+from tabsym.models.export_terms import Coding, ModelTerms, NumberFactor
 from tabsym.validation import check_option
 
 ANSI = ("ansi", "sqlite", "duckdb")

@@ -1,21 +1,32 @@
-"""Base class of the four wide estimators: validation, fit, fitted state."""
+"""Base class of the four wide estimators: validation, fit, fitted state, and what an unknown category adds.
+
+With ``handle_unknown="similar"`` its contribution to the linear predictor is estimated from known categories with
+similar context. (The option of `MODLEncoder` is `encoders.modl_column`'s, that of jitter trees `jitter.tree`'s; context
+and similarity are of `tabsym.tiws` for all of them.) A row's working response is its category's coefficient plus the
+row's working residual, on the scale of the linear predictor. By category these are the targets of a regression on
+co-occurrence profiles, in which a coefficient has the precision of its rows.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.design.formula import ColumnRef
+from tabsym.categories import UNSEEN, encode_column
+from tabsym.design.formula import ColumnRef, Formula
 from tabsym.design.plan import INTERCEPT, show
 from tabsym.design.polynomial import expand
+from tabsym.design.sources import Symbols
 from tabsym.frame import (
     NUMBERS,
     Kind,
@@ -36,20 +47,94 @@ from tabsym.frame import (
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset, columns_of
-from tabsym.models.class_columns import by_class
+from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, Precomputed, fit_model
 from tabsym.models.inspection.readable import Readable
-from tabsym.models.model import WideModel
-from tabsym.models.similar import Similar
+from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.newton import Newton
 from tabsym.threads import one_blas_thread
+from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
+from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
+from tabsym.tiws.regression import Sums
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Similar:
+    """The known categories of each column: the tokens of all columns, and the coefficients by category."""
+
+    words: tuple[Words, ...]
+    offsets: NDArray[np.int64]
+    columns: dict[str, FittedColumn]
+
+    @classmethod
+    def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
+        """Fit to an additive model and its training rows."""
+        table, blocks, weight = training.table, _plain_blocks(model), training.weight
+        left = _left_over(model, training, n_jobs)
+        counting = ContextCounting("quantile", n_jobs)
+        counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
+        indices = {column.name: index for index, column in enumerate(table.columns)}
+        fitted = {}
+        for name, block in blocks.items():
+            number = indices[name]
+            words = counts.words[number]
+            assert isinstance(words, CategoryWords)
+            categories = words.alphabet.symbols
+            found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
+            own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
+            codes = words.codes(table[name])
+            sums = Sums.count(codes, own[codes] + left, weight, len(categories), np.zeros(model.n_outputs))
+            fitted[name] = FittedColumn.fit(number, Method(simplex=False), categories.tolist(), counts.pairs, sums)
+        return cls(counts.words, counts.offsets, fitted)
+
+    def add(self, table: Table, n_outputs: int) -> Floats:
+        """The contribution of unknown categories to the linear predictors (n, K) of a table."""
+        out = np.zeros((len(table), n_outputs))
+        words: list[NDArray[np.int32]] | None = None
+        for name, fitted in self.columns.items():
+            own = self.words[fitted.number]
+            assert isinstance(own, CategoryWords)
+            raw = encode_column(table[name])
+            codes = own.alphabet.transform(raw)
+            if not (codes == UNSEEN).any():
+                continue
+            words = codes_of(table, self.words) if words is None else words
+            nothing = Observed.none(int(self.offsets[-1]))
+            found = unseen_rows(codes, raw, words, self.offsets, "batch", nothing)
+            out[found.rows] += fitted.unseen_estimates(found.unseen)[found.which]
+        return out
+
+
+def _plain_blocks(model: WideModel) -> dict[str, int]:
+    """The blocks of categorical main effects, by column."""
+    return {
+        block.name: index
+        for index, block in enumerate(model.spec.blocks)
+        if block.columns == (block.name,) and not block.fixed and isinstance(source_of(model.spec, index), Symbols)
+    }
+
+
+def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floats:
+    """Working residuals of the linear predictor (n, K): minus the gradient over the mean Hessian."""
+    margins = model.margins(training.table, n_jobs)
+    if training.offset is not None:
+        margins = margins + training.offset
+    if model.n_outputs == 1:
+        _, slope, hess = model.loss.rows(margins, training.y)
+        slopes, hessians = slope[:, None], hess[:, None]
+    else:
+        shares = softmax(margins, axis=1)
+        slopes = shares - np.eye(model.n_outputs)[training.y.astype(np.int64)]
+        hessians = shares * (1 - shares)
+    mean = np.average(hessians, axis=0, weights=training.weight)
+    return np.asarray(-slopes / np.maximum(mean, np.finfo(float).tiny))
+
 
 FAR = 10.0
 """Standard deviations of a number's mean from 0 beyond which products with it are warned of."""
@@ -64,6 +149,7 @@ class WideBase(Readable, TableEstimator):
 
     random_state: Any
     handle_unknown: str
+    _similar: Any
     _class_effect = 1.0
     """By how much `class_weight` raises the variance of a mean (Kish's design effect)."""
     _mean_class_weight = 1.0
@@ -90,77 +176,15 @@ class WideBase(Readable, TableEstimator):
                 "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
-        self._warn_of_codes(config, table, y)
-        self._warn_of_rounded(config, table)
-        self._warn_of_labels(config, table)
-        self._warn_of_other_meanings(config)
+        if config.formula is not None:
+            _warn_of_other_meanings(config.caller, config.formula)
+        elif not self._only_predicts:
+            _warn_of_columns(config, table, y)
         given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)
         return GivenRows(table, y, weight, offset, given, column, copies)
-
-    def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
-        """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
-        if self._only_predicts or config.cols is not None or config.formula is not None or y is None:
-            return
-        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
-        if found:
-            columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
-            what = (
-                f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
-            )
-            warn_user(
-                f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
-                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
-                f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
-            )
-
-    def _warn_of_rounded(self, config: Config, table: Table) -> None:
-        """Warn of whole numbers that are taken for quantities, and of which float64 makes fewer."""
-        if self._only_predicts or config.formula is not None:
-            return
-        cols = columns_of(config.cols, table.names)
-        symbolic = symbolic_columns(table, cols, booleans=True, option="categorical_features")
-        named = {column.name for column in symbolic}
-        for column in table.columns:
-            if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
-                continue
-            values = exact_values(column)
-            if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
-                warn_user(
-                    f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one number "
-                    f"in 64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
-                    "categories by categorical_features."
-                )
-
-    def _warn_of_labels(self, config: Config, table: Table) -> None:
-        """Warn of the labels of rows that pandas wrote into a file beside the columns, under a name of its own."""
-        labels = [name for name in table.names if name.startswith("__index_level_")]
-        if labels and config.formula is None and not self._only_predicts:
-            warn_user(
-                f"Column {labels[0]!r} is the index of the pandas frame that the table was written from, and "
-                f"{config.caller} takes it for a feature; drop it, or write the table with index=False."
-            )
-
-    def _warn_of_other_meanings(self, config: Config) -> None:
-        """Warn of terms that formulas of R, lme4 and statsmodels give a coefficient, or a correlation."""
-        if config.formula is None:
-            return
-        for effects in config.formula.correlated:
-            warn_user(
-                f"The formula of {config.caller} has {effects}, whose intercepts and slopes are estimated without a "
-                "correlation between them; write || in place of |, which means that."
-            )
-        fixed = [term for term in expand(config.formula) if not term.blocks]
-        for term in fixed:
-            if term.numerics:
-                name = " * ".join(map(show, term.numerics))
-                what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
-                remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
-            else:
-                what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
-            warn_user(f"The formula of {config.caller} adds {what}{remedy}.")
 
     def _warn_of_far_numbers(self, config: Config, model: WideModel) -> None:
         """Warn of numbers far from 0 that a formula multiplies by coefficients of categories, and that are not centred.
@@ -218,10 +242,9 @@ class WideBase(Readable, TableEstimator):
         if certainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
             certainty = certainty.times(self._class_effect)
             fitted = replace(fitted, model=replace(fitted.model, certainty=certainty))
-        similar = None
+        self._similar = None
         if self.handle_unknown == "similar":
-            similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
-        self._similar = similar
+            self._similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._chosen = fitted.chosen
         self._warn_of_far_numbers(config, fitted.model)
         self._remember(training)
@@ -295,7 +318,9 @@ class WideBase(Readable, TableEstimator):
         if self.handle_unknown == "error":
             self._refuse_unseen(table)
         if self.handle_unknown == "similar":
-            margins = margins + self._similar_of(table)
+            if getattr(self, "_similar", None) is None:
+                raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
+            margins = margins + self._similar.add(table, self.model_.n_outputs)
         if offset is None:
             return margins
         given = by_class(offset, getattr(self, "classes_", None), "offset")
@@ -311,7 +336,8 @@ class WideBase(Readable, TableEstimator):
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
             column.split(table)  # raises the ValueError
-        if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
+        is_formula = not any(block.name == INTERCEPT for block in self.model_.spec.blocks)  # whatever `formula` is now
+        if is_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         if isinstance(X, FromRows):
             refuse_lacking(X, (name for name in table.names if column is None or name != column.name))
@@ -343,13 +369,6 @@ class WideBase(Readable, TableEstimator):
             )
         return offset
 
-    def _similar_of(self, table: Table) -> Floats:
-        """The contribution (n, K) of unknown categories to the linear predictors."""
-        similar = getattr(self, "_similar", None)
-        if similar is None:
-            raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
-        return similar.add(table, self.model_.n_outputs)
-
     def _score_deviations(self, X: Any) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table."""
         table, _ = self._read_to_predict(as_rows(X))  # an offset is certain
@@ -361,11 +380,6 @@ class WideBase(Readable, TableEstimator):
             )
         return self.model_.score_deviations(table, self.n_jobs)
 
-    @property
-    def _has_formula(self) -> bool:
-        """Whether the fitted model came from a formula, whatever the argument `formula` is now."""
-        return not any(block.name == INTERCEPT for block in self.model_.spec.blocks)
-
     def _refuse_unseen(self, table: Table) -> None:
         found = self.model_.first_unseen(table)
         if found is not None:
@@ -374,3 +388,58 @@ class WideBase(Readable, TableEstimator):
                 f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
                 "use handle_unknown='neutral' to let it add nothing, or fit on rows that have it."
             )
+
+
+def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
+    """Warn of columns that are taken for what they may not be: codes, rounded numbers, labels of rows.
+
+    Of integers that look like codes but are treated as numeric, unless the user has decided; of whole numbers that are
+    taken for quantities, and of which float64 makes fewer; of the labels of rows that pandas wrote into a file beside
+    the columns, under a name of its own.
+    """
+    found = []
+    if config.cols is None and y is not None:
+        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
+    if found:
+        columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
+        what = f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
+        warn_user(
+            f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
+            f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
+            f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
+        )
+    cols = columns_of(config.cols, table.names)
+    named = {one.name for one in symbolic_columns(table, cols, booleans=True, option="categorical_features")}
+    for column in table.columns:
+        if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
+            continue
+        values = exact_values(column)
+        if np.iscomplexobj(values) and len(np.unique(values)) > len(np.unique(values.real)):
+            warn_user(
+                f"Column {column.name!r} holds whole numbers of more than 15 digits, some of which are one number "
+                f"in 64-bit floats, by which {config.caller} computes; subtract the smallest one, or make them "
+                "categories by categorical_features."
+            )
+    labels = [name for name in table.names if name.startswith("__index_level_")]
+    if labels:
+        warn_user(
+            f"Column {labels[0]!r} is the index of the pandas frame that the table was written from, and "
+            f"{config.caller} takes it for a feature; drop it, or write the table with index=False."
+        )
+
+
+def _warn_of_other_meanings(caller: str, formula: Formula) -> None:
+    """Warn of terms that formulas of R, lme4 and statsmodels give a coefficient, or a correlation."""
+    for effects in formula.correlated:
+        warn_user(
+            f"The formula of {caller} has {effects}, whose intercepts and slopes are estimated without a "
+            "correlation between them; write || in place of |, which means that."
+        )
+    for term in (term for term in expand(formula) if not term.blocks):
+        if term.numerics:
+            name = " * ".join(map(show, term.numerics))
+            what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
+            remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
+        else:
+            what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
+        warn_user(f"The formula of {caller} adds {what}{remedy}.")

@@ -1,9 +1,14 @@
-"""Validation of the constructor arguments of the wide models: each message names the argument and the remedy."""
+"""Validation of what users give to the wide models: constructor arguments, offsets, numbers by class.
+
+Each message names the argument and the remedy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import pairwise
 from math import isfinite
 from numbers import Integral, Real
@@ -19,7 +24,7 @@ from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.solvers.sgd.options import OPTIMIZERS, SGD, Optimizer
-from tabsym.validation import check_option
+from tabsym.validation import Number, check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
 """Named interactions, each as a tuple of columns, or of a `Within` and columns."""
@@ -66,6 +71,11 @@ def name_of(column: Any, names: Sequence[str]) -> Any:
     """Name of a column that is given by its position."""
     is_position = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
     return names[int(column)] if is_position and 0 <= int(column) < len(names) else column
+
+
+def nearest(name: Any, names: Sequence[str]) -> Sequence[str]:
+    """The names that are most like one that is none of them, or the first ones."""
+    return get_close_matches(str(name), names, n=3) or names[:5]
 
 
 def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[Any, Treatment]]:
@@ -141,11 +151,11 @@ def check_fixed(value: Any) -> dict[str, Any]:
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):
-        return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
+        return {str(name): check_number(f"alpha[{name!r}]", one, at_least=0) for name, one in value.items()} or None
     if not isinstance(value, Real):
         check_option("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
         return None
-    return check_number("alpha", value, 0, None)
+    return check_number("alpha", value, at_least=0)
 
 
 def check_interactions(value: Any) -> int | AutoInteractions | Named:
@@ -252,7 +262,7 @@ def check_rate(value: Any) -> float | None:
     if isinstance(value, str):
         check_option("learning_rate", value, ("auto",), "a number above 0")
         return None
-    return check_number("learning_rate", value, 0, None, strict=True)
+    return check_number("learning_rate", value, above=0)
 
 
 def check_batch_size(value: Any) -> int | None:
@@ -325,29 +335,22 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least {least}.")
-    return int(value)
+    return int(check_option(name, value, [Number(at_least=least, whole=True)]))
 
 
-def check_number(
-    name: str, value: Any, low: float, high: float | None, *, strict: bool = False, closed: bool = False
-) -> float:
-    """A finite number of at least `low` (above it: `strict`), and below `high` (or equal to it: `closed`)."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    good = good and (value > low if strict else value >= low)
-    good = good and (high is None or value < high or (closed and value == high))
-    if not good:
-        bounds = f"{'above' if strict else 'of at least'} {low}"
-        if high is not None:
-            bounds += f" and {'at most' if closed else 'below'} {high}"
-        raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
-    return float(value)
+def check_number(name: str, value: Any, **bounds: Any) -> float:
+    """A finite number within the bounds of a `Number`."""
+    return float(check_option(name, value, [Number(**bounds)]))
+
+
+def below_domain(target: NDArray[np.float64], loss: Loss) -> NDArray[np.bool_]:
+    """The targets (n,) that a loss does not take, as they are too small."""
+    return target <= loss.lowest if loss.lowest_open else target < loss.lowest
 
 
 def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "target") -> None:
     """A `ValueError` where targets (n,) are below the domain of a loss."""
-    wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
+    wrong = below_domain(target, loss)
     if wrong.any():
         row = int(np.argmax(wrong))
         least = "above" if loss.lowest_open else "of at least"
@@ -355,3 +358,90 @@ def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "t
             f"The {what} is {target[row]:g} in row {row}, but loss={loss.public_name!r} needs values {least} "
             f"{loss.lowest:g}; drop such rows or use another loss."
         )
+
+
+def positions_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str, *, beside: bool = False) -> list[int]:
+    """The index of each of several classes among names of columns; a `ValueError` where one is missing.
+
+    `beside`: there may be other names. Names that count up from 0, as those of an array, name no classes.
+    """
+    names, classes = list(names), list(classes)
+    numbers = list(range(len(classes)))
+    if names in (numbers, [f"column_{number}" for number in numbers]):  # as pandas and polars call those of an array
+        return numbers
+    found = [next((at for at, name in enumerate(names) if _is_same(name, label)), -1) for label in classes]
+    if min(found) < 0 or (len(names) > len(classes) and not beside):
+        raise ValueError(
+            f"{what} has the columns {list(map(str, names))}, and needs {list(map(str, classes))}; name one for each, "
+            "or give an array in their order."
+        )
+    return found
+
+
+def by_class(
+    given: Any, classes: Iterable[Any] | None, what: str, *, beside: bool = False, ranked: bool = False
+) -> Any:
+    """A frame with a column for each of several classes, in their order; what is no frame stays as it is.
+
+    `beside`: it may have other columns, which are left out then. `ranked`: it may be of latent vectors, with a column
+    for each component and class, in the order of `coefs_`.
+    """
+    columns, classes = getattr(given, "columns", None), [] if classes is None else list(classes)
+    if columns is None or len(classes) <= 2:
+        return given
+    names = list(getattr(given, "column_names", columns))
+    if ranked and f"{classes[0]} 1" in names and f"{classes[0]}" not in names:
+        return given
+    positions = positions_of_classes(names, classes, what, beside=beside)
+    if positions == list(range(len(names))):
+        return given
+    if isinstance(given, pd.DataFrame):
+        return given.iloc[:, positions]
+    return given.select([names[at] for at in positions])
+
+
+def numbers_by_class(given: Any, classes: Iterable[Any] | None, what: str) -> Any:
+    """The numbers of one category as an array in the order of several classes, where they are named by class."""
+    classes = [] if classes is None else list(classes)
+    if len(classes) <= 2 or not isinstance(given, (pd.Series, Mapping)):
+        return given
+    names = list(given.index if isinstance(given, pd.Series) else given)
+    values = list(given.to_numpy() if isinstance(given, pd.Series) else given.values())
+    return [values[at] for at in positions_of_classes(names, classes, what)]
+
+
+def are_classes(names: Iterable[Any], classes: Iterable[Any]) -> bool:
+    """Whether names are those of all classes, in any order."""
+    names, classes = list(names), list(classes)
+    return len(names) == len(classes) and all(any(_is_same(name, label) for name in names) for label in classes)
+
+
+def _is_same(name: Any, label: Any) -> bool:
+    """Whether a name is that of a class: equal to it, or to its text; dates and numbers by value."""
+    if str(name) == str(label):
+        return True
+    if isinstance(name, (Real, np.bool_)) and isinstance(label, (Real, np.bool_)):
+        return bool(name == label)
+    if _is_moment(name) or _is_moment(label):
+        one, other = _moment(name), _moment(label)
+        return one is not None and one == other
+    text, value = (name, label) if isinstance(name, str) else (label, name)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and float(text) == value
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, (datetime.date, np.datetime64))
+
+
+def _moment(value: Any) -> pd.Timestamp | None:
+    """A date or moment, also in text; in UTC where it has a zone."""
+    if not _is_moment(value) and not isinstance(value, str):
+        return None
+    try:
+        found = pd.Timestamp(value)
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo is None else found.tz_convert("UTC")

@@ -149,7 +149,7 @@ def solved_config(e: Any, *, posterior: bool = True) -> Config:
     n_init = check_whole("n_init", e.n_init)
     n_samples = check_whole("n_posterior_samples", e.n_posterior_samples, 0)
     newton = Newton.to(
-        check_number("tol", e.tol, 0, None, strict=True),
+        check_number("tol", e.tol, above=0),
         max_passes=check_whole("max_iter", e.max_iter),
         starts=n_init,
         samples=n_samples,
@@ -177,8 +177,8 @@ def solved_config(e: Any, *, posterior: bool = True) -> Config:
 def online_config(e: Any) -> Config:
     """The configuration of a model that is trained by SGD."""
     common = _common(e, ONLINE_NUMERIC, "linear")
-    alpha = check_number("alpha", e.alpha, 0, None)
-    l1_ratio = check_number("l1_ratio", e.l1_ratio, 0, 1, closed=True)
+    alpha = check_number("alpha", e.alpha, at_least=0)
+    l1_ratio = check_number("l1_ratio", e.l1_ratio, at_least=0, at_most=1)
     optimizer = check_optimizer(e.optimizer)
     config = Config(
         **common,
@@ -187,7 +187,7 @@ def online_config(e: Any) -> Config:
         l2=alpha * (1.0 - l1_ratio),
         learning_rate=check_rate(e.learning_rate),
         schedule=check_option("schedule", e.schedule, SCHEDULES),
-        power_t=check_number("power_t", e.power_t, 0, None),
+        power_t=check_number("power_t", e.power_t, at_least=0),
         gradient=check_option("gradient", e.gradient, ("gse", "mean")),
         batch_size=check_batch_size(e.batch_size),
         epochs=check_max_iter(e.max_iter),
@@ -196,9 +196,9 @@ def online_config(e: Any) -> Config:
         shuffle=check_flag("shuffle", e.shuffle),
         standardize=check_flag("standardize", e.standardize),
         early_stopping=check_flag("early_stopping", e.early_stopping),
-        validation_fraction=check_number("validation_fraction", e.validation_fraction, 0, 1, strict=True),
+        validation_fraction=check_number("validation_fraction", e.validation_fraction, above=0, below=1),
         n_iter_no_change=check_whole("n_iter_no_change", e.n_iter_no_change),
-        tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
+        tol=None if e.tol is None else check_number("tol", e.tol, at_least=0),
     )
     check_schedule(config.schedule, optimizer, config.l2)
     _refuse_without_effect(config, e)
@@ -300,9 +300,8 @@ def training_options(config: Config, spec: ModelSpec, n_rows: int, *, chosen: bo
     """The options of `fit`; `chosen`: whether interactions were selected."""
     options = _options(config, spec)
     is_usual = is_known_to_do(options, spec) and config.schedule == "constant"
-    by_count = (
-        is_usual and not _stops_itself(config) and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, spec)
-    )
+    stops_itself = config.early_stopping or config.tol is not None
+    by_count = is_usual and not stops_itself and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, spec)
     if is_usual and (by_count or config.epochs is not None):  # as in benchmarks/defaults.py
         options = replace(options, cooling=0.0)
     if config.learning_rate is None:
@@ -310,18 +309,14 @@ def training_options(config: Config, spec: ModelSpec, n_rows: int, *, chosen: bo
     if config.epochs is not None:
         return replace(options, epochs=config.epochs)
     if by_count:
-        _refuse_patience(config)
+        if config.n_iter_no_change != Config.n_iter_no_change:
+            raise ValueError(
+                f"n_iter_no_change={config.n_iter_no_change} has no effect where epochs go by the number of rows, as "
+                "the default optimizer's on sums do; give tol or early_stopping=True, or leave it out."
+            )
         epochs = auto_epochs(n_rows)
         return replace(options, epochs=min(epochs, MAX_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     return replace(options, epochs=MAX_EPOCHS, tol=TOL if config.tol is None else config.tol)
-
-
-def _refuse_patience(config: Config) -> None:
-    if config.n_iter_no_change != Config.n_iter_no_change:
-        raise ValueError(
-            f"n_iter_no_change={config.n_iter_no_change} has no effect where epochs go by the number of rows, as the "
-            "default optimizer's on sums do; give tol or early_stopping=True, or leave it out."
-        )
 
 
 def piece_options(config: Config, spec: ModelSpec) -> Options:
@@ -332,10 +327,6 @@ def piece_options(config: Config, spec: ModelSpec) -> Options:
 def auto_epochs(n_rows: int) -> int:
     """The epochs of ``max_iter="auto"`` by default: small tables need more for the same number of updates."""
     return int(np.clip(-(-AUTO_VISITS // n_rows), MIN_AUTO_EPOCHS, MAX_AUTO_EPOCHS))
-
-
-def _stops_itself(config: Config) -> bool:
-    return config.early_stopping or config.tol is not None
 
 
 def _options(config: Config, spec: ModelSpec) -> Options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +21,7 @@ from tabsym.frame.storage import as_given
 from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss
-from tabsym.models.checks import check_offset
+from tabsym.models.checks import check_offset, nearest
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry
 
@@ -87,8 +86,8 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
     if is_position and 0 <= int(value) < len(table.names):
         value = table.names[int(value)]
     if value not in table.names:
-        near = get_close_matches(str(value), table.names, n=3) or table.names[:5]
-        raise ValueError(f"{option}={value!r} is no column of the table; there is {', '.join(map(repr, near))}.")
+        near = ", ".join(map(repr, nearest(value, table.names)))
+        raise ValueError(f"{option}={value!r} is no column of the table; there is {near}.")
     return OffsetColumn(str(value), option == "exposure_column")
 
 

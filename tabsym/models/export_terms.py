@@ -1,12 +1,13 @@
-"""`to_terms`: the one place where the fitted state of a wide model becomes what exports are made of (`export_records`).
+"""What exports are made of: records of codings, lookup tables, numbers and their products, and `to_terms`.
 
-Count effects are added to the categories that they belong to; dropped terms, which contribute 0, are left out.
+That is the one place where the fitted state of a wide model becomes these records. Count effects are added to the
+categories that they belong to; dropped terms, which contribute 0, are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN
-from tabsym.design.formula import ColumnRef
-from tabsym.design.model_spec import ModelSpec, Term
+from tabsym.design.formula import ColumnRef, Node
+from tabsym.design.model_spec import Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.losses import kernels as losses
-from tabsym.models.export_records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.data import OffsetColumn
 from tabsym.models.identified import means_of
-from tabsym.models.inspection.coef_frames import split_frame
 from tabsym.models.inspection.coef_table import (
     bases_taken_up,
     deviation_of_difference,
@@ -30,8 +30,157 @@ from tabsym.models.inspection.coef_table import (
     without_home,
 )
 from tabsym.models.inspection.explain import term_name
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, source_of, split_frame
 from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How the values of a column become codes: by category, or by bin.
+
+    Attributes
+    ----------
+    categories : (l,) object array or None
+        The categories in code order, None for missing; a value that is none of them has no code.
+    bounds : (I - 1,) or None
+        Of bins ``(a, b]``: the upper bounds of all but the last, ascending.
+    missing : bool
+        Of bins: whether the code 0 is that of missing values, which have no code otherwise.
+    """
+
+    categories: NDArray[Any] | None = None
+    bounds: Floats | None = None
+    missing: bool = False
+
+    def __len__(self) -> int:
+        if self.bounds is None:
+            assert self.categories is not None
+            return len(self.categories)
+        return len(self.bounds) + 1 + self.missing
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Coefficients by the codes of columns.
+
+    Attributes
+    ----------
+    name : str
+        Of the term in `coefs_`.
+    codings : tuple of int
+        The coding of each position, an index; empty for a single coefficient.
+    codes : (m, positions)
+        The observed combinations; in code order where there is one position.
+    values : (m, rank, K)
+        On the scale of the linear predictor; more than one component for latent vectors only.
+    default : (rank, K)
+        For values without a code, and combinations that are not among `codes`.
+    rows : (m,)
+        Training rows.
+    sd : (m, rank, K) or None
+        Posterior standard deviations, without those of count effects; NaN or infinite where they are not known.
+    """
+
+    name: str
+    codings: tuple[int, ...]
+    codes: NDArray[np.int32]
+    values: Floats
+    default: Floats
+    rows: NDArray[np.int64]
+    sd: Floats | None = None
+
+
+@dataclass(frozen=True)
+class LookupFactor:
+    """A factor of a term: a component of the lookup table with the index `table`, at the codes of `columns`."""
+
+    table: int
+    columns: tuple[str, ...]
+    component: int = 0
+
+
+@dataclass(frozen=True)
+class NumberFactor:
+    """A factor of a term: an expression of numeric columns.
+
+    `fill`: what replaces a missing value of the column that it is; None where a missing value is an error.
+    """
+
+    node: Node
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
+class TermRecord:
+    """``constant * numbers * lookups``, which is added to the linear predictors; constants and numbers to each."""
+
+    name: str
+    constant: float
+    numbers: tuple[NumberFactor, ...] = ()
+    lookups: tuple[LookupFactor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A column that is made of another one before it is used.
+
+    Attributes
+    ----------
+    source : str
+    part : {"day", "month", "week", "weekday", "hour", "minute", "text"}
+        Of a date, by its own clock, as `tabsym.DateParts` has them; or the value as text.
+    style : str
+        How dates are written: "moments" for a date type, "ISO8601", or a format of strptime. Of text what values are
+        that become text: "numbers", "booleans", or "" for others.
+    """
+
+    source: str
+    part: str
+    style: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTerms:
+    """All that a prediction needs.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Linear predictors per row, K.
+    link : {"identity", "log", "logit", "softmax"}
+    classes : ndarray or None
+        In classification; for two classes and one linear predictor, the second one's is positive.
+    columns : dict of str -> str
+        The columns that terms use: "category", "number", or "date", "date in UTC" (with a time zone) and "duration",
+        which are numbers of days, dates since 1970-01-01.
+    codings, tables, terms
+    offset : OffsetColumn or None
+    checked : tuple of (str, int)
+        Columns, and their codings, in which a value without a code is an error.
+    features : tuple of str
+        All columns of fit, in order.
+    derived : dict of str -> Derived
+        Those of `columns` that are made of others.
+    """
+
+    n_outputs: int
+    link: str
+    classes: NDArray[Any] | None
+    columns: dict[str, str]
+    codings: tuple[Coding, ...]
+    tables: tuple[Lookup, ...]
+    terms: tuple[TermRecord, ...]
+    offset: OffsetColumn | None = None
+    checked: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    def source(self, column: str) -> str:
+        """The column of the table that a column is made of, or is."""
+        return self.derived[column].source if column in self.derived else column
+
 
 MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
 """What numeric columns are that hold no plain numbers, by their measure in words."""
@@ -192,7 +341,11 @@ class _TermsOfModel:
 
     def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
         """The terms with count effects added to the lookup of the same combinations."""
-        counts = {table: block for block, table in self.table_of.items() if _is_count(self.spec, block)}
+        counts = {
+            table: block
+            for block, table in self.table_of.items()
+            if isinstance(source_of(self.spec, block), CountEffect)
+        }
         kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
         for term in terms:
             for factor in term.lookups:
@@ -201,7 +354,7 @@ class _TermsOfModel:
         return kept
 
     def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
-        count_effect = self.spec.sources[self.spec.blocks[block].source or 0]
+        count_effect = source_of(self.spec, block)
         assert isinstance(count_effect, CountEffect)
         own = self.tables[factor.table]
         for index, other in enumerate(kept):
@@ -280,11 +433,6 @@ def _constants(terms: Sequence[TermRecord], n_tables: int) -> list[float]:
         for factor in term.lookups:
             found[factor.table] += term.constant
     return found
-
-
-def _is_count(spec: ModelSpec, block: int) -> bool:
-    source = spec.blocks[block].source
-    return source is not None and isinstance(spec.sources[source], CountEffect)
 
 
 def _used(found: ModelTerms) -> ModelTerms:

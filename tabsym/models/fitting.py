@@ -27,11 +27,10 @@ from tabsym.models.data import (
     training_loss,
     weight_by_entry,
 )
-from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_terms
+from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_term
 from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import (
     Crosses,
-    columns_apart,
     members_of,
     named_interactions,
     refuse_constrained,
@@ -114,8 +113,9 @@ def fit_model(
             f"monotonic_cst is for regression and for two classes, and there are {n_outputs}: a direction of all of "
             "them together means nothing; leave it out, or fit one class against the others."
         )
-    fixed = find_fixed(config, training, n_outputs)
-    training = with_fixed_scores(training, fixed, n_outputs)
+    fixed = [find_fixed(config, name, value, training, n_outputs) for name, value in config.fixed.items()]
+    if fixed:
+        training = with_fixed_scores(training, fixed, n_outputs)
     precomputed = precomputed or Precomputed.of(plan_cuts(config, training, loss), training, rng)
     column_codes = precomputed.column_codes  # columns are factorized once
     spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
@@ -124,7 +124,9 @@ def fit_model(
         size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
         show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
         model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
-        return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
+        for term in fixed:
+            model = with_fixed_term(model, term, training)
+        return Fitted(model, outcome, chosen)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
@@ -193,7 +195,7 @@ def build_spec(
     if not isinstance(interactions, int):
         interactions = named_interactions(interactions, training, symbolic, cuts, config)
         refuse_constrained(interactions, directions)
-    apart = columns_apart(config, training)
+    apart = set(directions)
     if whole and isinstance(interactions, int) and interactions > 1:  # pairs with a constant are main effects again
         apart = {*apart, *(column.name for column in symbolic if _is_constant(column))}
         apart |= {one.column for one in cuts.coarse if len(one.bounds) + one.missing < 1}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,10 @@ from tabsym.design.sources import Bins, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.models.class_columns import are_classes, by_class, numbers_by_class, positions_of_classes
+from tabsym.models.checks import are_classes, by_class, nearest, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
-from tabsym.models.inspection.coef_frames import edge_names
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, edge_names
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.warn import warn_user
@@ -93,27 +91,14 @@ class FixedTerm:
         )
 
 
-def find_fixed(config: Config, training: Training, n_outputs: int) -> list[FixedTerm]:
-    """The fixed terms of a configuration, for a training table."""
-    return [_find(config, name, value, training, n_outputs) for name, value in config.fixed.items()]
-
-
 def with_fixed_scores(training: Training, terms: list[FixedTerm], n_outputs: int) -> Training:
     """The training rows with what fixed terms add in their offset."""
-    if not terms:
-        return training
     offset = np.zeros((len(training.y), n_outputs)) if training.offset is None else training.offset
     return replace(training, offset=offset + np.sum([term.scores(training) for term in terms], axis=0))
 
 
-def with_fixed_terms(model: WideModel, terms: list[FixedTerm], training: Training) -> WideModel:
-    """The fitted model with the fixed terms: without deviation, variance and degrees of freedom."""
-    for term in terms:
-        model = _with_term(model, term, training)
-    return model
-
-
-def _find(config: Config, name: str, value: Any, training: Training, n_outputs: int) -> FixedTerm:
+def find_fixed(config: Config, name: str, value: Any, training: Training, n_outputs: int) -> FixedTerm:
+    """The fixed term of a name and what `fixed` gives for it, for a training table."""
     table, constant, numeric = training.table, 1.0, None
     if config.formula is not None:
         term = _of_formula(expand(config.formula), name)
@@ -124,10 +109,8 @@ def _find(config: Config, name: str, value: Any, training: Training, n_outputs: 
     else:
         column = name
         if name not in table.names:
-            near = get_close_matches(str(name), table.names, n=3) or table.names[:5]
-            raise ValueError(
-                f"fixed names {name!r}, which is no feature of the table; there is {', '.join(map(repr, near))}."
-            )
+            near = ", ".join(map(repr, nearest(name, table.names)))
+            raise ValueError(f"fixed names {name!r}, which is no feature of the table; there is {near}.")
     if isinstance(value, (Mapping, pd.DataFrame)) and (numeric is not None or table[column].kind is Kind.NUMERIC):
         held = as_lists(value, what=f"fixed[{name!r}]")  # of a slope, as `coefs_` has it
         value = held["value"][0] if held.get("category") == [name] else value
@@ -195,7 +178,8 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
     if isinstance(value, Mapping) and isinstance(value.get("value"), list):
         if "columns" not in value:
             return dict(value)
-        value = _frame_of(value)
+        index, columns = (pd.Index(value[name], dtype=object) for name in ("category", "columns"))
+        value = pd.DataFrame(value["value"], index=index, columns=columns)
     if isinstance(value, Mapping):
         given = [numbers_by_class(one, classes, f"{what}[{name!r}]") for name, one in value.items()]
         return {"category": list(value), "value": given}
@@ -209,7 +193,8 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
         end: value[column_of[own]].tolist() for end, own in zip(("low", "high"), ends, strict=True) if own in column_of
     }
     own = value.drop(columns=[column_of[end] for end in ends if end in column_of])
-    values = own[["value"]] if "value" in own else own[[column for column in own if _is_value(column)]]
+    beside = [column for column in own if str(column) in ("sd", "rows") or str(column).startswith("sd ")]
+    values = own[["value"]] if "value" in own else own.drop(columns=beside)
     if several and values.columns.tolist() != list(range(len(classes))):
         values = own.iloc[:, positions_of_classes(own.columns, classes, what, beside=True)]
     try:
@@ -254,11 +239,6 @@ def _plain_name(column: Any) -> Any:
     return column if isinstance(column, (str, int, float)) else str(column)
 
 
-def _frame_of(lists: Mapping[str, list[Any]]) -> pd.DataFrame:
-    index = pd.Index(lists["category"], dtype=object)
-    return pd.DataFrame(lists["value"], index=index, columns=pd.Index(lists["columns"], dtype=object))
-
-
 def with_classes(config: Config, classes: NDArray[Any]) -> Config:
     """The configuration with numbers that are given by class in the order of the classes."""
     if len(classes) <= 2:
@@ -284,11 +264,6 @@ def _in_order(value: Any, classes: NDArray[Any], what: str) -> Any:
     return found
 
 
-def _is_value(column: Any) -> bool:
-    """Whether a column of a frame as `coefs_` has them holds coefficients: no deviations and no numbers of rows."""
-    return str(column) not in ("sd", "rows") and not str(column).startswith("sd ")
-
-
 def _numbers(value: Any, name: str, n_outputs: int) -> Floats:
     """The coefficients (K,) of one category."""
     try:
@@ -301,8 +276,8 @@ def _numbers(value: Any, name: str, n_outputs: int) -> Floats:
     return found
 
 
-def _with_term(model: WideModel, term: FixedTerm, training: Training) -> WideModel:
-    """Append one fixed term to a fitted model."""
+def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> WideModel:
+    """The fitted model with a fixed term at the end: without deviation, variance and degrees of freedom."""
     spec, units, k = model.spec, model.units, model.n_outputs
     if term.name in [block.name for block in spec.blocks]:
         raise ValueError(f"Two terms would be called {term.name!r}; rename the column.")

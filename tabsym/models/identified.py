@@ -14,8 +14,7 @@ from tabsym.design.plan import show
 from tabsym.design.sources import Flag
 from tabsym.design.units import Units
 from tabsym.losses.kernels import MULTINOMIAL
-from tabsym.models.inspection.coef_frames import products_of
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, products_of, source_of
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import (
@@ -102,10 +101,8 @@ def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict
 def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
     """Whether a block is the flag of a numeric column that is missing in some training rows only."""
     spec = model.spec
-    source = spec.sources[spec.blocks[block].source or 0]
-    if not isinstance(source, Flag):
-        return False
-    return any(
+    source = source_of(spec, block)
+    return isinstance(source, Flag) and any(
         moments.weight > 0.0
         for numeric, moments in zip(spec.numerics, model.numerics, strict=True)
         if source.column in numeric.columns
@@ -186,9 +183,10 @@ def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_
     return np.isfinite(variances) & np.array([block.source is not None for block in model.spec.blocks])
 
 
-def whole_of(model: WideModel, optimum: Optimum, shares: Shares) -> JointCovariance | None:
+def whole_of(
+    model: WideModel, solver: BlockDescent, shares: Shares, by_category: NDArray[np.bool_]
+) -> JointCovariance | None:
     """The joint covariance of terms that are not dropped, with the means in `shares`; None where it is too large."""
-    solver, by_category = optimum.solver, is_mean_by_category(model.spec, optimum.solver.terms, optimum.solver)
     active, held = _active(solver), _held(solver, shares, by_category)
     n_numbers = model.spec.n_coefs * sum(solver.terms[index].size for index in active)
     return whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
@@ -206,7 +204,12 @@ def _held(solver: BlockDescent, shares: Shares, by_category: NDArray[np.bool_]) 
 
 
 def jointly(
-    model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares, whole: JointCovariance | None
+    model: WideModel,
+    certainty: Certainty,
+    optimum: Optimum,
+    shares: Shares,
+    by_category: NDArray[np.bool_],
+    whole: JointCovariance | None,
 ) -> Certainty:
     """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
@@ -218,16 +221,17 @@ def jointly(
     optimum : Optimum
     shares : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
+    by_category : (blocks,)
+        See `is_mean_by_category`.
     whole : JointCovariance or None
         See `whole_of`.
     """
     spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
     terms, active = solver.terms, _active(solver)
-    by_category = is_mean_by_category(spec, terms, solver)
     random = np.flatnonzero(by_category).tolist()
     found: dict[int, TermCovariance] = {}
     sd = certainty.sd.copy()
-    total_sd, joint = certainty.total_sd, _NO_JOINT
+    total_sd, joint = certainty.total_sd, dict[str, Any]()
     if whole is not None:
         blocks = [terms[index].block for index in active]
         found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
@@ -289,9 +293,6 @@ def _as_shown(model: WideModel, unknown: Floats, shares: Shares, k: int) -> Floa
         own = spec.coefs(block)
         change[own][np.abs(change[own]) <= SHOWN * size[own].max(axis=0)] = 0.0
     return units.to_training(spec, change)
-
-
-_NO_JOINT: dict[str, Any] = {}
 
 
 def _of_whole(

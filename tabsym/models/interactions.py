@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 from zlib import crc32
@@ -29,8 +28,10 @@ from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.models.bins import NumericBins
+from tabsym.models.checks import nearest
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, training_loss
+from tabsym.models.model import source_of
 from tabsym.models.monotonic import directions_of
 from tabsym.models.start import NO_MEMORY, blank_model
 
@@ -54,7 +55,7 @@ def search_interactions(
     """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
     model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
-    apart = columns_apart(config, training)
+    apart = directions_of(config.monotonic, training)  # an interaction would change the direction that one must have
     cuts = {
         name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
         for name, own in searched.items()
@@ -103,14 +104,14 @@ def find_crosses(
             blocks[read.block].name,
             own,
             sizes[read.block],
-            _categories_of(_source(spec, read.block)),
+            _categories_of(source_of(spec, read.block)),
         )
         for read, own in codes.items()
     }
     crossable = [
         block
         for block in columns
-        if isinstance(_source(spec, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
+        if isinstance(source_of(spec, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
     ]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
@@ -132,12 +133,14 @@ def find_crosses(
         weight = weights_within_classes(y, weight, copies)
     if loss.name == "hinge":  # which has no second derivative
         loss = LOSSES["logistic"]
-    scores = np.repeat(_constant_scores(loss, y, weight, offset, n_outputs)[:, :, None], options.folds, 2)
+    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
+    scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # of the intercept only, (K, n)
+    scores = np.repeat(np.asarray(scores)[:, :, None], options.folds, 2)
     glanced = _glanced(dealt, fold, rng)
     held_out = HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, options, n_jobs)
-    sources = {blocks[block].name: _source(spec, block) for block in crossable}
+    sources = {blocks[block].name: source_of(spec, block) for block in crossable}
     return [
         replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, sources))
         for one in chosen
@@ -213,12 +216,6 @@ def _checksum(values: NDArray[Any]) -> int:
     return crc32(values.tobytes())
 
 
-def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
-    """Linear predictors (K, n) of the intercept-only model."""
-    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
-    return np.asarray(constant[:, None] + (offset.T if len(offset) else np.zeros(len(y))))
-
-
 def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
     """The column's rows in `order`, with codes numbered by first appearance."""
     codes = column.codes.take(order)
@@ -243,11 +240,6 @@ def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
             "coefficients": pd.Series([c.coefs for c in chosen], dtype=np.int64),
         }
     )
-
-
-def _source(spec: ModelSpec, block: int) -> Any:
-    index = spec.blocks[block].source
-    return None if index is None else spec.sources[index]
 
 
 def _folds(
@@ -290,11 +282,8 @@ def named_interactions(
             is_position = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
             name = names[int(given)] if is_position else given
             if name not in names:
-                near = get_close_matches(str(name), names, n=3) or names[:5]
-                raise ValueError(
-                    f"interactions names {name!r}, and there is no such column; there is "
-                    f"{' or '.join(map(repr, near))}."
-                )
+                near = " or ".join(map(repr, nearest(name, names)))
+                raise ValueError(f"interactions names {name!r}, and there is no such column; there is {near}.")
             if name in config.fixed:
                 raise ValueError(
                     f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
@@ -334,11 +323,6 @@ def _known_category(category: Any, column: Column, is_categorical: bool) -> Any:
             f"{', '.join(map(repr, known[:5]))}."
         )
     return known[known.index(category)]
-
-
-def columns_apart(config: Config, training: Training) -> set[str]:
-    """The columns that are in no interaction: an interaction would change the direction that one of them must have."""
-    return set(directions_of(config.monotonic, training))
 
 
 def refuse_constrained(interactions: Sequence[Members], directions: Mapping[str, int]) -> None:

@@ -19,6 +19,7 @@ from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.bins import plan_cuts
+from tabsym.models.checks import below_domain
 from tabsym.models.config import Config, defaults_of
 from tabsym.models.data import Training
 from tabsym.models.fitting import Precomputed, build_spec
@@ -60,7 +61,16 @@ class Scoring:
     def __init__(self, scoring: Any) -> None:
         self._scoring = scoring
         self._errors = PLAIN_ERRORS.get(scoring) if isinstance(scoring, str) else None
-        self._scorer = _find_scorer(scoring) if self._errors is None else None
+        self._scorer: Callable[..., float] | None = scoring if callable(scoring) else None
+        if self._errors is None and self._scorer is None:
+            try:
+                self._scorer = get_scorer(scoring or "")
+            except (ValueError, TypeError):
+                raise ValueError(
+                    f"scoring={scoring!r} is not known; use "
+                    "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
+                    "scorer of scikit-learn."
+                ) from None
 
     def score(self, predicted: Floats, y: Floats, weight: Floats | None) -> float:
         """Score finite predictions (n,) for targets (n,); a `ValueError` where the score is undefined."""
@@ -71,9 +81,10 @@ class Scoring:
         try:
             score = float(self._scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
         except (TypeError, ValueError, AttributeError) as error:
+            words = str(error).rstrip(".").replace(_Predicted.__name__, "the model")  # without the internal name
             raise ValueError(
                 f"scoring={_name_of(self._scoring)} can't score numbers with these targets"
-                f"{' and weights' if weights else ''} ({_in_users_words(error)}); use 'neg_root_mean_squared_error', "
+                f"{' and weights' if weights else ''} ({words}); use 'neg_root_mean_squared_error', "
                 "'neg_mean_absolute_error' or another scorer of regressions."
             ) from error
         if np.isnan(score):
@@ -83,27 +94,9 @@ class Scoring:
         return score
 
 
-def _find_scorer(scoring: Any) -> Callable[..., float]:
-    if callable(scoring):
-        return scoring
-    try:
-        return get_scorer(scoring or "")
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"scoring={scoring!r} is not known; use "
-            "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
-            "scorer of scikit-learn."
-        ) from None
-
-
 def _name_of(scoring: Any) -> str:
     """The name as the user wrote it, or that of the function."""
     return repr(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", type(scoring).__name__)
-
-
-def _in_users_words(error: Exception) -> str:
-    """The message of a scorer, without its full stop and the internal class name."""
-    return str(error).rstrip(".").replace(_Predicted.__name__, "the model")
 
 
 class _Predicted(RegressorMixin, BaseEstimator):
@@ -181,7 +174,7 @@ def choose_loss(
     """
     by = Scoring(scoring)
     n_rows = training.n_rows
-    possible = [name for name in losses if _fits(LOSSES[name], training.y)]
+    possible = [name for name in losses if not below_domain(training.y, LOSSES[name]).any()]
     if n_rows < MIN_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
     cuts = plan_cuts(config, training, losses["poisson"])  # all regression losses have the same bins
@@ -207,7 +200,11 @@ def choose_loss(
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
     best = ranked[0]
-    if best == "tweedie" and _are_counts(training.y) and not _is_certain(trials, "tweedie", "poisson"):
+    if (
+        best == "tweedie"
+        and (training.y == np.floor(training.y)).all()
+        and not _is_certain(trials, "tweedie", "poisson")
+    ):
         best = "poisson"
     return losses[best], {name: found[name] for name in ranked}, precomputed
 
@@ -224,10 +221,6 @@ def _is_spread(training: Training) -> bool:
     """Whether the standard deviation of the target is more than `SPREAD` times its mean."""
     mean = np.average(training.y, weights=training.weight)
     return bool(np.average(np.square(training.y - mean), weights=training.weight) > (SPREAD * mean) ** 2)
-
-
-def _are_counts(y: Floats) -> bool:
-    return bool((y == np.floor(y)).all())
 
 
 def _is_certain(trials: list[_LossTrial], better: str, other: str) -> bool:
@@ -275,11 +268,6 @@ def _content(training: Training, coder: Coder, rows: NDArray[np.intp]) -> Keys:
 
 
 _NO_CONTENT = np.empty(0, dtype=np.uint64)
-
-
-def _fits(loss: Loss, y: Floats) -> bool:
-    least = float(y.min())
-    return least > loss.lowest if loss.lowest_open else least >= loss.lowest
 
 
 def _rough(config: Config, n_rows: int) -> Config:

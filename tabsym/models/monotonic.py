@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
+from types import NoneType
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,9 +15,10 @@ from tabsym.design.formula import Binary, Call, ColumnRef, Node
 from tabsym.design.model_spec import ModelSpec, Term
 from tabsym.design.polynomial import columns_read, evaluate
 from tabsym.design.sources import Bins, CountEffect, Flag, Symbols
-from tabsym.frame import Column, Kind
-from tabsym.models.checks import name_of
+from tabsym.frame import Kind
+from tabsym.models.checks import name_of, nearest
 from tabsym.models.data import Training
+from tabsym.models.model import source_of
 
 Directions = Mapping[str, int]
 
@@ -38,11 +39,8 @@ def directions_of(given: Mapping[Any, int] | Sequence[int] | None, training: Tra
     features = training.table.names
     for name, direction in found.items():
         if name not in features and (direction or name not in names):
-            near = get_close_matches(str(name), features, n=3) or features[:5]
-            raise ValueError(
-                f"monotonic_cst names {name!r}, which is no feature of the model; there is "
-                f"{', '.join(map(repr, near))}."
-            )
+            near = ", ".join(map(repr, nearest(name, features)))
+            raise ValueError(f"monotonic_cst names {name!r}, which is no feature of the model; there is {near}.")
     return {name: direction for name, direction in found.items() if direction}
 
 
@@ -56,9 +54,7 @@ def with_directions(spec: ModelSpec, directions: Directions, training: Training)
     counted = [
         index
         for index, block in enumerate(spec.blocks)
-        if block.source is not None
-        and isinstance(spec.sources[block.source], CountEffect)
-        and set(block.columns) & set(directions)
+        if isinstance(source_of(spec, index), CountEffect) and set(block.columns) & set(directions)
     ]
     spec = spec.without(counted)
     blocks = list(spec.blocks)
@@ -66,9 +62,13 @@ def with_directions(spec: ModelSpec, directions: Directions, training: Training)
         term = _only_term(spec, name)
         block = term.factors[0].block
         trend = 1 if term.numeric is None else _trend_of(spec, term, name)
-        source = blocks[block].source
-        if source is not None and isinstance(spec.sources[source], Symbols):
-            _check_order(training.table[name])
+        column = training.table[name]
+        has_order = column.kind is Kind.BOOLEAN or isinstance(column.series.dtype, nw.Enum)
+        if isinstance(source_of(spec, block), Symbols) and not has_order:
+            raise ValueError(
+                f"monotonic_cst names {name!r}, whose categories have no order; make it an ordered Categorical "
+                "(pandas) or an Enum (polars), or leave it out."
+            )
         blocks[block] = replace(blocks[block], monotone=direction * trend)
     return replace(spec, blocks=tuple(blocks))
 
@@ -118,8 +118,7 @@ def _columns(spec: ModelSpec, term: Term) -> set[str]:
     """The columns that a term depends on; none for the flag of missing values, which has no direction."""
     found = set() if term.numeric is None else set(spec.numerics[term.numeric].columns)
     for factor in term.factors:
-        source = spec.blocks[factor.block].source
-        if source is not None and not isinstance(spec.sources[source], Flag):
+        if not isinstance(source_of(spec, factor.block), (Flag, NoneType)):
             found |= set(factor.columns)
     return found
 
@@ -128,14 +127,6 @@ def _text(spec: ModelSpec, term: Term) -> str:
     if not term.factors:
         return "a term without coefficient"
     return " * ".join(repr(spec.blocks[factor.block].name) for factor in term.factors)
-
-
-def _check_order(column: Column) -> None:
-    if column.kind is not Kind.BOOLEAN and not isinstance(column.series.dtype, nw.Enum):
-        raise ValueError(
-            f"monotonic_cst names {column.name!r}, whose categories have no order; make it an ordered Categorical "
-            "(pandas) or an Enum (polars), or leave it out."
-        )
 
 
 def _trend_of(spec: ModelSpec, term: Term, name: str) -> int:

@@ -14,9 +14,9 @@ from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.plan import RARITY
-from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.design.units import TargetUnits
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, source_of
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
 from tabsym.solvers.newton import Newton
@@ -51,7 +51,7 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         else:
             codes = by_rows(lambda own: np.ascontiguousarray(own, dtype=np.int32), coded.codes[factor.read]).view()
         codes.flags.writeable = False  # as those of frames are: kernels are compiled once for all terms
-        prior, apart = _prior(spec, factor.block)
+        prior, apart = prior_of(spec, factor.block)
         direction = spec.blocks[factor.block].monotone
         chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
         sign = direction if source is None else 0
@@ -80,7 +80,7 @@ def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
     found = []
     for term in terms:
         block, keys = spec.blocks[term.block], None
-        if block.source is not None and isinstance(spec.sources[block.source], (Symbols, Crossing)):
+        if block.source is not None and isinstance(source_of(spec, term.block), (Symbols, Crossing)):
             keys = partial(keys_of_source, spec.sources, block.source, block.columns)
         name = block.name.replace(":".join(block.columns), ":".join(sorted(block.columns)))
         found.append(replace(term, name=name, keys=keys))
@@ -142,7 +142,8 @@ def _made_of(spec: ModelSpec, block: int) -> frozenset[tuple[int, str]]:
     return frozenset() if index is None else made(index, spec.blocks[block].columns)
 
 
-def _prior(spec: ModelSpec, index: int) -> tuple[Prior, int]:
+def prior_of(spec: ModelSpec, index: int) -> tuple[Prior, int]:
+    """The prior of a block's coefficients, and how many first ones are apart from a random walk."""
     source = source_of(spec, index)
     if source is None or isinstance(source, Flag):
         return Prior.FLAT, 0
@@ -150,12 +151,6 @@ def _prior(spec: ModelSpec, index: int) -> tuple[Prior, int]:
     if spec.blocks[index].ordered and len(source) - apart > 1:
         return Prior.WALK, apart
     return Prior.RIDGE, 0
-
-
-def source_of(spec: ModelSpec, index: int) -> Source | None:
-    """The source of a block's codes; None for a scalar."""
-    number = spec.blocks[index].source
-    return None if number is None else spec.sources[number]
 
 
 def given_precisions(

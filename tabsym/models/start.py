@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,8 +22,7 @@ from tabsym.losses.loss import Loss, best_constant
 from tabsym.models.checks import Init
 from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
-from tabsym.models.inspection.coef_frames import coefficient_frame, scale_names
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, coefficient_frame, scale_names, source_of
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.options import SGD, Options, StateColumns
@@ -106,7 +106,11 @@ def code_table(
     """The spec with the categories of the table of `coder`, and the coded table."""
     spec, codes = spec.grow(coder)
     if config.has_count_effects:
-        spec, codes = without_common(spec, codes, training.n_rows)
+        common = is_common(spec, training.n_rows)  # with many rows per category, the count has little effect
+        kept = [index for index in range(len(spec.blocks)) if index not in common]
+        indices = {index: number for number, index in enumerate(kept)}
+        codes = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
+        spec = spec.without(common)
     return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
 
@@ -135,22 +139,12 @@ def blank_of(
     )
 
 
-def without_common(spec: ModelSpec, codes: dict[Read, Codes], n_rows: int) -> tuple[ModelSpec, dict[Read, Codes]]:
-    """Remove the count effects of frequent terms: with many rows per category, the count has little effect."""
-    common = is_common(spec, n_rows)
-    kept = [index for index in range(len(spec.blocks)) if index not in common]
-    indices = {index: number for number, index in enumerate(kept)}
-    lean = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
-    return spec.without(common), lean
-
-
 def is_common(spec: ModelSpec, n_rows: int) -> list[int]:
     """The count effects of frequent terms."""
     return [
         index
-        for index, block in enumerate(spec.blocks)
-        if block.source is not None
-        and isinstance(source := spec.sources[block.source], CountEffect)
+        for index in range(len(spec.blocks))
+        if isinstance(source := source_of(spec, index), CountEffect)
         and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
     ]
 
@@ -319,22 +313,18 @@ def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.Da
     keys = coefficient_frame(model, index, [str(k) for k in range(model.n_outputs)]).index
     if frame.index.nlevels != keys.nlevels or not frame.index.is_unique:
         raise ValueError(f"coef_init[{name!r}] must be indexed by the term's categories, once each, as coefs_ are.")
-    known = _keys(frame.index)
-    indices = np.array([known.get(key, UNSEEN) for key in _keys(keys)], dtype=np.int64)
+    known = {by_value(key): at for at, key in enumerate(frame.index)}
+    indices = np.array([known.get(by_value(key), UNSEEN) for key in keys], dtype=np.int64)
     out = start.reshape(len(keys), width).copy()
     out[indices >= 0] = numbers[indices[indices >= 0]]
     return out.reshape(-1, model.n_outputs)
 
 
-def _keys(keys: pd.Index) -> dict[object, int]:
-    """The indices of categories by value, missing ones as None."""
-
-    def plain(category: object) -> object:
-        if isinstance(category, tuple):
-            return tuple(plain(part) for part in category)
-        return None if pd.isna(category) else category  # type: ignore[call-overload]
-
-    return {plain(category): index for index, category in enumerate(keys)}
+def by_value(category: Any) -> Any:
+    """A category by value, a missing one as None, also in a combination."""
+    if isinstance(category, tuple):
+        return tuple(map(by_value, category))
+    return None if pd.isna(category) else category
 
 
 def grow_model(

@@ -23,8 +23,7 @@ from tabsym.frame.frames import as_rows
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
-from tabsym.models.checks import check_loss, check_offset, check_offset_of_loss, check_target_of_loss
-from tabsym.models.class_columns import by_class
+from tabsym.models.checks import by_class, check_loss, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 from tabsym.models.fixed_terms import with_classes

@@ -22,8 +22,8 @@ from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import Precomputed
 from tabsym.models.fixed_terms import without_frames
 from tabsym.models.loss_selection import choose_loss
-from tabsym.models.out_of_core.coded_batches import SAMPLE_ROWS
-from tabsym.models.out_of_core.estimator import fit_out_of_core
+from tabsym.models.out_of_core.fit import fit_out_of_core
+from tabsym.models.out_of_core.parts import SAMPLE_ROWS
 from tabsym.models.stream import target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.warn import show_progress, warn_user

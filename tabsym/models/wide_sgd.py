@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from tabsym.frame import NUMBERS, Table, check_classes, match_features
+from tabsym.frame import NUMBERS, check_classes, match_features
 from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
-from tabsym.models.checks import check_loss
-from tabsym.models.class_columns import by_class
+from tabsym.models.checks import by_class, check_loss
 from tabsym.models.config import Config, online_config
 from tabsym.models.data import Training
 from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in
@@ -44,7 +43,12 @@ class WideSGDBase(WideBase):
             )
         first = not hasattr(self, "model_")
         if not first:
-            training = replace(training, table=self._features_of(training))
+            if training.given is None or training.offset_column is None:
+                table = match_features(self, training.table)
+            else:
+                table = training.offset_column.split(match_features(self, training.given))[0]
+            self._check_measures(table)
+            training = replace(training, table=table)
         rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
         fitted = continue_model(config, None if first else self.model_, training, loss, n_outputs, rng)
         if first:
@@ -59,15 +63,6 @@ class WideSGDBase(WideBase):
         seen = n_rows + (0 if first else self.n_rows_seen_)
         curve = ([] if first else self.loss_curve_) + fitted.outcome.loss_curve
         self._keep(fitted.model, curve, [], seen)
-
-    def _features_of(self, training: Training) -> Table:
-        """The features of one more batch of rows, validated."""
-        if training.given is None or training.offset_column is None:
-            table = match_features(self, training.table)
-        else:
-            table = training.offset_column.split(match_features(self, training.given))[0]
-        self._check_measures(table)
-        return table
 
 
 ONLINE = (

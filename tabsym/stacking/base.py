@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
@@ -21,8 +21,8 @@ from tabsym.encoders.out_of_fold import check_groups, cv_of_rows, split_by_targe
 from tabsym.frame import (
     Table,
     TableEstimator,
-    check_same_rows,
     check_weights,
+    match_features,
     read_table,
     relative_weights,
     remember_features,
@@ -36,24 +36,31 @@ from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.stacking.layer import (
     HIST,
     Layer,
+    Layers,
     Plan,
     StackRows,
+    TrainingSample,
     adapter_of,
+    contributions_of,
     default_booster,
     default_wide,
     fresh,
+    importances_of,
+    margins_of,
     matched,
     reads_categories,
     rounds_of,
 )
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested, fitted_wide, margins_of
-from tabsym.stacking.readable import ReadableStack, TrainingSample
 from tabsym.stacking.selection import (
     Criterion,
+    Crossed,
+    Learner,
     Member,
+    Nested,
     Selection,
     Trial,
     can_be_learned,
+    fitted_wide,
     folds_to_evaluate,
     select,
     taken,
@@ -69,8 +76,15 @@ OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_be
 """Options of boosters that need rows of their own to stop by."""
 
 
-class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
+class WideBoost(MetaEstimatorMixin, TableEstimator):
     """Shared by `WideBoostClassifier` and `WideBoostRegressor`; not public."""
+
+    wide_: Any
+    boosters_: dict[str, Any]
+    n_features_in_: int
+    _layers: Layers
+    _loss: Loss
+    _importances: TrainingSample | Floats | str
 
     def __init__(
         self,
@@ -183,7 +197,10 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
         """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
         is_class = is_classifier(self)
         kind = "classifier" if is_class else "regressor"
-        wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
+        own_seed = 0  # the default wide model's: alone it is then what the user would have had without a stack
+        if self.random_state is not None:
+            own_seed = int(self.random_state) if isinstance(self.random_state, Integral) else seed
+        wide = clone(self.wide) if self.wide is not None else default_wide(is_class, own_seed, self.n_jobs)
         booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else fresh(self.booster)
         sized = self.booster is None and not isinstance(booster, HIST)
         alone = default_booster(is_class, seed, self.n_jobs, small=False) if sized else booster
@@ -344,18 +361,120 @@ class WideBoost(ReadableStack, MetaEstimatorMixin, TableEstimator):
 
     # -- using ----------------------------------------------------------------------------
 
-    def _seed_of_wide(self, seed: int) -> int:
-        """The default wide model's: alone it is then what the user would have had without a stack."""
-        if self.random_state is None:
-            return 0
-        return int(self.random_state) if isinstance(self.random_state, Integral) else seed
-
     def _scores(self, X: Any) -> Floats:
         """Scores (n, K) before the link: what the wide model and the booster say together."""
         table = self._table(X)
         margins = margins_of(self.wide_, table.native, self._classes())
         parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
         return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
+
+    # -- inspection -----------------------------------------------------------------------
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Contributions of the wide model's terms and of the booster's columns to each prediction.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, n_contributions)
+            The columns are (part, term), with several classes (part, term, class). Part "wide": the terms, as in
+            `explain` of the wide model, times the weight of the components that start from it. Part "booster": the
+            columns that the boosters see, by the libraries' TreeSHAP, times their weights, and as "(intercept)" their
+            expected value; with ``mode="feature"`` its "(wide)" is the column of the wide model's scores. The sum of a
+            row is `decision_function`, or the prediction before its link (to the digits of float32 for XGBoost).
+
+        Raises
+        ------
+        ValueError
+            The booster has no contributions of columns: it is not of LightGBM, XGBoost or CatBoost, or of a kind that
+            they have none for.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideBoostRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "weight": range(200)})
+        >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
+        >>> model = WideBoostRegressor(random_state=0, n_jobs=1).fit(X, y)
+        >>> bool(abs(model.explain(X).sum(axis=1) - model.predict(X)).max() < 1e-6)
+        True
+        """
+        table = self._table(X)
+        found = contributions_of(self.wide_, self._layers, table.native, self._classes())
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        values = np.concatenate(list(found.values()), axis=1)
+        if values.shape[1] == len(found):
+            columns = pd.MultiIndex.from_tuples(list(found), names=["part", "term"])
+        else:
+            labels = [str(label) for label in self._classes().tolist()]  # type: ignore[union-attr]
+            positions = [(*position, label) for position in found for label in labels]
+            columns = pd.MultiIndex.from_tuples(positions, names=["part", "term", "class"])
+        return pd.DataFrame(values, index=index, columns=columns)
+
+    def booster_frame(self, X: Any, mode: str | None = None) -> pd.DataFrame:
+        """What a booster sees of a table: of the training rows the frame that it was trained on.
+
+        For tools that take the booster itself, such as ``shap.TreeExplainer(model.boosters_["margin"])``. With
+        ``mode="feature"`` the last columns are the scores of `wide_`; those of training were out of fold.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        mode : {"margin", "feature", "alone"} or None, default None
+            A key of `boosters_`; None where there is one.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, n_columns of the booster)
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tabsym import WideBoostRegressor
+        >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50, "price": range(200)})
+        >>> y = [1.0, 2.0, 3.0, 2.0] * 50
+        >>> model = WideBoostRegressor(mode="margin", early_stopping=False, random_state=0, n_jobs=1).fit(X, y)
+        >>> list(model.booster_frame(X).columns)
+        ['size', 'price']
+        """
+        table = self._table(X)
+        layers = {layer.mode: layer for _, layer in self._layers if layer is not None}
+        if not layers:
+            raise ValueError("No booster helped on held-out rows, so that boosters_ is empty; explain(X) says it all.")
+        if mode is None and len(layers) > 1:
+            raise ValueError(f"There are boosters {', '.join(map(repr, layers))}; name one by mode.")
+        chosen: Any = next(iter(layers)) if mode is None else check_option("mode", mode, tuple(layers))
+        return layers[chosen].frame(table.native, margins_of(self.wide_, table.native, self._classes()))
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The share of each column in the scores (n_columns,).
+
+        The mean absolute contribution to the scores of the training rows (of a sample of 500), as in `explain`: per
+        row a column's terms and its contribution to the boosters are added up, interactions being divided equally among
+        their columns. The shares add up to 1. An `AttributeError` where the booster has no contributions of columns.
+        """
+        check_is_fitted(self)
+        found = self._found_importances()
+        if isinstance(found, str):
+            raise AttributeError(f"feature_importances_ is not there: {found}")
+        return found
+
+    def _found_importances(self) -> Floats | str:
+        """The importances, found when they are first asked for, as they take a tenth of the time of a fit."""
+        if isinstance(self._importances, TrainingSample):
+            self._importances = importances_of(self.wide_, self._layers, self._importances, self._classes())
+        return self._importances
+
+    def _table(self, X: Any) -> Table:
+        check_is_fitted(self)
+        return match_features(self, read_table(X, caller=type(self).__name__, allow_empty=True))
+
+    def _classes(self) -> NDArray[Any] | None:
+        return getattr(self, "classes_", None)
 
 
 def _seeded(part: Any, random_state: Any, seed: int) -> Any:
@@ -405,18 +524,3 @@ def _layer(member: Member, loss: Loss, rows: StackRows, learned: Callable[[], St
     if member.plan is None:
         return None
     return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)
-
-
-def read_rows(caller: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:
-    """The table, after the indexes of pandas were compared."""
-    check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
-    return read_table(X, caller=caller)
-
-
-def pair_of(eval_set: Any) -> Sequence[Any]:
-    """The table and the target of `eval_set`, or a `ValueError`."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:  # as the boosters have it
-        eval_set = eval_set[0]
-    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
-        raise ValueError("eval_set must be one pair of a table and its target, such as eval_set=(X_new, y_new).")
-    return eval_set

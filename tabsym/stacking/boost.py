@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.frame import check_classes, check_regression_target, check_weights, read_table, split_target
+from tabsym.frame import (
+    Table,
+    check_classes,
+    check_regression_target,
+    check_same_rows,
+    check_weights,
+    read_table,
+    split_target,
+)
 from tabsym.frame.weights import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of
 from tabsym.models.targets import LabelClassifier, NumberRegressor
-from tabsym.stacking.base import WideBoost, pair_of, read_rows
+from tabsym.stacking.base import WideBoost
 from tabsym.stacking.selection import Criterion
 
 STACK_PARAMETERS = """\
@@ -387,3 +396,18 @@ def _of_single_precision(target: Floats) -> Floats:
             f"so that its largest value is between {1.0 / LARGEST:g} and {LARGEST:g}."
         )
     return target
+
+
+def read_rows(caller: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:
+    """The table, after the indexes of pandas were compared."""
+    check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
+    return read_table(X, caller=caller)
+
+
+def pair_of(eval_set: Any) -> Sequence[Any]:
+    """The table and the target of `eval_set`, or a `ValueError`."""
+    if isinstance(eval_set, list) and len(eval_set) == 1:  # as the boosters have it
+        eval_set = eval_set[0]
+    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+        raise ValueError("eval_set must be one pair of a table and its target, such as eval_set=(X_new, y_new).")
+    return eval_set

@@ -1,4 +1,7 @@
-"""A booster over coded columns: on top of margins, beside them, or without them; and the default boosters."""
+"""A booster over coded columns, on top of margins, beside them, or without them; the default boosters; contributions.
+
+Of a stack, the contributions are those of the terms of its wide model and of the columns of its boosters.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
+from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
 from tabsym.encoders.native import fit_coder
-from tabsym.frame.frames import pick_columns
+from tabsym.frame.frames import pick_columns, take_rows
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
 from tabsym.models import WideClassifier, WideRegressor
+from tabsym.models.inspection.explain import columns_of_terms
 
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
@@ -328,3 +333,125 @@ def _hist(is_class: bool, random_state: int | None) -> Any:
     kind: Any = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
     gentle: dict[str, Any] = {"max_iter": GENTLE["n_estimators"], "learning_rate": GENTLE["learning_rate"]}
     return kind(early_stopping=False, categorical_features="from_dtype", random_state=random_state, **gentle)
+
+
+def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
+    """Scores (n, K) of a fitted wide model before its link: K is 1 for numbers and for two classes.
+
+    A class that the model has not seen is as probable as one row more would have made it.
+    """
+    scores = wide._margins(X)
+    if classes is None:
+        return np.asarray(scores)
+    if len(classes) == 2:
+        return np.asarray(scores if scores.shape[1] == 1 else scores[:, 1:] - scores[:, :1])
+    if scores.shape[1] == 1:  # two classes of several, in this fold
+        scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
+    rare = logsumexp(scores, axis=1) - np.log(1.0 + wide.n_rows_seen_ / max(wide.n_iter_, 1))
+    out = np.repeat(rare[:, None], len(classes), axis=1)
+    out[:, np.searchsorted(classes, wide.classes_)] = scores
+    return out
+
+
+# -- what scores are made of ------------------------------------------------------------------
+
+
+Layers = list[tuple[float, Layer | None]]
+"""Weights of components, and what they lay over the wide model."""
+CONSTANT, WIDE = "(intercept)", "(wide)"
+
+MAX_ROWS = 500
+"""`feature_importances_` are of this many training rows at most. Of ten samples the shares were .013 off those of all
+rows of amazon at most, .029 of adult, where all rows would take as long as the fit."""
+
+
+@dataclass(frozen=True)
+class TrainingSample:
+    """The training rows that `feature_importances_` are of: names of their columns, table, weights."""
+
+    names: list[str]
+    X: Any
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, names: list[str], X: Any, weight: Floats | None, seed: int) -> TrainingSample:
+        """Of a table, all rows or as many as are enough."""
+        positions = np.arange(X.shape[0])
+        if len(positions) > MAX_ROWS:
+            positions = np.sort(np.random.RandomState(seed).choice(len(positions), MAX_ROWS, replace=False))
+        return cls(names, take_rows(X, positions), None if weight is None else weight[positions])
+
+
+def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDArray[Any] | None) -> Floats | str:
+    """The shares of columns (n_columns,) in the scores of some rows; a sentence where they cannot be told."""
+    try:
+        found = contributions_of(wide, layers, rows.X, classes)
+    except ValueError as error:
+        return str(error)
+    columns = columns_of_terms(wide.model_)
+    own = {name: np.zeros_like(next(iter(found.values()))) for name in rows.names}
+    of_wide: Floats | None = None
+    for (part, term), values in found.items():
+        if part == "wide":
+            _divide(own, columns[term], values)
+        elif term == WIDE:
+            of_wide = values
+        elif term in own:
+            own[term] += values
+        elif term != CONSTANT:
+            return f"codes makes columns such as {term!r}, which the table has not; see explain(X)."
+    sizes = _sizes(own, rows.weight)
+    if of_wide is not None:
+        alone = {name: np.zeros_like(of_wide) for name in rows.names}
+        for term, values in _terms(wide, rows.X, classes).items():
+            _divide(alone, columns[term], values)
+        of_columns = _sizes(alone, rows.weight)
+        sizes += _sizes({WIDE: of_wide}, rows.weight) * of_columns / (float(of_columns.sum()) or 1.0)
+    return sizes / (float(sizes.sum()) or 1.0)
+
+
+def _divide(own: dict[str, Floats], columns: tuple[str, ...], values: Floats) -> None:
+    """Add a term's contributions to those of its columns, in equal parts."""
+    for name in columns:
+        own[name] += values / len(columns)
+
+
+def _sizes(own: dict[str, Floats], weight: Floats | None) -> Floats:
+    """The mean absolute contribution of each column, over rows, summed over classes."""
+    return np.array([float(np.average(np.abs(values).sum(axis=1), weights=weight)) for values in own.values()])
+
+
+def contributions_of(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | None) -> dict[tuple[str, str], Floats]:
+    """(part, term or column) -> contribution (n, K)."""
+    found: dict[tuple[str, str], Floats] = {}
+    share_of_wide = sum(share for share, layer in layers if layer is None or layer.mode == "margin")
+    if share_of_wide:
+        found = {("wide", name): share_of_wide * values for name, values in _terms(wide, X, classes).items()}
+    if all(layer is None for _, layer in layers):
+        return found
+    margins = margins_of(wide, X, classes)
+    for share, layer in layers:
+        if layer is None:
+            continue
+        frame = layer.frame(X, margins)
+        n_own = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
+        users = getattr(layer.coder, "names_", {})
+        own = [str(users.get(name, name)) for name in frame.columns[:n_own]]
+        names = [*own, *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
+        empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
+        made = share * layer.contributions(frame) if len(frame) else empty
+        for position, name in enumerate(names):
+            before = found.get(("booster", name))
+            found["booster", name] = made[:, :, position] if before is None else before + made[:, :, position]
+    return found
+
+
+def _terms(wide: Any, X: Any, classes: NDArray[Any] | None) -> dict[str, Floats]:
+    """The contributions (n, K) of the wide model's terms, on the scale of `margins_of`."""
+    frame = wide.explain(X)
+    n_outputs = wide.model_.n_outputs
+    names = list(frame.columns.get_level_values(0))[::n_outputs]
+    values = frame.to_numpy(dtype=np.float64).reshape(len(frame), len(names), n_outputs)
+    if classes is not None and len(classes) == 2 and n_outputs == 2:
+        values = values[:, :, 1:] - values[:, :, :1]
+    return {str(name): values[:, position] for position, name in enumerate(names)}

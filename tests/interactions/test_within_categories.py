@@ -10,8 +10,8 @@ from tabsym import WideClassifier, WideRegressor, WideSGDRegressor, load, save
 from tabsym.export import from_spec, to_csv, to_spec, to_sql
 from tabsym.interactions import AutoInteractions
 from tabsym.models import wide
-from tabsym.models.out_of_core import coded_batches
-from tabsym.models.out_of_core import estimator as out_of_core
+from tabsym.models.out_of_core import fit as out_of_core
+from tabsym.models.out_of_core import parts
 
 SHOPS, WEEKS = list("stuvwxyz"), list("0123456789")
 NAMED = [({"carrier": None}, "shop", "week")]
@@ -194,7 +194,7 @@ def test_tables_on_disk_have_them_too(tmp_path, monkeypatch, interactions, is_nu
 
     monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
-    monkeypatch.setattr(coded_batches, "PART_ROWS", 2_500)
+    monkeypatch.setattr(parts, "PART_ROWS", 2_500)
     X, mean, rng = table()
     X = with_number(X) if is_number else X
     y = mean + rng.normal(size=len(X))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tabsym import WideClassifier, WideSGDClassifier
-from tabsym.models.class_columns import by_class, numbers_by_class
+from tabsym.models.checks import by_class, numbers_by_class
 
 MOMENTS = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[us]")
 CLASSES = [

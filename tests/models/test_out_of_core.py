@@ -23,8 +23,8 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.table.prepare import prepare
 from tabsym.frame import read
 from tabsym.models import wide
-from tabsym.models.out_of_core import coded_batches, kept_rows
-from tabsym.models.out_of_core import estimator as out_of_core
+from tabsym.models.out_of_core import fit as out_of_core
+from tabsym.models.out_of_core import kept_rows, parts
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 RNG = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def in_parts(monkeypatch):
     monkeypatch.setattr(out_of_core, "OneAfterTheOther", counted)
     monkeypatch.setattr(wide, "SAMPLE_ROWS", 0)
     monkeypatch.setattr(read, "BATCH_ROWS", 1_500)
-    monkeypatch.setattr(coded_batches, "PART_ROWS", 3_000)
+    monkeypatch.setattr(parts, "PART_ROWS", 3_000)
     return n_parts
 
 
@@ -446,12 +446,12 @@ from tabsym import WideClassifier, warn
 from tabsym.frame import read
 from tabsym.models import wide
 from tabsym.models.out_of_core import kept_rows
-from tabsym.models.out_of_core import coded_batches
+from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
 
-wide.SAMPLE_ROWS, read.BATCH_ROWS, coded_batches.PART_ROWS = 0, 500, 700
-stages = {"coding": (coded_batches.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
-          "list": (kept_rows.Path, "replace", 1), "terms": (coded_batches.Part, "load", 2),
+wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
+stages = {"coding": (parts.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
+          "list": (kept_rows.Path, "replace", 1), "terms": (parts.Part, "load", 2),
           "sweeps": (BlockDescent, "sweep", 3)}
 owner, name, after = stages[sys.argv[1]]
 method, calls = getattr(owner, name), []
@@ -471,12 +471,12 @@ WideClassifier().fit(sys.argv[2], "two", cache_dir=sys.argv[3])
 def kept(in_parts, monkeypatch, tmp_path):
     """A folder of two Parquet files, one to keep rows in, and the batches that were coded."""
     monkeypatch.setattr(read, "BATCH_ROWS", 500)
-    monkeypatch.setattr(coded_batches, "PART_ROWS", 700)
-    folder, coded, method = tmp_path / "rows", [], coded_batches.Reader.read
+    monkeypatch.setattr(parts, "PART_ROWS", 700)
+    folder, coded, method = tmp_path / "rows", [], parts.Reader.read
     folder.mkdir()
     for part in range(2):
         write_part(folder, part)
-    monkeypatch.setattr(coded_batches.Reader, "read", lambda own, batch: coded.append(1) or method(own, batch))
+    monkeypatch.setattr(parts.Reader, "read", lambda own, batch: coded.append(1) or method(own, batch))
     return folder, tmp_path / "cache", coded
 
 

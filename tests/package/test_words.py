@@ -28,11 +28,11 @@ IDENTIFIERS = {
 """Retired as names of variables, functions, classes and attributes of these folders."""
 
 EXCEPTIONS = {
-    ("models/inspection/coef_frames.py", "symbols"),  # an attribute of `codes.Categories`
-    ("models/similar.py", "symbols"),
-    ("models/out_of_core/coded_batches.py", "symbols"),
+    ("models/model.py", "symbols"),  # an attribute of `codes.Categories`
+    ("models/base.py", "symbols"),
+    ("models/out_of_core/parts.py", "symbols"),
     ("models/out_of_core/kept_rows.py", "symbols"),
-    ("models/out_of_core/estimator.py", "symbols"),
+    ("models/out_of_core/fit.py", "symbols"),
     ("models/export_terms.py", "symbols"),
 }
 

@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor, load, save
-from tabsym.stacking import readable
+from tabsym.stacking import base, layer
 from tests.options import ADDITIVE
 from tests.stacking.test_stacking import FOLDS, SMALL, THREE, TWO, VALUES, X, crossed, ranked
 
@@ -90,7 +90,7 @@ def test_the_frame_is_that_of_training():
 @pytest.fixture(scope="module", autouse=True)
 def importances_of_all_rows():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readable, "MAX_ROWS", len(X))
+        patch.setattr(layer, "MAX_ROWS", len(X))
         yield
 
 
@@ -127,7 +127,7 @@ def test_importances_are_mean_absolute_contributions(beside):
     sizes = np.array([np.average(np.abs(wide_own[name] + made["booster"][name]), weights=weight) for name in X])
     np.testing.assert_allclose(model.feature_importances_, sizes / sizes.sum(), rtol=1e-9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readable, "MAX_ROWS", 300)
+        patch.setattr(layer, "MAX_ROWS", 300)
         sampled = clone(model).fit(X, TWO, sample_weight=weight).feature_importances_
     assert 0.0 < np.abs(sampled - sizes / sizes.sum()).max() < 0.05
 
@@ -174,7 +174,7 @@ def test_importances_are_found_after_fit_of_its_rows_which_no_file_holds(as_tabl
     stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", **options)
     expected, table = clone(stack).fit(as_table(), TWO).feature_importances_, as_table()
     with monkeypatch.context() as patch:
-        patch.setattr(readable, "importances_of", None)  # not called in fit
+        patch.setattr(base, "importances_of", None)  # not called in fit
         model = stack.fit(table, TWO)
     if isinstance(table, np.ndarray):
         table[:] = table[::-1].copy()
@@ -186,7 +186,7 @@ def test_importances_are_found_after_fit_of_its_rows_which_no_file_holds(as_tabl
         model = copy.deepcopy(model)
     elif kept == "saved":
         model = load(save(model, tmp_path / "stack.skops"))
-    assert (kept == "asked") == isinstance(model._importances, readable.TrainingSample)
+    assert (kept == "asked") == isinstance(model._importances, layer.TrainingSample)
     np.testing.assert_array_equal(model.feature_importances_, expected)
 
 

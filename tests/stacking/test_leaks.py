@@ -21,7 +21,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
+from tabsym.stacking.selection import Crossed, Learner, Nested
 from tests.options import ADDITIVE
 
 N, SYMBOLS = 180, 45

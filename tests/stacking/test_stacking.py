@@ -51,8 +51,7 @@ from tabsym import (
 from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
 from tabsym.stacking.layer import Plan, StackRows, adapter_of
-from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
-from tabsym.stacking.selection import PairedGains, second_plan
+from tabsym.stacking.selection import Crossed, Learner, Nested, PairedGains, second_plan
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 

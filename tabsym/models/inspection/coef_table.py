@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,23 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
-from tabsym.models.class_columns import by_class, numbers_by_class
+from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
-from tabsym.models.inspection.coef_frames import (
+from tabsym.models.model import (
     CoefficientFrames,
     Split,
+    WideModel,
     covariance_of_factor,
+    index_of,
     mean_of_factor,
+    source_of,
     split_frame,
 )
-from tabsym.models.model import WideModel
-from tabsym.models.start import with_init, with_state
-from tabsym.solvers.newton.certainty import ORTHOGONAL, TermCovariance
+from tabsym.models.start import by_value, with_init, with_state
+from tabsym.solvers.newton.certainty import ORTHOGONAL
+from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
-
-SCALES = ("link", "response")
 
 
 def table_of(
@@ -60,8 +62,7 @@ def table_of_term(
 
 
 def _check_scale_and_level(scale: str, level: float) -> None:
-    if scale not in SCALES:
-        raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
+    check_option("scale", scale, ("link", "response"))
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
 
@@ -138,10 +139,10 @@ def _part(
     shifts: Mapping[str, Shift],
 ) -> pd.DataFrame:
     """The rows of one term."""
-    index = _index(model, name)
+    index = index_of(model.spec, name)
     rank = 1 if index is None else model.spec.blocks[index].rank
     split = split_frame(frame, rank * len(outputs))
-    is_scalar = index is None or model.spec.blocks[index].source is None
+    is_scalar = source_of(model.spec, index) is None
     categories = [None if is_scalar else key for key in frame.index]
     is_factor = index is not None and mean_of_factor(model, index) is not None
     found = []
@@ -176,6 +177,12 @@ def _part(
     return pd.concat(found, ignore_index=True)
 
 
+def check_base(base: Any) -> None:
+    """A `ValueError` where the option `base` has another type than it may have."""
+    if not (base is None or isinstance(base, Mapping) or (isinstance(base, str) and base == "largest")):
+        raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
+
+
 def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term."""
     if base is None:
@@ -188,13 +195,10 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
                 key = frame.index[int(np.argmax(rows.to_numpy()))]
                 found[name] = key_of(model, name, np.nan) if key is None else key  # None is no base
         return found
-    if not isinstance(base, Mapping):
-        raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
+    check_base(base)
     for name in base:
         frame_of(frames, name)
-        index = _index(model, name)
-        source = None if index is None else model.spec.blocks[index].source
-        if source is None or isinstance(model.spec.sources[source], Flag):
+        if isinstance(source_of(model.spec, index_of(model.spec, name)), (Flag, NoneType)):
             raise ValueError(f"base names {name!r}, which has one coefficient and no categories; leave it out.")
         if _is_within(model, name):
             raise ValueError(
@@ -207,7 +211,7 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
 def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term whose mean a scalar can take up, or that cancels; "largest" leaves out others."""
     found, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
-    for name in [name for name in found if _index(model, name) not in moved]:
+    for name in [name for name in found if index_of(model.spec, name) not in moved]:
         if isinstance(base, Mapping):
             raise ValueError(without_home(name))
         del found[name]
@@ -225,7 +229,7 @@ def without_home(name: str) -> str:
 
 def _is_within(model: WideModel, name: str) -> bool:
     """Whether a term is an interaction within one category."""
-    index = _index(model, name)
+    index = index_of(model.spec, name)
     return index is not None and model.spec.within(index) is not None
 
 
@@ -284,23 +288,14 @@ def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
 
 def deviation_of_difference(model: WideModel, term: str, a: int, b: int) -> Floats:
     """Posterior standard deviation of the difference of two coefficients of a term (K,); NaN where unknown."""
-    index = _index(model, term)
-    found = None if index is None else shown_covariance(model, index)
+    index, certainty = index_of(model.spec, term), model.certainty
+    found = None
+    if index is not None and certainty is not None and certainty.covariances:
+        mean = mean_of_factor(model, index)
+        found = certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
     if found is None:
         return np.zeros(model.n_outputs) if a == b else np.full(model.n_outputs, np.nan)
     return np.asarray(np.sqrt(found.of_difference(a, b)))
-
-
-def shown_covariance(model: WideModel, index: int) -> TermCovariance | None:
-    """Posterior covariance of the coefficients of a block, as they are reported."""
-    if model.certainty is None or not model.certainty.covariances:
-        return None
-    mean = mean_of_factor(model, index)
-    return model.certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
-
-
-def _index(model: WideModel, term: str) -> int | None:
-    return next((index for index, block in enumerate(model.spec.blocks) if block.name == term), None)
 
 
 def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
@@ -321,15 +316,15 @@ def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
 
 def key_of(model: WideModel, term: str, key: Any) -> Any:
     """A category of a term, with the labels of bins for the numbers in a combination of an interaction."""
-    index = _index(model, term)
-    source = None if index is None else model.spec.blocks[index].source
+    index = index_of(model.spec, term)
+    source = source_of(model.spec, index)
     if source is None or not isinstance(key, tuple):
         return key
     parts: list[Source] = []
-    while isinstance(crossing := model.spec.sources[source], Crossing):
-        parts.insert(0, model.spec.sources[crossing.right])
-        source = crossing.left
-    parts.insert(0, crossing)
+    while isinstance(source, Crossing):
+        parts.insert(0, model.spec.sources[source.right])
+        source = model.spec.sources[source.left]
+    parts.insert(0, source)
     if len(parts) != len(key):
         return key
     return tuple(_label_of(part, one) for part, one in zip(parts, key, strict=True))
@@ -377,7 +372,7 @@ def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
 
 def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.DataFrame:
     """The frame of a term with values replaced by category."""
-    index = _index(model, name)
+    index = index_of(model.spec, name)
     width = model.n_outputs * (1 if index is None else model.spec.blocks[index].rank)
     own = frame.iloc[:, :width].copy()
     if index is None and isinstance(value, (pd.Series, Mapping)) and len(value) > 1:  # the scale of a product by class
@@ -393,10 +388,10 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
         items = value.items()
     else:
         raise ValueError(f"coefs[{name!r}] is {type(value).__name__}; give a number, {{category: number}} or a frame.")
-    indices = {_hashable(key): at for at, key in enumerate(frame.index)}
+    indices = {by_value(key): at for at, key in enumerate(frame.index)}
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
-        at = indices.get(_hashable(key))
+        at = indices.get(by_value(key))
         if at is None:
             at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
         own_numbers = numbers_by_class(number, own.columns if width > 1 else None, f"coefs[{name!r}][{key!r}]")
@@ -415,10 +410,3 @@ def _finite(number: Any, name: str, key: Any, width: int) -> Floats:
     if found.size not in (1, width):
         raise ValueError(f"coefs[{name!r}] holds {found.size} numbers for {key!r}; give {width}, or one for all.")
     return found.ravel() if found.size > 1 else found
-
-
-def _hashable(key: Any) -> Any:
-    """A category by value, missing as None."""
-    if isinstance(key, tuple):
-        return tuple(map(_hashable, key))
-    return None if pd.isna(key) else key

@@ -13,8 +13,7 @@ from tabsym.design.model_spec import Factor, ModelSpec, Term
 from tabsym.design.plan import LEVELS, at_level, show
 from tabsym.design.sources import CountEffect, Flag
 from tabsym.frame import Kind, Table
-from tabsym.models.inspection.coef_frames import products_of, split_frame
-from tabsym.models.model import WideModel
+from tabsym.models.model import WideModel, products_of, source_of, split_frame
 from tabsym.models.monotonic import describe_directions
 from tabsym.plots.style import LONGEST, category_text, cut
 
@@ -170,9 +169,9 @@ def _levels(model: WideModel) -> dict[int, Floats]:
 def _weight_of_rows(model: WideModel) -> float:
     """The weight of the training rows: of a number those with a value, and those that a flag says to have none."""
     found, flagged = [0.0], dict[str, float]()
-    for index, block in enumerate(model.spec.blocks):
+    for index in range(len(model.spec.blocks)):
         found.append(float(model.weights[model.spec.coefs(index)].sum()))
-        source = None if block.source is None else model.spec.sources[block.source]
+        source = source_of(model.spec, index)
         if isinstance(source, Flag):
             flagged[source.column] = found[-1]
     for numeric, moments in zip(model.spec.numerics, model.numerics, strict=True):
@@ -199,8 +198,8 @@ def _whole(spec: ModelSpec, term: Term) -> str:
 
 def _counted(spec: ModelSpec, term: Term) -> str | None:
     """The name of the term whose categories a count effect counts."""
-    source = spec.blocks[term.factors[0].block].source if term.factors else None
-    if source is None or not isinstance(counts := spec.sources[source], CountEffect):
+    counts = source_of(spec, term.factors[0].block) if term.factors else None
+    if not isinstance(counts, CountEffect):
         return None
     names = (block.name for block in spec.blocks if block.source == counts.of and block.columns == counts.columns)
     return next(names, None)
@@ -304,7 +303,9 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
-            held = "fixed" if model.spec.blocks[index].fixed else _deviation(model.entry_variance(index))
+            variance = model.entry_variance(index)
+            held = f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
+            held = "fixed" if model.spec.blocks[index].fixed else held
             known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
         lines.append(f"{cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     shares = variances_of_terms(model)
@@ -336,10 +337,6 @@ def switched_off(model: WideModel) -> list[str]:
         return []
     blocks = zip(model.spec.blocks, model.certainty.variances, strict=True)
     return [block.name for block, variance in blocks if variance == 0.0 and not block.fixed]
-
-
-def _deviation(variance: float) -> str:
-    return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
 
 
 def describe_crosses(chosen: pd.DataFrame) -> str:

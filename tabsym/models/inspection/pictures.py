@@ -12,10 +12,9 @@ from scipy.special import expit, logit
 
 from tabsym.design.sources import Bins, CountEffect, Crossing
 from tabsym.frame import Table
-from tabsym.models.inspection.coef_frames import CoefficientFrames, categories_by_position, split_frame
 from tabsym.models.inspection.coef_table import has_ratios, table_of_term
 from tabsym.models.inspection.explain import columns_of_terms, interactions_of_levels, switched_off, variances_of_terms
-from tabsym.models.model import WideModel
+from tabsym.models.model import CoefficientFrames, WideModel, categories_by_position, index_of, source_of, split_frame
 from tabsym.plots.predictions import draw_waterfall
 from tabsym.plots.style import INK, bounds_as_text, category_text, cut, plain, window
 from tabsym.plots.terms import Look, draw_categories, draw_curve, draw_heatmap, draw_ordered
@@ -43,8 +42,8 @@ def draw_term(
     tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
     if output is not None and str(output) not in tables:
         raise ValueError(f"Term {term!r} has no class {output!r}; it has {', '.join(map(repr, tables))}.")
-    block = next((one for one in model.spec.blocks if one.name == term), None)
-    source = None if block is None or block.source is None else model.spec.sources[block.source]
+    index = index_of(model.spec, term)
+    source = source_of(model.spec, index)
     chosen = {str(output): tables[str(output)]} if output is not None else tables
     one = next(iter(chosen.values()))
     single = replace(look, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else look
@@ -56,14 +55,15 @@ def draw_term(
         return draw_curve(few, look if len(few) > 1 else single, source.column, is_date=source.column in dates, ax=ax)
     if isinstance(source, CountEffect) and len(one) > 1:
         return draw_ordered(few, look if len(few) > 1 else single, "other training rows of the category", ax=ax)
-    if block is not None and isinstance(source, Crossing) and len(block.columns) == 2 and len(one) > 1:
+    columns = () if index is None else model.spec.blocks[index].columns
+    if isinstance(source, Crossing) and len(columns) == 2 and len(one) > 1:
         parts = _parts(model, term)
         if len(parts) > 1 and base is None:
             own = list(tables).index(str(one["class"].iloc[0])) if len(tables) > 1 else 0
             named, orders = _surface(model, parts, own, dates)
         else:
             named, orders = _in_words(model, source, one, dates)
-        return draw_heatmap(named, single, (block.columns[0], block.columns[1]), orders, ax=ax)
+        return draw_heatmap(named, single, (columns[0], columns[1]), orders, ax=ax)
     return draw_categories(one, single, top=top, ax=ax)
 
 
@@ -103,7 +103,7 @@ def _surface(
     model: WideModel, parts: list[int], output: int, dates: set[str]
 ) -> tuple[pd.DataFrame, list[list[str] | None]]:
     """The sums of an interaction's parts, as `_in_words`: on all edges of their bins, where each has training rows."""
-    crossings = [model.spec.sources[model.spec.blocks[index].source] for index in parts]  # type: ignore[index]
+    crossings: list[Any] = [source_of(model.spec, index) for index in parts]
     sides = [[model.spec.sources[getattr(one, side)] for one in crossings] for side in ("left", "right")]
     texts, codes = [], []  # of each cell of a side; codes for each part
     for side, own in zip(("left", "right"), sides, strict=True):

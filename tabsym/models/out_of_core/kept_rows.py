@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories
 from tabsym.categories.coding import plain_symbols
 from tabsym.frame.read import is_dataset
-from tabsym.models.out_of_core.coded_batches import PART_ROWS, ReadTable, Wanted
-from tabsym.models.out_of_core.parts import InFiles, Part
+from tabsym.models.out_of_core.parts import PART_ROWS, InFiles, Part, ReadTable, Wanted
 from tabsym.warn import warn_user
 
 NAME, LOCK, LIST, ROWS, WORK = "_tabsym", "lock", "rows.json", "rows-", "work-"
@@ -309,8 +308,8 @@ def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, KeptRows | None]]:
     """A folder for the files of a fit, removed at the end; and the rows that `cache_dir` keeps, if it is given."""
     if cache_dir is not None:
         folder = _made(cache_dir)
-        with _locked(folder / LOCK) as is_ours:
-            if is_ours:
+        with (folder / LOCK).open("ab") as file:  # free again when this process ends in whatever way
+            if _lock(file):
                 sweep(folder)
                 try:
                     kept = KeptRows(folder, str(cache_dir))
@@ -349,14 +348,8 @@ def sweep(folder: Path, but: Collection[str] = ()) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Whether this process holds the lock, which is free again when it ends in whatever way."""
-    with path.open("ab") as file:
-        yield _lock(file)
-
-
 def _lock(file: IO[bytes]) -> bool:
+    """Whether this process holds the lock."""
     try:
         if sys.platform == "win32":
             import msvcrt
