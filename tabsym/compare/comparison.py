@@ -16,7 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.splits import SplitPlan
@@ -33,6 +32,7 @@ from tabsym.models.export_records import Derived, ModelTerms
 from tabsym.warn import warn_user
 
 if TYPE_CHECKING:
+    from tabsym.compare.contenders import Contender
     from tabsym.compare.job import RunConfig
 
 
