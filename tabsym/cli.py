@@ -117,7 +117,8 @@ def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
     with _extra("predict"):
         from tabsym.compare.table.files import read
-        from tabsym.compare.table.retyping import Retyping, typed_for
+        from tabsym.compare.table.prepare import typed_for
+        from tabsym.compare.table.retyping import Retyping
     from tabsym.export import load
 
     model = load(args["model"])

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.table.cell_types import word_of
+from tabsym.compare.table.retyping import word_of
 from tabsym.compare.text import listed
 from tabsym.encoders.dates import (
     date_columns,

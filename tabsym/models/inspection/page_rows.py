@@ -13,8 +13,15 @@ from sklearn.base import is_classifier
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.models.inspection.explain import variances_of_columns
-from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, gini, in_parts
-from tabsym.plots.predictions import draw_deciles, draw_reliability
+from tabsym.plots.predictions import (
+    HeldOutRows,
+    deciles,
+    draw_deciles,
+    draw_reliability,
+    error_tables,
+    gini,
+    in_parts,
+)
 from tabsym.plots.style import (
     COLOURS,
     INK,
