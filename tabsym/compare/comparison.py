@@ -20,9 +20,9 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.splits import SplitPlan
-from tabsym.compare.table.features import Features, infinite_in, numbers_of, refuse_absent
+from tabsym.compare.table.features import Features, infinite_in, is_number, numbers_of, refuse_absent
 from tabsym.compare.table.number_format import is_plain
-from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns, is_number
+from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns
 from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model

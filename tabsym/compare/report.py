@@ -289,7 +289,7 @@ _FAR = 3.0  # times the spread of the better half: what lies further out is put 
 def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]], ranking: list[dict[str, Any]]) -> str:
     """Each contender's scores by fold, and their mean."""
     metric = settings["metric"]
-    figure, axes = _figure(0.4 * len(ranking) + 1.2)
+    figure, (axes,) = _figure(0.4 * len(ranking) + 1.2)
     by_name = {row["name"]: scores_of(contenders[row["name"]], metric) for row in ranking}
     low, high = limits(np.array([row["score"] for row in ranking]), np.concatenate(list(by_name.values())))
     for position, row in enumerate(reversed(ranking)):
@@ -325,7 +325,7 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
 
     scores = np.array([row["score"] for row in ranking])
     low, high = limits(scores, scores)
-    figure, axes = _figure(4.2)
+    figure, (axes,) = _figure(4.2)
     for position, row in enumerate(ranking):
         shown = min(max(row["score"], low), high)
         far = shown != row["score"]
@@ -357,13 +357,12 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
     if task not in CLASSES:
         low, high = reliability_limits(every)
     low, high = widened(low, high)
-    panels = np.atleast_1d(panels)
-    for panel, (label, curve) in zip(panels.flat, curves, strict=False):
+    for panel, (label, curve) in zip(panels, curves, strict=False):
         draw_reliability(panel, curve, (low, high))
         title = textwrap.fill(textwrap.shorten(label, 56, placeholder=" …"), 28)
         panel.set_title("\n".join(map(plain, title.splitlines())), fontsize=8, color=INK)
         panel.tick_params(labelsize=7)
-    for panel in list(panels.flat)[len(curves) :]:
+    for panel in panels[len(curves) :]:
         panel.set_visible(False)
     figure.supxlabel("predicted (means of tenths of the test rows)", fontsize=9, color=INK)
     figure.supylabel("observed", fontsize=9, color=INK)
@@ -387,12 +386,10 @@ def limits(means: Floats, values: Floats) -> tuple[float, float]:
     return float(kept.min()), float(kept.max())
 
 
-def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
+    """A figure and its panels, row by row."""
     figure = new_figure(8.4, height)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for one in axes.flat:
-        dressed(one)
-    return figure, axes if rows * columns > 1 else axes[0, 0]
+    return figure, [dressed(one) for one in figure.subplots(rows, columns, squeeze=False).flat]
 
 
 _MAX_POINTS = 400  # of a curve in the page
@@ -403,19 +400,19 @@ def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
     figure, panels = _figure(3.0, 1, len(tables))
     every = [row[what] for _, rows in tables for row in rows for what in ("observed", "predicted")]
     limits = widened(min(every), max(every))
-    for panel, (label, rows) in zip(np.atleast_1d(panels).flat, tables, strict=True):
+    for panel, (label, rows) in zip(panels, tables, strict=True):
         draw_deciles(panel, rows)
         panel.set_title(_title(label), fontsize=9, color=INK)
         panel.set_ylim(*limits)  # the same for all: what one panel magnifies looks like an effect
         panel.tick_params(labelsize=7)
-    legend(np.atleast_1d(panels).flat[0])
+    legend(panels[0])
     figure.supxlabel("decile of prediction, lowest first", fontsize=9, color=INK)
     return svg(figure)
 
 
 def lorenz_plot(curves: list[tuple[str, Floats]], of_weight: str, of_target: str) -> str:
     """Ordered Lorenz curves (n, 2) of a few contenders in one panel; the diagonal orders nothing."""
-    figure, axes = _figure(4.6)
+    figure, (axes,) = _figure(4.6)
     axes.plot([0, 1], [0, 1], color="#999", linewidth=1)
     for (label, curve), colour in zip(curves, COLOURS, strict=False):
         step = max(1, len(curve) // _MAX_POINTS)

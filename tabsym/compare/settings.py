@@ -22,6 +22,7 @@ from tabsym.compare.metrics import METRICS
 from tabsym.compare.own_contenders import digest_of
 from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
+from tabsym.compare.table.features import is_number
 from tabsym.compare.table.files import ReadOptions, name_of_file
 from tabsym.compare.table.prepare import Prepared
 from tabsym.plots.style import load_matplotlib
@@ -338,9 +339,9 @@ def fingerprint_of_splits(splits: Sequence[Split]) -> str:
 
 
 def _describe(column: pd.Series) -> str:
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
-    return f"{column.nunique(dropna=False):,} categories"
+    if pd.api.types.is_bool_dtype(column):
+        return "boolean"
+    return "number" if is_number(column) else f"{column.nunique(dropna=False):,} categories"
 
 
 def _versions() -> dict[str, str]:

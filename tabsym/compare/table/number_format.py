@@ -228,12 +228,7 @@ def separators_of(
         return ",", "." + GROUP_MARKS
     if looks_ambiguous(list(cells)) == "." and prefer == ".":
         return ".", "," + GROUP_MARKS
-    return _by_majority(cells, prefer)
-
-
-def _by_majority(cells: Mapping[str, int], prefer: str) -> tuple[str, str]:
-    """The separators under which most of these digits are numbers; `prefer`: in a tie."""
-    best, most = (".", ","), -1
+    best, most = (".", ","), -1  # those under which most of these digits are numbers; the preferred ones in a tie
     for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
         thousands = mark + GROUP_MARKS
         read = sum(times for digits, times in cells.items() if number_of(digits, decimal, thousands) is not None)
@@ -354,15 +349,19 @@ class TextColumn:
     def read(self) -> tuple[NumberFormat, str] | str | PlainNumbers | None:
         """The format and a note; a note that the column is read as text; None where it is plainly text."""
         forced = self.name in self.options.numeric
-        cells, words = self._split()
+        found = {text: split_cell(text) for text in self.counts}
+        cells = {text: (cell, self.counts[text]) for text, cell in found.items() if cell is not None}
+        words = {text: times for text, times in self.counts.items() if found[text] is None}
         total = sum(self.counts.values())
         numeric = sum(times for _, times in cells.values())
         known = sum(times for word, times in words.items() if means_missing(word))
         if not numeric or (numeric < _MIN_NUMBERS * (total - (known if forced else 0)) and not forced):
             return self._refuse(words) if forced else None
         factors = unit_factors(list(cells.values()))
+        if isinstance(factors, str) and forced:
+            raise ValueError(f"Column {self.name!r} is in numeric, but {factors}; convert them to one unit first.")
         if isinstance(factors, str):
-            return self._left(factors, "convert them to one unit") if not forced else self._refuse_mixed(factors)
+            return self._left(factors, "convert them to one unit")
         if not forced and _are_bounds([cell for cell, _ in cells.values()]):
             return self._left("its cells are bounds on either side of a number")
         digits: dict[str, int] = {}
@@ -396,16 +395,6 @@ class TextColumn:
             decimal, thousands, factors, tuple(sorted(text.strip().lower() for text in unknown)), example
         )
         return format_, self._note(format_, good, cells, other, digits)
-
-    def _split(self) -> tuple[dict[str, tuple[Cell, int]], dict[str, int]]:
-        cells, words = {}, {}
-        for text, times in self.counts.items():
-            cell = split_cell(text)
-            if cell is None:
-                words[text] = times
-            else:
-                cells[text] = (cell, times)
-        return cells, words
 
     def _few(self, unknown: dict[str, int], total: int, n_values: int) -> bool:
         """Whether words that are not known to mean missing are few enough to mean it all the same."""
@@ -469,9 +458,6 @@ class TextColumn:
             f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({quoted(words)}); "
             "remove it from numeric (--numeric)."
         )
-
-    def _refuse_mixed(self, why: str) -> str:
-        raise ValueError(f"Column {self.name!r} is in numeric, but {why}; convert them to one unit first.")
 
 
 def _are_bounds(cells: Sequence[Cell]) -> bool:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from tabsym.compare.table.features import Features, far_dates, hints, learn_features, without_infinity
+from tabsym.compare.table.features import Features, far_dates, hints, is_number, learn_features, without_infinity
 from tabsym.compare.table.files import ReadOptions, Source, Whole, read_some
 from tabsym.compare.table.retyping import Retyping, retype
 from tabsym.compare.text import listed, perhaps
@@ -86,11 +86,6 @@ def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series 
         labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
         return ComparisonTarget(name, task, codes.astype(np.int64), np.asarray(labels), reading)
     return ComparisonTarget(name, task, numbers_of_target(values, name, task), np.empty(0), reading)
-
-
-def is_number(values: pd.Series) -> bool:
-    """Whether a column holds numbers, booleans not among them."""
-    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
 def _guessed_task(values: pd.Series, name: str, text: pd.Series | None) -> tuple[str, str]:

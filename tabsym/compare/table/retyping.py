@@ -31,7 +31,7 @@ from tabsym.compare.table.number_format import (
     separators_of,
     usual_decimal,
 )
-from tabsym.compare.text import listed
+from tabsym.compare.text import columns_that
 from tabsym.encoders.dates import (
     MIN_DATE_SHARE,
     date_format,
@@ -225,8 +225,7 @@ def retype(
     """
     used: set[tuple[str, str]] = set()
     frame = without(frame, options.na_values, used)
-    found = with_plain_types(frame, notes, options.categorical, options.dayfirst)
-    frame = found.frame
+    frame, durations, dates = _with_plain_types(frame, notes, options.categorical, options.dayfirst)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
@@ -236,9 +235,8 @@ def retype(
     mixed = [name for name in text if _mixes_text(frame[name])]  # whose numbers show that the text may be numbers, too
     for name, counts in text.items():
         free = untyped or name in mixed
-        plain = free and name not in options.numeric and (prefer == "." or name in options.categorical)
-        plain = plain and options.thousands != "."
-        if plain and counts and _all_plain(counts):
+        points = options.thousands != "." and (prefer == "." or name in options.categorical)
+        if free and points and name not in options.numeric and counts and _all_plain(counts):
             numbers = pd.to_numeric(frame[name])
             if name in options.categorical and (_versions(counts) or _are_rounded(numbers)):
                 continue  # which would be one category for several
@@ -264,14 +262,12 @@ def retype(
             out[name] = pd.Series(parsed, index=frame.index)
             if line:
                 notes.append(line)
-    if whole:
-        notes.append(
-            f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} read as text; "
-            f"use --numeric {quote(','.join(whole[:5]))} to read numbers."
-        )
-    booleans += [name for name in frame.columns if name not in out and _is_boolean(frame[name])]
+    notes += _read_as_text(whole, "numbers as text and")
+    others = [name for name in frame.columns if name not in out and not _holds_text(frame[name])]
+    booleans += [name for name in others if pd.api.types.infer_dtype(frame[name], skipna=True) == "boolean"]
     words = {name: _as_words(frame[name]) for name in mixed if name not in out}
-    notes += _note_of_words([name for name in words if not any(repr(name) in note for note in notes)])
+    unsaid = [name for name in words if not any(repr(name) in note for note in notes)]
+    notes += _read_as_text(unsaid, "text and other cells, and")
     frame = frame.assign(**out, **words) if out or words else frame
     frame = without(frame, options.na_values, used)
     notes += [
@@ -285,18 +281,16 @@ def retype(
     ]
     return frame, Retyping(
         formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding,
-        list(options.categorical), options.sheet, found.durations, options.decimal, options.thousands, found.dates,
+        list(options.categorical), options.sheet, durations, options.decimal, options.thousands, dates,
     )  # fmt: skip
 
 
-def _note_of_words(names: Sequence[str]) -> list[str]:
-    """That these columns hold text and other cells."""
+def _read_as_text(names: Sequence[str], what: str) -> list[str]:
+    """That these columns hold something beside plain text; nothing where there are none."""
     if not names:
         return []
-    return [
-        f"{_columns(names)} text and other cells, and {'is' if len(names) == 1 else 'are'} read as text; "
-        f"use --numeric {quote(','.join(names[:5]))} to read numbers."
-    ]
+    them = columns_that(names, f"holds {what} is", f"hold {what} are")
+    return [f"{them} read as text; use --numeric {quote(','.join(names[:5]))} to read numbers."]
 
 
 def _as_decimal(cell: Any) -> Any:
@@ -307,11 +301,6 @@ def _as_decimal(cell: Any) -> Any:
 def _are_rounded(numbers: pd.Series) -> bool:
     """Whether whole numbers have lost digits, as beside missing cells."""
     return numbers.dtype.kind == "f" and bool((numbers.abs() >= FIRST_ROUNDED).any())
-
-
-def _is_boolean(column: pd.Series) -> bool:
-    """Whether a column that is no text holds booleans, and missing values."""
-    return not _holds_text(column) and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
 
 
 def _all_plain(counts: Mapping[str, int]) -> bool:
@@ -391,10 +380,6 @@ def _as_booleans(column: pd.Series) -> pd.Series:
     return out.astype(bool) if all(isinstance(value, bool) for value in out) else out
 
 
-def _columns(names: Sequence[str]) -> str:
-    return f"Column {names[0]!r} holds" if len(names) == 1 else f"Columns {listed(names)} hold"
-
-
 def _is_number(column: pd.Series) -> bool:
     dtype = column.dtype.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
     return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
@@ -413,24 +398,17 @@ _DURATION = (
 _IS_DURATION = r"^\s*-?(?:\d+ days?\b|P[\dT])"  # "09:45:00" alone may be a time of day
 
 
-@dataclass
-class PlainTypes:
+def _with_plain_types(
+    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str], dayfirst: bool | None
+) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
     """A table with decimals as floats, durations in seconds, and dates among text as moments; and which these are.
 
-    `durations`: columns of them, text such as "0 days 00:05:00" among them; `dates`: column -> the format of its text.
+    Columns of durations, text such as "0 days 00:05:00" among them; columns of dates -> the format of their text.
+    `notes` are added to, columns of `categorical` stay as they are.
     """
-
-    frame: pd.DataFrame
-    durations: list[str]
-    dates: dict[str, str]
-
-
-def with_plain_types(
-    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str] = (), dayfirst: bool | None = None
-) -> PlainTypes:
-    """Find these columns; `notes` are added to, columns of `categorical` stay as they are."""
     changed: dict[str, pd.Series] = {}
-    found = PlainTypes(frame, [], {})
+    in_seconds: list[str] = []
+    formats: dict[str, str] = {}
     for name, column in _without_plain_types(frame, categorical):
         if are_decimals(column):
             changed[name] = _as_floats(column)
@@ -438,15 +416,14 @@ def with_plain_types(
         durations, dates = _durations(column), _dates_among_text(column, dayfirst)
         if durations is not None:
             changed[name], lost = durations
-            found.durations.append(name)
+            in_seconds.append(name)
             missing = f"; {not_read(lost, 'a duration', 'durations')} as missing" if lost else ""
             notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
         elif dates is not None:
-            changed[name], found.dates[name], lost = dates
+            changed[name], formats[name], lost = dates
             if lost:
                 notes.append(f"Column {name!r} contains dates, and {not_read(lost, 'a date', 'dates')} as missing.")
-    found.frame = frame.assign(**changed) if changed else frame
-    return found
+    return frame.assign(**changed) if changed else frame, in_seconds, formats
 
 
 def _without_plain_types(frame: pd.DataFrame, categorical: Sequence[str]) -> list[tuple[str, pd.Series]]:
