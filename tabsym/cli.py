@@ -65,7 +65,9 @@ def _compare(args: dict[str, Any]) -> bool:
     options["contenders"] = _contenders(args["contenders"], args["contender"])
     tables, targets = args["tables"], args["target"] or []
     if len(tables) < 2:
-        result = compare(*tables or [None], *_one(targets, "one table"), **options)
+        if len(targets) > 1:
+            raise ValueError(f"one table has one --target, not {len(targets)}.")
+        result = compare(*tables or [None], *targets, **options)
         return _all_ran(result, args["contenders"]) and (args["save_best"] is None or result.best_file is not None)
     if len(targets) == 1:
         targets = targets * len(tables)
@@ -117,7 +119,8 @@ def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
     with _extra("predict"):
         from tabsym.compare.table.files import read
-        from tabsym.compare.table.retyping import Retyping, typed_for
+        from tabsym.compare.table.prepare import typed_for
+        from tabsym.compare.table.retyping import Retyping
     from tabsym.export import load
 
     model = load(args["model"])
@@ -169,12 +172,6 @@ def _all_ran(result: Any, named: list[str] | None) -> bool:
     absent = set(result.not_installed) - set(named or [])
     ranked = set(result.ranking["name"]) - ({"constant"} if set(named or ()) != {"constant"} else set())
     return bool(ranked) and not set(result.failures) - absent
-
-
-def _one(targets: list[str], what: str) -> list[str]:
-    if len(targets) > 1:
-        raise ValueError(f"{what} has one --target, not {len(targets)}.")
-    return targets
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import plots, processes, workers
+from tabsym.compare import processes, report, workers
 
 
 class _HereAndNow:
@@ -59,5 +59,5 @@ def contenders_in_process():
 def without_pictures():
     """While open, `compare` draws its pictures, but does not write them as SVG, which is most of a report's time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "svg", lambda figure: "data:image/svg+xml;base64,")
+        patch.setattr(report, "svg", lambda figure: "data:image/svg+xml;base64,")
         yield

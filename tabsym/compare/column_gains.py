@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.ranking import ALPHA, CONSTANT
+from tabsym.compare.ranking import ALPHA, CONSTANT, baseline_in
 from tabsym.compare.results import load_prediction
 from tabsym.compare.splits import Split
+from tabsym.compare.table.features import is_number
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
@@ -111,7 +112,7 @@ def _reached(coding: _CodedColumn, folds: list[_GainFold], rulers: list[_Ruler])
 
 def has_gain(ranking: list[dict[str, Any]]) -> bool:
     """Whether the best contender is significantly better than the baseline."""
-    baseline = next((row for row in ranking if row["name"] == CONSTANT), None)
+    baseline = baseline_in(ranking)
     if baseline is None or baseline["verdict"] == "best" or baseline.get("p_adjusted") is None:
         return False
     return bool(baseline["p_adjusted"] < ALPHA)
@@ -154,7 +155,7 @@ class _CodedColumn:
 def _codings(column: pd.Series, *, amounts: bool) -> list[_CodedColumn]:
     codes, values = pd.factorize(column, use_na_sentinel=True, sort=pd.api.types.is_numeric_dtype(column))
     as_codes = _CodedColumn(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
-    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+    if not is_number(column):
         return [as_codes]
     models = [_CodedColumn(as_codes.codes, ordered=True)]
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -20,9 +20,9 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import Data, Trained, goes_out_of_core, read_budget, train, train_on_all_rows, tune
 from tabsym.compare.metrics import Metric
 from tabsym.compare.splits import SplitPlan
-from tabsym.compare.table.features import Features, infinite_in, numbers_of, refuse_absent
+from tabsym.compare.table.features import Features, infinite_in, is_number, numbers_of, refuse_absent
 from tabsym.compare.table.number_format import is_plain
-from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns, is_number
+from tabsym.compare.table.prepare import CLASSES, Prepared, RoleColumns
 from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model
@@ -141,7 +141,16 @@ class Winner:
         ValueError, TypeError
             The winner is no wide model, or reads its columns in a way that exports do not hold.
         """
-        return terms_of_winner(self, base)
+        terms = terms_of(self.estimator, base)
+        if self.features is not None:
+            terms = with_made_columns(terms, _made_columns(self.features, self.retyping), self.features.kinds)
+        _check_reading(self.retyping, {terms.source(name) for name in terms.columns})
+        if self.task in CLASSES:
+            terms = replace(terms, classes=self.classes_[self.seen])
+        offset = self._offset(terms)
+        if offset is not None and offset.name not in terms.features:
+            terms = replace(terms, features=(*terms.features, offset.name))
+        return replace(terms, offset=offset)
 
     def export_stack(self) -> Stack:
         """The stack for `tabsym.export.to_stack`, in columns of the table as the comparison took it.
@@ -155,7 +164,34 @@ class Winner:
         ValueError, TypeError
             The winner is no stack, or reads its columns in a way that exports do not hold.
         """
-        return stack_of_winner(self)
+        stack = stack_of(self.estimator)
+        for role in ("exposure", "offset"):
+            name = getattr(self.roles, role)
+            if name is not None:
+                raise ValueError(
+                    f"The predictions of the winner take the {role} {name!r}, which files of a stack do not hold; "
+                    f"compare without the {role}."
+                )
+        derived, features = dict(stack.derived), stack.features
+        if self.features is not None:
+            derived |= _made_columns(self.features, self.retyping)
+            features = tuple(self.features.kinds)
+        _check_reading(self.retyping, set(features))
+        classes = self.classes_[self.seen] if self.task in CLASSES else None
+        return replace(stack, derived=derived, features=features, classes=classes)
+
+    def _offset(self, terms: ModelTerms) -> OffsetColumn | None:
+        """The column that the predictions add; that of the model itself, where the comparison had none."""
+        if self.task == "count" and self.roles.exposure is not None:
+            return OffsetColumn(self.roles.exposure, True)
+        if self.roles.offset is None:
+            return terms.offset
+        if self.task != "count" and terms.link != "identity":
+            raise ValueError(
+                f"The predictions of the winner are those of a log link plus the offset {self.roles.offset!r}, which "
+                "an export does not hold; compare without the offset."
+            )
+        return OffsetColumn(self.roles.offset, False)
 
     def _values(self, table: Any) -> NDArray[np.float64]:
         frame = self.retyping.read(table).reset_index(drop=True)
@@ -290,57 +326,8 @@ def _column(frame: pd.DataFrame, name: str, *, is_exposure: bool = False) -> NDA
 # -- the winner for exports ------------------------------------------------------------------------
 
 
-def terms_of_winner(winner: Any, base: Any = None) -> ModelTerms:
-    """The terms of a winner's model, in columns of the table as the comparison took it.
-
-    Raises
-    ------
-    TypeError
-        Its model is no wide model.
-    ValueError
-        Columns were read from text in a way that exports do not hold, in a sentence that names one.
-    """
-    terms = terms_of(winner.estimator, base)
-    if winner.features is not None:
-        terms = with_made_columns(terms, _made_columns(winner), winner.features.kinds)
-    _check_reading(winner.retyping, {terms.source(name) for name in terms.columns})
-    if winner.task in CLASSES:
-        terms = replace(terms, classes=winner.classes_[winner.seen])
-    offset = _offset(winner, terms)
-    if offset is not None and offset.name not in terms.features:
-        terms = replace(terms, features=(*terms.features, offset.name))
-    return replace(terms, offset=offset)
-
-
-def stack_of_winner(winner: Any) -> Stack:
-    """The stack of a winner, and how the columns that it gets are made of those of the table.
-
-    Raises
-    ------
-    TypeError
-        It is no stack.
-    ValueError
-        It has offsets, or columns were read from text in a way that exports do not hold.
-    """
-    stack = stack_of(winner.estimator)
-    for role in ("exposure", "offset"):
-        name = getattr(winner.roles, role)
-        if name is not None:
-            raise ValueError(
-                f"The predictions of the winner take the {role} {name!r}, which files of a stack do not hold; compare "
-                f"without the {role}."
-            )
-    derived, features = dict(stack.derived), stack.features
-    if winner.features is not None:
-        derived, features = derived | _made_columns(winner), tuple(winner.features.kinds)
-    _check_reading(winner.retyping, set(features))
-    classes = winner.classes_[winner.seen] if winner.task in CLASSES else None
-    return replace(stack, derived=derived, features=features, classes=classes)
-
-
-def _made_columns(winner: Any) -> dict[str, Derived]:
+def _made_columns(features: Features, retyping: Retyping) -> dict[str, Derived]:
     """The columns that are made of those of the table."""
-    features, retyping = winner.features, winner.retyping
     dates = {name: kind for name, kind in features.kinds.items() if name in features.parts}
     held = dict.fromkeys(retyping.numbers, "numbers") | dict.fromkeys(retyping.booleans, "booleans")
     texts = {
@@ -366,20 +353,6 @@ def _check_reading(retyping: Retyping, used: set[str]) -> None:
                 f"The values {', '.join(map(repr, words))}{which} were read as missing, which an export does not hold; "
                 "make them missing in the table, and compare again."
             )
-
-
-def _offset(winner: Any, terms: ModelTerms) -> OffsetColumn | None:
-    roles = winner.roles
-    if winner.task == "count" and roles.exposure is not None:
-        return OffsetColumn(roles.exposure, True)
-    if roles.offset is None:
-        return terms.offset
-    if winner.task != "count" and terms.link != "identity":
-        raise ValueError(
-            f"The predictions of the winner are those of a log link plus the offset {roles.offset!r}, which an export "
-            "does not hold; compare without the offset."
-        )
-    return OffsetColumn(roles.offset, False)
 
 
 # -- all contenders --------------------------------------------------------------------------------
@@ -421,7 +394,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The ranking, the conclusions and the plots, for a notebook."""
-        from tabsym.compare.plots import comparison_html  # needs the extra; reading a winner does not
+        from tabsym.compare.report import comparison_html  # needs the extra; reading a winner does not
 
         return comparison_html(self)
 

@@ -132,7 +132,9 @@ class _Points(TransformerMixin, BaseEstimator):
         self.hot_ = OneHotEncoder(handle_unknown="ignore", max_categories=200, sparse_output=False)
         if self.texts:
             self.hot_.fit(X[self.texts].astype(str))
-        self.scale_ = StandardScaler().fit(X.drop(columns=self.texts).astype(float)) if self._numbers(X) else None
+        self.scale_ = (
+            StandardScaler().fit(X.drop(columns=self.texts).astype(float)) if len(self.texts) < X.shape[1] else None
+        )
         return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
@@ -140,9 +142,6 @@ class _Points(TransformerMixin, BaseEstimator):
         if self.scale_ is not None:
             parts.append(np.nan_to_num(self.scale_.transform(X.drop(columns=self.texts).astype(float))))
         return np.hstack([np.zeros((len(X), 1)), *parts]).astype(np.float32)
-
-    def _numbers(self, X: pd.DataFrame) -> bool:
-        return len(self.texts) < X.shape[1]
 
 
 class Jittered(BaseEstimator):

@@ -349,7 +349,9 @@ def _write_rows(prepared: Prepared, path: Path, target: str, weight: str) -> tup
     is_weighted = prepared.weight is not None or prepared.exposure is not None
     if is_weighted:
         schema = schema.append(pa.field(weight, pa.float64()))
-    n_rows, codes = 0, _codes_of_classes(prepared)
+    n_rows, codes = 0, dict[Any, int]()
+    if prepared.task in CLASSES:
+        codes = dict(zip(prepared.frame[prepared.target.name].tolist(), prepared.y.tolist(), strict=True))
     with pq.ParquetWriter(path, schema) as writer:
         for frame in prepared.whole.frames():
             rows = prepared.retyping.apply(frame)
@@ -363,13 +365,6 @@ def _write_rows(prepared: Prepared, path: Path, target: str, weight: str) -> tup
             writer.write_table(pa.Table.from_pandas(X, schema=schema, preserve_index=False))
             n_rows += len(rows)
     return n_rows, is_weighted
-
-
-def _codes_of_classes(prepared: Prepared) -> dict[Any, int]:
-    """The code of each class of the target, for classification."""
-    if prepared.task not in CLASSES:
-        return {}
-    return dict(zip(prepared.frame[prepared.target.name].tolist(), prepared.y.tolist(), strict=True))
 
 
 def _target_and_weights(

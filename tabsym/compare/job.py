@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeGuard
@@ -249,16 +248,6 @@ class _Followed:
             if ended:
                 return b""
             time.sleep(_POLL)
-
-
-@contextmanager
-def open_channel(folder: Path) -> Iterator[Channel]:
-    """A channel for the events of the worker in a folder."""
-    channel = Channel(folder)
-    try:
-        yield channel
-    finally:
-        channel.close()
 
 
 class Tail:

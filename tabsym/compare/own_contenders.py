@@ -10,7 +10,7 @@ import dis
 import inspect
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -84,7 +84,11 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
 def _own(name: str, value: Any, task: str) -> Contender:
     """A contender from an estimator, (estimator, space), or an address."""
     if isinstance(value, str):
-        _check_address(name, value)
+        if not all(value.partition(":")):
+            raise ValueError(
+                f"Contender {name!r} is {value!r}, which is not an address; write package.module:factory, where "
+                "factory makes the estimator."
+            )
         return from_address(name, value)
     model, space = value if isinstance(value, tuple) and len(value) == 2 else (value, {})
     _check_estimator(name, model, task)
@@ -106,15 +110,6 @@ def _check_estimator(name: str, model: Any, task: str) -> None:
         )
 
 
-def _check_address(name: str, address: str) -> None:
-    module, _, attribute = address.partition(":")
-    if not module or not attribute:
-        raise ValueError(
-            f"Contender {name!r} is {address!r}, which is not an address; write package.module:factory, where factory "
-            "makes the estimator."
-        )
-
-
 def from_address(name: str, address: str) -> Contender:
     """A contender whose estimator something in an importable module makes.
 
@@ -123,7 +118,11 @@ def from_address(name: str, address: str) -> Contender:
     """
 
     def make(task: str, random_state: int, n_jobs: int) -> Any:
-        model = _call(_load(address), {"task": task, "random_state": random_state, "n_jobs": n_jobs})
+        model = _load(address)
+        if callable(model) and not isinstance(model, BaseEstimator):
+            names = inspect.signature(model).parameters
+            options = {"task": task, "random_state": random_state, "n_jobs": n_jobs}
+            model = model(**{option: value for option, value in options.items() if option in names})
         _check_estimator(name, model, task)
         return model
 
@@ -144,15 +143,6 @@ def _load(address: str) -> Any:
     for part in attribute.split("."):
         found = getattr(found, part)
     return found
-
-
-def _call(factory: Any, options: dict[str, Any]) -> Any:
-    """The estimator: what is given, or what a callable makes with the options it names."""
-    if isinstance(factory, BaseEstimator) or not callable(factory):
-        return factory
-    call: Callable[..., Any] = factory
-    names = inspect.signature(call).parameters
-    return call(**{name: value for name, value in options.items() if name in names})
 
 
 def digest_of_address(address: str) -> str | None:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from typing import Any
 from tabsym.compare.contenders import Contender
 from tabsym.compare.job import (
     TOKEN,
+    Channel,
     Job,
     Process,
     RunConfig,
     Tail,
-    open_channel,
     read_events,
     read_prediction,
     write_job,
@@ -91,15 +91,15 @@ class Runner:
                 f"The results in {self.folder} cannot be written ({self._folder_error}); earlier results are kept. "
                 f"To continue: --resume --out {self.folder}."
             )
-        self._name_missing(contenders)
-
-    def _name_missing(self, contenders: list[Contender]) -> None:
-        """Whoever was asked for and has neither all folds nor an error is named."""
-        asked = range(len(self.config.splits)) if self.only is None else self.only
         for contender in contenders:
-            entry = self.results.entry(contender.name, contender.label)
-            if not entry["error"] and any(str(fold) not in entry["folds"] for fold in asked):
+            if self._todo(contender) and not self.results.entry(contender.name, contender.label)["error"]:
                 self._fail(contender, "it was not run")
+
+    def _todo(self, contender: Contender) -> list[int]:
+        """The folds that a contender was asked for and has not done."""
+        done = self.results.entry(contender.name, contender.label)["folds"]
+        asked = range(len(self.config.splits)) if self.only is None else self.only
+        return [fold for fold in asked if str(fold) not in done]
 
     def _serve(self, waiting: queue.SimpleQueue[Contender], folder: Path, ended: threading.Event) -> None:
         """One contender after another, until none waits."""
@@ -119,9 +119,7 @@ class Runner:
                 contender = waiting.get_nowait()
             except queue.Empty:
                 return
-            done = set(self.results.entry(contender.name, contender.label)["folds"])
-            asked = range(len(self.config.splits)) if self.only is None else self.only
-            todo = [fold for fold in asked if str(fold) not in done]
+            todo = self._todo(contender)
             try:
                 if todo:
                     self._run_one(contender, todo, folder, workers)
@@ -161,7 +159,7 @@ class Runner:
         started = time.monotonic()
         token = secrets.token_hex(16)
         (folder / TOKEN).write_text(token)
-        with open_channel(folder) as channel:
+        with closing(Channel(folder)) as channel:
             process = workers.start(channel)
             printed = Tail(process.stdout)
             self._processes.append(process)

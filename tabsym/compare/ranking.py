@@ -80,7 +80,9 @@ def judge(
         return
     best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
     tests = _tests(scores, best, others, pairs, settings)
-    margin = _margin(scores, best)
+    margin = 0.0  # where there is no baseline
+    if CONSTANT in scores and best != CONSTANT:
+        margin = MARGIN * abs(float(scores[best].mean() - scores[CONSTANT].mean()))
     for position, row in enumerate(rows[1:]):
         for what in ("p", "p_adjusted", "difference", "low", "high"):
             row[what] = float(getattr(tests, what)[position])
@@ -99,7 +101,7 @@ def judge(
 
 def _add_units(rows: list[dict[str, Any]], scores: dict[str, Floats], gain: float) -> None:
     """The gain that differences are given in percent of, and the one fold that makes an interval wide."""
-    baseline = next((row for row in rows if row["name"] == CONSTANT), None)
+    baseline = baseline_in(rows)
     significant = baseline is not None and baseline["p"] is not None and baseline["p"] < ALPHA
     best = scores[rows[0]["name"]]
     for row in rows:
@@ -107,6 +109,11 @@ def _add_units(rows: list[dict[str, Any]], scores: dict[str, Floats], gain: floa
         row["outlying_fold"] = None
         if row["verdict"] == INCONCLUSIVE:
             row["outlying_fold"] = outlying_fold(scores[row["name"]] - best)
+
+
+def baseline_in(ranking: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The row of the baseline in a ranking, if it is there."""
+    return next((row for row in ranking if row["name"] == CONSTANT), None)
 
 
 def outlying_fold(differences: Floats) -> int | None:
@@ -210,13 +217,6 @@ def adjusted_for_pairs(p: Floats) -> Floats:
     return out
 
 
-def _margin(scores: dict[str, Floats], best: str) -> float:
-    """The difference that is practically none; 0 where there is no baseline."""
-    if CONSTANT not in scores or best == CONSTANT:
-        return 0.0
-    return MARGIN * abs(float(scores[best].mean() - scores[CONSTANT].mean()))
-
-
 def rank(
     settings: dict[str, Any], contenders: dict[str, dict[str, Any]], pairs: dict[str, Pair] | None = None
 ) -> list[dict[str, Any]]:
@@ -272,12 +272,15 @@ def partial(settings: dict[str, Any], contenders: dict[str, dict[str, Any]]) -> 
 
 def scores_of(entry: dict[str, Any], metric: str) -> Floats:
     """One contender's scores, fold by fold."""
-    folds = entry["folds"]
-    return np.array([folds[key]["scores"][metric] for key in sorted(folds, key=int)])
+    return np.array([fold["scores"][metric] for fold in _folds_of(entry)])
+
+
+def _folds_of(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    return [entry["folds"][key] for key in sorted(entry["folds"], key=int)]
 
 
 def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str, Any]:
-    folds = [entry["folds"][key] for key in sorted(entry["folds"], key=int)]
+    folds = _folds_of(entry)
     scores = scores_of(entry, settings["metric"])
 
     def median(what: str) -> float:

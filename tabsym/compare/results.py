@@ -292,15 +292,12 @@ def _is_entry(name: str, entry: Any) -> bool:
         return False
     if not all(isinstance(entry.get(key), str | None) for key in _MADE_BY):
         return False
-    texts = [name, entry.get("label"), *(entry.get(key) or "" for key in _MADE_BY)]
-    if not all(isinstance(text, str) for text in texts) or any(_is_half(text) for text in texts):
+    texts: list[Any] = [name, entry.get("label"), *(entry.get(key) or "" for key in _MADE_BY)]
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    if any("\ud800" <= c <= "\udfff" for text in texts for c in text):  # half a character of UTF-16: no file holds it
         return False
     return len(prediction_path(Path(), name, 0).parent.name) < 255
-
-
-def _is_half(text: Any) -> bool:
-    """Whether it has half a character of UTF-16, which no file can hold."""
-    return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _wrong(result: Any, fold: str, name: str, folder: Path, config: RunConfig) -> str | None:

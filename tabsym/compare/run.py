@@ -6,6 +6,7 @@ The options are checked and the rows split (`_run_config`), the contenders run (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -28,7 +29,6 @@ from tabsym.compare.settings import (
     begin,
     check_extra,
     check_lists,
-    check_memory_limit,
     check_numbers,
     check_resume,
     file_for_best,
@@ -187,9 +187,9 @@ def compare(
     check_extra()
     compilation_notice.is_due = False  # the live table shows that something goes on
     check_numbers(
-        folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit, max_rows=max_rows
-    )
-    check_memory_limit(memory_limit)
+        folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit, max_rows=max_rows,
+        memory_limit=memory_limit,
+    )  # fmt: skip
     check_lists(drop=drop)
     reading = reading_options(
         numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
@@ -212,7 +212,10 @@ def compare(
     with owned(folder), Live(settings, quiet=quiet) as live:
         results = _run(config, chosen, folder, live, settings, resume=resume)
         ranking, sentences = _concluded(config, results, folder, live)
-    comparison = _comparison(config, chosen, results, ranking, sentences, folder)
+    failures = {name: entry["error"] for name, entry in results.contenders.items() if entry["error"]}
+    ranked = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
+    by_name = {one.name: one for one in chosen}
+    comparison = Comparison(ranked, sentences, failures, folder, config.metric.larger_is_better, config, by_name)
     if not quiet:
         live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
@@ -275,7 +278,10 @@ def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:
 def _run(
     config: RunConfig, chosen: list[Contender], folder: Path, live: Live, settings: dict[str, Any], *, resume: bool
 ) -> Results:
-    """The results of all contenders that can run; with `resume` added to those in the folder."""
+    """The results of all contenders; with `resume` added to those in the folder.
+
+    Those whose libraries are not installed fail, with what to install.
+    """
     results = begin(folder, settings, resume)
     if resume and not results.contenders:
         live.note(f"There are no results in {folder} to continue; all contenders are run.")
@@ -283,12 +289,6 @@ def _run(
         live.note(damaged)
     for changed in forget_changed(results, chosen):
         live.note(changed)
-    Runner(config, results, folder, live).run(_able(chosen, results, live))
-    return results
-
-
-def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:
-    """The contenders whose libraries are installed; the others fail, with what to install."""
     able = []
     for contender in chosen:
         remedy = contender.missing()
@@ -297,7 +297,8 @@ def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contend
             live.note(remedy)
         else:
             able.append(contender)
-    return able
+    Runner(config, results, folder, live).run(able)
+    return results
 
 
 def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
@@ -310,8 +311,14 @@ def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) ->
     drawn: dict[str, Any] = {}
     _write(results, ranking, sentences, folder, config, drawn)
     live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
-    settings["levels"] = _levels(config.prepared, config.seed, live)
-    settings["column_gains"] = _gains(config, ranking, folder, live)
+    prepared = config.prepared
+    settings["levels"] = _or_note(
+        live, prepared, "the Levels of the columns", lambda: column_levels(prepared, config.seed)
+    )
+    settings["column_gains"] = _or_note(
+        live, prepared, "the gains of single columns",
+        lambda: column_gains(prepared, config.splits, config.metric, ranking, folder, config.seed),
+    )  # fmt: skip
     sentences = [*sentences, *leak_sentences(settings["column_gains"], ranking)]
     settings["summary"] = sentences
     _write(results, ranking, sentences, folder, config, drawn)
@@ -332,24 +339,15 @@ def _judged(config: RunConfig, results: Results, folder: Path) -> list[dict[str,
     return ranking
 
 
-def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
-    """The Level of each column; where that fails, a note, so that results are not lost."""
+def _or_note(
+    live: Live, prepared: Prepared, what: str, compute: Callable[[], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """What is computed of the columns; where that fails, a note, so that results are not lost."""
     try:
-        return column_levels(prepared, seed)
+        return compute()
     except Exception as error:
-        why = f"The report leaves out the Levels of the columns: {in_one_line(error)}"
+        why = f"The report leaves out {what}: {in_one_line(error)}"
         prepared.notes.append(why)  # which the settings hold, too
-        live.note(why)
-        return []
-
-
-def _gains(config: RunConfig, ranking: list[dict[str, Any]], folder: Path, live: Live) -> list[dict[str, Any]]:
-    """The fraction of the best's gain that each column reaches alone; where that fails, a note."""
-    try:
-        return column_gains(config.prepared, config.splits, config.metric, ranking, folder, config.seed)
-    except Exception as error:
-        why = f"The report leaves out the gains of single columns: {in_one_line(error)}"
-        config.prepared.notes.append(why)
         live.note(why)
         return []
 
@@ -363,16 +361,6 @@ def _write(
 
     results.save(folder, ranking)
     write_report(results, ranking, sentences, folder, config.prepared, config.splits, config.plan.clusters, drawn)
-
-
-def _comparison(
-    config: RunConfig, chosen: list[Contender], results: Results, ranking: list[dict[str, Any]], sentences: list[str],
-    folder: Path,
-) -> Comparison:  # fmt: skip
-    failures = {name: entry["error"] for name, entry in results.contenders.items() if entry["error"]}
-    by_name = {one.name: one for one in chosen}
-    table = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    return Comparison(table, sentences, failures, folder, config.metric.larger_is_better, config, by_name)
 
 
 def _train_best(

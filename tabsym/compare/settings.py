@@ -18,10 +18,11 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
-from tabsym.compare.metrics import METRICS, Metric
+from tabsym.compare.metrics import METRICS
 from tabsym.compare.own_contenders import digest_of
 from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
+from tabsym.compare.table.features import is_number
 from tabsym.compare.table.files import ReadOptions, name_of_file
 from tabsym.compare.table.prepare import Prepared
 from tabsym.plots.style import load_matplotlib
@@ -36,12 +37,13 @@ def check_numbers(
     folds: int,
     repeats: int,
     jobs: int,
-    threads: int | None = None,
+    threads: int | None,
     seed: int,
     time_limit: float | None,
-    max_rows: int | None = None,
+    max_rows: int | None,
+    memory_limit: float | None,
 ) -> None:
-    """Numbers that are possible."""
+    """Numbers that are possible, and a limit of memory where processes can be held to it."""
     check_option("folds", folds, [Number(at_least=2, whole=True)])
     check_option("repeats", repeats, [Number(at_least=1, whole=True)])
     check_option("jobs", jobs, [Number(at_least=1, whole=True)])
@@ -50,12 +52,8 @@ def check_numbers(
     check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
     check_option("max_rows", max_rows, [Number(at_least=2, whole=True), None])
 
-
-def check_memory_limit(memory_limit: float | None) -> None:
-    """Whether processes can be held to so many gigabytes."""
-    if check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None]) is None:
-        return
-    if not can_limit_memory():
+    check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None])
+    if memory_limit is not None and not can_limit_memory():
         raise ValueError(
             f"memory_limit={memory_limit} is not possible, as this system limits no process's memory; leave it out."
         )
@@ -168,15 +166,17 @@ _LONG = {
 
 def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
     """What was asked for and what it rests on, as it is written down."""
-    prepared, plan = config.prepared, config.plan
-    budget = read_budget(config.tune)
-    options = {
+    prepared, plan, metric = config.prepared, config.plan, config.metric
+    budget, made_by = read_budget(config.tune), None
+    if METRICS[prepared.task].get(metric.name) is not metric:  # a digest of the user's own
+        made_by = digest_of(metric.larger_is_better, metric.score, metric.by_row) or _NOT_KNOWN
+    return {
         "table": table,
         "target": prepared.target.name,
-        "metric": config.metric.name,
-        "metrics": list(dict.fromkeys([*METRICS[prepared.task], config.metric.name])),
-        "larger_is_better": config.metric.larger_is_better,
-        "metric_made_by": _made_by(config.metric, prepared.task),
+        "metric": metric.name,
+        "metrics": list(dict.fromkeys([*METRICS[prepared.task], metric.name])),
+        "larger_is_better": metric.larger_is_better,
+        "metric_made_by": made_by,
         "folds": plan.folds,
         "repeats": plan.repeats,
         "n_splits": len(config.splits),
@@ -191,15 +191,16 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "threads": threads_of_each(config.jobs, config.threads),
         "time_limit": config.time_limit,
         "memory_limit": config.memory_limit,
+        "data": _fingerprint(prepared),
+        "task": prepared.task,
+        "rows": len(prepared.y),
+        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
+        "classes": prepared.classes,
+        "notes": prepared.notes,
+        "versions": _versions(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}",
     }
-    return options | facts_of(prepared)
-
-
-def _made_by(metric: Metric, task: str) -> str | None:
-    """A digest of a metric of the user's own; None for those of the package."""
-    if METRICS[task].get(metric.name) is metric:
-        return None
-    return digest_of(metric.larger_is_better, metric.score, metric.by_row) or _NOT_KNOWN
 
 
 def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
@@ -274,7 +275,10 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
     said = []
     for contender in chosen:
         entry = results.entry(contender.name, contender.label)
-        entry["label"], versions = contender.label, _versions_of(contender)
+        entry["label"] = contender.label
+        needed = set(_PEERS) if contender.raw else {name.replace("_", "-") for name in contender.requires}
+        known = {name: one for name, one in _versions().items() if name not in _PEERS or name in needed}
+        versions = ", ".join(f"{name} {one}" for name, one in known.items())  # of libraries that it is made with
         other = _other_versions(entry, versions) if entry["folds"] else None
         why = _changed(entry, contender) if entry["folds"] else None
         if why is None and len(entry["folds"]) < results.settings["n_splits"]:
@@ -288,12 +292,6 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
         entry["address"], entry["made_by"] = contender.address, contender.made_by
         entry["versions"] = entry["versions"] if entry["folds"] and other else versions
     return said
-
-
-def _versions_of(contender: Contender) -> str:
-    """The versions of the libraries that a contender is made with."""
-    needed = set(_PEERS) if contender.raw else {name.replace("_", "-") for name in contender.requires}
-    return ", ".join(f"{name} {one}" for name, one in _versions().items() if name not in _PEERS or name in needed)
 
 
 def _other_versions(entry: dict[str, Any], now: str) -> str | None:
@@ -321,24 +319,6 @@ _PEERS = "lightgbm", "xgboost", "catboost", "category-encoders"
 _LIBRARIES = "tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", *_PEERS
 
 
-def facts_of(prepared: Prepared) -> dict[str, Any]:
-    """What the settings of the results say besides the options."""
-    return {
-        "data": _fingerprint(prepared),
-        "task": prepared.task,
-        "rows": len(prepared.y),
-        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
-        "classes": prepared.classes,
-        "notes": prepared.notes,
-        "versions": _versions(),
-        "machine": _machine(),
-    }
-
-
-def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
 def _fingerprint(prepared: Prepared) -> str:
     digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
     for role in ("y", "weight", "exposure", "offset"):
@@ -359,9 +339,9 @@ def fingerprint_of_splits(splits: Sequence[Split]) -> str:
 
 
 def _describe(column: pd.Series) -> str:
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
-    return f"{column.nunique(dropna=False):,} categories"
+    if pd.api.types.is_bool_dtype(column):
+        return "boolean"
+    return "number" if is_number(column) else f"{column.nunique(dropna=False):,} categories"
 
 
 def _versions() -> dict[str, str]:

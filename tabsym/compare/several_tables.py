@@ -18,9 +18,8 @@ import pandas as pd
 from scipy import stats
 
 from tabsym.compare.comparison import Comparison
-from tabsym.compare.plots import ranks_plot
 from tabsym.compare.run import compare
-from tabsym.plots.style import SCHEME
+from tabsym.plots.style import BLUE, PALE, SCHEME, dressed, new_figure, plain, svg
 
 ALPHA = 0.05
 _TEMPLATE = Path(__file__).with_name("summary.html.jinja")
@@ -216,7 +215,7 @@ def write_summary(found: Comparisons) -> Path:
         n_tables=len(found.tables),
         scheme=SCHEME,
         summary=found.summary,
-        plot=ranks_plot(found.ranks["mean"], found.critical_difference),
+        plot=svg(ranks_figure(found.ranks["mean"], found.critical_difference)),
         tables=list(found.tables),
         rows=[_row(found, label) for label in found.ranks.index],
         links=[(name, quote(f"{name}/report.html")) for name in found.tables],
@@ -224,6 +223,21 @@ def write_summary(found: Comparisons) -> Path:
     path = found.folder / "summary.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def ranks_figure(means: pd.Series, critical: float) -> Any:
+    """Mean ranks, best first, with the critical difference from the best on, as a figure of matplotlib."""
+    figure = new_figure(8.4, 0.35 * len(means) + 1.2)
+    axes = dressed(figure.subplots())
+    positions = range(len(means))
+    best = float(means.iloc[0])
+    axes.axvspan(best, best + critical, color=PALE, zorder=1)
+    axes.plot(means.to_numpy(), positions, "o", color=BLUE, zorder=3)
+    axes.set_yticks(positions, [plain(str(name)) for name in means.index])
+    axes.invert_yaxis()
+    axes.set_xlim(0.5, len(means) + 0.5)
+    axes.set_xlabel("mean rank over tables (better to the left; the band: the critical difference)")
+    return figure
 
 
 def _row(found: Comparisons, label: str) -> list[Any]:

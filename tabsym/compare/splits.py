@@ -57,8 +57,10 @@ class SplitPlan:
         """
         self._check(len(y))
         splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
-        if task in CLASSES:
-            self._refuse_one_class(splits, y)
+        remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
+        for train, test in splits if task in CLASSES else ():
+            if len(np.unique(y[train])) < 2 or (len(np.unique(y)) == 2 and len(np.unique(y[test])) < 2):
+                raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
         return splits
 
     def inside(self, rows: Places, y: NDArray[np.generic], task: str) -> Split:
@@ -104,12 +106,6 @@ class SplitPlan:
                 folds = StratifiedGroupKFold(self.folds, shuffle=True, random_state=state)
                 return list(folds.split(np.zeros(n), y, self.keys))
         return list(GroupKFold(self.folds, shuffle=True, random_state=state).split(np.zeros(n), y, self.keys))
-
-    def _refuse_one_class(self, splits: list[Split], y: NDArray[np.generic]) -> None:
-        remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
-        for train, test in splits:
-            if len(np.unique(y[train])) < 2 or (len(np.unique(y)) == 2 and len(np.unique(y[test])) < 2):
-                raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
 
 
 def make_plan(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.ranking import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE
+from tabsym.compare.ranking import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE, baseline_in
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MAX_REPEATS = 10
@@ -51,6 +51,11 @@ def perhaps(name: str, names: Sequence[str]) -> str:
     return f" (did you mean {lower[near[0]]!r}?)" if near else ""
 
 
+def columns_that(names: Sequence[str], one: str, several: str) -> str:
+    """Columns as the subject of a sentence, with the verb of one or of several."""
+    return f"Column {names[0]!r} {one}" if len(names) == 1 else f"Columns {listed(names)} {several}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names, the first ones of many."""
     shown = ", ".join(map(repr, names[:_NAMED]))
@@ -64,15 +69,12 @@ def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
         what += f" (adjusted p {_equals(row['p_adjusted'])})"
     elif what == UNADJUSTED:
         what += f" (p {_equals(row['p'])})"
-    return what + worse_than_baseline(row, settings)
-
-
-def worse_than_baseline(row: dict[str, Any], settings: dict[str, Any]) -> str:
-    """Whether the baseline does better."""
-    if row.get("worse_than_baseline"):
-        return ", worse than the baseline"
     folds = row.get("folds_worse_than_baseline", 0)
-    return f", worse than the baseline in {folds} of {settings['n_splits']} folds" if folds else ""
+    if row.get("worse_than_baseline"):
+        what += ", worse than the baseline"
+    elif folds:
+        what += f", worse than the baseline in {folds} of {settings['n_splits']} folds"
+    return what
 
 
 def units(settings: dict[str, Any]) -> str:
@@ -84,7 +86,7 @@ def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """A contender's difference to the best with its interval, worse being positive; see `unit`."""
     if row["verdict"] == BEST:
         return ""
-    return f"{_worse(row, settings, 'difference')} [{_bounds(row, settings)}]"
+    return f"{_worse(row, settings)} [{_bounds(row, settings)}]"
 
 
 def summary(
@@ -98,29 +100,36 @@ def summary(
     best, others = ranking[0], ranking[1:]
     out = [f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."]
     if best["name"] == CONSTANT and not others:
-        out.append(_constant_alone(asked_for_more=bool(partial or failures)))
-    out += _gain(ranking) + _against_constant(ranking)
-    out += _others(best, others, settings, nothing=nothing_predicts(ranking))
-    if not nothing_predicts(ranking):
+        why = "finished all folds" if partial or failures else "was chosen"
+        out.append(
+            f"Only the baseline {why}, so that the comparison does not show whether the columns predict the target."
+        )
+    if best.get("gain") is not None:
+        out.append(f"Its gain over the baseline is {best['gain']:.4g}; differences are in percent of it.")
+    if best["name"] == CONSTANT and others:
+        out.append("No contender does better than the baseline.")
+    nothing = _nothing_predicts(ranking)
+    out += _others(best, others, settings, nothing=nothing)
+    if not nothing:
         out += _fastest(ranking)
     elif best["name"] != CONSTANT:
         out.append("No contender predicts the target significantly better than the baseline.")
     out += _under(ranking, settings) + _busy(ranking) + _incomplete(partial, settings)
-    return out + _incomplete_weights(ranking) + _untuned(ranking) + failures
+    unweighted = [row for row in ranking if row["unweighted"] and row["name"] != CONSTANT]
+    if unweighted:
+        out.append(f"Trained without the sample weights, as their fit takes none: {_names(unweighted)}.")
+    untuned = [row for row in ranking if row.get("untuned")]
+    if untuned:
+        out.append(f"Not tuned in some folds, as all settings but one failed there: {_names(untuned)}.")
+    return out + failures
 
 
-def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
+def _nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
     """Whether the baseline is best of several, or not significantly worse than a best that it beats in some fold."""
-    constant = next((row for row in ranking if row["name"] == CONSTANT), None)
+    constant = baseline_in(ranking)
     if constant is None or len(ranking) < 2:
         return False
     return constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0)
-
-
-def _constant_alone(*, asked_for_more: bool) -> str:
-    """Where nothing was tried, or nothing got so far, nothing is known of the target."""
-    why = "finished all folds" if asked_for_more else "was chosen"
-    return f"Only the baseline {why}, so that the comparison does not show whether the columns predict the target."
 
 
 def _others(
@@ -140,7 +149,7 @@ def _others(
     elif by[WORSE]:
         out.append(f"Significantly worse: {len(by[WORSE])} of the {len(others)} others.")
     if by[UNADJUSTED]:
-        each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by[UNADJUSTED]]
+        each = [f"{row['label']} ({_worse(row, settings)})" for row in by[UNADJUSTED]]
         out.append(
             f"Worse before adjustment for multiple comparisons of {len(others) + 1} contenders: {'; '.join(each)}."
         )
@@ -154,11 +163,14 @@ def _others(
         each = [f"{row['label']} (in {row['folds_unstable']} of {settings['n_splits']})" for row in by[UNSTABLE]]
         out.append(f"Unstable across folds, worse than the baseline in some: {'; '.join(each)}.")
     if by[INCONCLUSIVE]:
-        each = [
-            f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % CI {_bounds(row, settings)}; "
-            f"worse in {row['folds_lost']} of {settings['n_splits']} folds{_apart(row)})"
-            for row in by[INCONCLUSIVE][:_SHOWN]
-        ]
+        each = []
+        for row in by[INCONCLUSIVE][:_SHOWN]:
+            fold = row.get("outlying_fold")
+            apart = "" if fold is None else f"; fold {fold} differs widely from the others"
+            each.append(
+                f"{row['label']} ({_worse(row, settings)}, 95 % CI {_bounds(row, settings)}; "
+                f"worse in {row['folds_lost']} of {settings['n_splits']} folds{apart})"
+            )
         more = f", and {len(by[INCONCLUSIVE]) - _SHOWN} more" if len(by[INCONCLUSIVE]) > _SHOWN else ""
         out.append(
             f"No significant difference to the best, which does not mean equal: {'; '.join(each)}{more}."
@@ -169,21 +181,12 @@ def _others(
 
 def _remedy(settings: dict[str, Any]) -> str:
     """More repeats, where splits can be repeated."""
-    if settings["split"] in ("time", "column"):
-        return " More rows would be needed to show one."
     now = settings["repeats"]
+    if settings["split"] in ("time", "column") or (settings["folds"] >= 5 and now >= _MAX_REPEATS):
+        return " More rows would be needed to show one."
     if settings["folds"] < 5:
         return f" With {settings['folds']} folds only large differences are significant: try --folds 5."
-    if now >= _MAX_REPEATS:
-        return " More rows would be needed to show one."
     return f" More repeats may show a difference: --repeats {min(_MAX_REPEATS, max(3, 2 * now))}."
-
-
-def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:
-    best = ranking[0]
-    if best["name"] == CONSTANT and len(ranking) > 1:
-        return ["No contender does better than the baseline."]
-    return []
 
 
 def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
@@ -238,16 +241,6 @@ def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list
     return out
 
 
-def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
-    rows = [row for row in ranking if row["unweighted"] and row["name"] != CONSTANT]
-    return [f"Trained without the sample weights, as their fit takes none: {_names(rows)}."] if rows else []
-
-
-def _untuned(ranking: list[dict[str, Any]]) -> list[str]:
-    rows = [row for row in ranking if row.get("untuned")]
-    return [f"Not tuned in some folds, as all settings but one failed there: {_names(rows)}."] if rows else []
-
-
 def unit(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     """What differences are given in: percent of the best's gain over the baseline, or the metric's unit."""
     if ranking and ranking[0].get("gain") is not None:
@@ -255,24 +248,9 @@ def unit(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     return f"the unit of {settings['metric']}"
 
 
-def _gain(ranking: list[dict[str, Any]]) -> list[str]:
-    """The unit of the differences, where it is a gain."""
-    gain = ranking[0].get("gain")
-    if gain is None:
-        return []
-    return [f"Its gain over the baseline is {gain:.4g}; differences are in percent of it."]
-
-
-def _apart(row: dict[str, Any]) -> str:
-    """That one fold differs widely from the others, and makes the interval wide."""
-    fold = row.get("outlying_fold")
-    return "" if fold is None else f"; fold {fold} differs widely from the others"
-
-
-def _worse(row: dict[str, Any], settings: dict[str, Any], what: str) -> str:
+def _worse(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """How much worse than the best, in percent of the best's gain over the baseline, or in the metric's unit."""
-    value = -row[what] if settings["larger_is_better"] else row[what]
-    value = _no_rounding(value, row)
+    value = _no_rounding(-row["difference"] if settings["larger_is_better"] else row["difference"], row)
     if row["gain"] is None:
         return f"{value:.3g} worse" if value >= 0 else f"{-value:.3g} better"
     share = 100 * value / row["gain"]
@@ -301,13 +279,9 @@ def _names(rows: list[dict[str, Any]]) -> str:
     return "; ".join(row["label"] for row in rows)  # labels have commas
 
 
-def _p(value: float) -> str:
-    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
-
-
 def _equals(value: float) -> str:
     """A p-value with its sign of equality."""
-    return _p(value) if value < 0.001 else f"= {_p(value)}"
+    return "< .001" if value < 0.001 else "= " + f"{value:.3f}".lstrip("0")
 
 
 def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:

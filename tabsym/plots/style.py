@@ -261,7 +261,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], flagged: Seque
     head = "".join(f"<th{kind}>{text(one)}</th>" for one, kind in zip(headings, kinds, strict=True))
     body = []
     for index, row in enumerate(lines):
-        cells = (f"<td{kind}>{_cell(one)}</td>" for one, kind in zip(row, kinds, strict=True))
+        texts = [one if isinstance(one, Raw) else text(one) for one in row]
+        cells = (f"<td{kind}>{one}</td>" for one, kind in zip(texts, kinds, strict=True))
         mark = ' class="flagged"' if index < len(flagged) and flagged[index] else ""
         body.append(f"<tr{mark}>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
@@ -314,10 +315,6 @@ def _kind(cells: Sequence[Any], is_number: bool) -> str:
         return ""
     kind = "number" if is_number else "long" if max((len(str(one)) for one in cells), default=0) > 30 else "text"
     return f' class="{kind}"'
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, Raw) else text(value)
 
 
 def _is_number(value: Any) -> bool:

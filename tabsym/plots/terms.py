@@ -140,11 +140,18 @@ def draw_curve(
         low -= 1.15 * _ROWS_HEIGHT * (high - low) / (1.0 - _ROWS_HEIGHT)
         _draw_rows(ax, edges, first["rows"].to_numpy(dtype=np.float64)[apart:], is_log)
     ax.set_ylim(low, high)
-    if apart:
-        _label_missing(ax, tables, float(np.sqrt(left * edges[0]) if is_log else (left + edges[0]) / 2))
+    if apart:  # the word beside the point of missing values, where the point is not
+        is_high = np.mean([table["value"].iloc[0] for table in tables.values()]) > np.mean(ax.get_ylim())
+        x, y = float(np.sqrt(left * edges[0]) if is_log else (left + edges[0]) / 2), 0.02 if is_high else 0.98
+        at = {"ha": "center", "va": "bottom" if is_high else "top", "rotation": 90, "fontsize": 7, "color": INK}
+        ax.text(x, y, "missing", transform=ax.get_xaxis_transform(), **at)
     _label_values(ax, ax.yaxis, look, shown)
     if is_date:
-        _as_dates(ax)
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(maxticks=8)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     ax.set_xlabel(plain(cut(column, 60)) + (" (logarithmic)" if is_log else ""))
     if len(tables) > 1:
         legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -299,13 +306,6 @@ def _draw_missing(ax: Any, tables: dict[str, pd.DataFrame], edges: Floats, is_lo
     return float(left)
 
 
-def _label_missing(ax: Any, tables: dict[str, pd.DataFrame], x: float) -> None:
-    """The word beside the point of missing values, where the point is not."""
-    is_high = np.mean([table["value"].iloc[0] for table in tables.values()]) > np.mean(ax.get_ylim())
-    at = {"ha": "center", "va": "bottom" if is_high else "top", "rotation": 90, "fontsize": 7, "color": INK}
-    ax.text(x, 0.02 if is_high else 0.98, "missing", transform=ax.get_xaxis_transform(), **at)
-
-
 def _draw_rows(ax: Any, edges: Floats, rows: Floats, is_log: bool) -> None:
     """A histogram at the foot of the axes, whose areas are the rows of the bins."""
     widths = np.diff(np.log(edges) if is_log else edges)
@@ -314,14 +314,6 @@ def _draw_rows(ax: Any, edges: Floats, rows: Floats, is_log: bool) -> None:
     heights = _ROWS_HEIGHT * np.minimum(heights / most, 1.0)
     bars = {"align": "edge", "color": PALE, "linewidth": 0, "transform": ax.get_xaxis_transform(), "zorder": 0}
     ax.bar(edges[:-1], heights, np.diff(edges), **bars)
-
-
-def _as_dates(ax: Any) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(maxticks=8)
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def diverging() -> Any:

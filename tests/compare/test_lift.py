@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from tabsym.compare.report import held_out
 from tabsym.compare.results import prediction_path
 from tabsym.compare.table.prepare import RoleColumns, prepare
-from tabsym.plots.held_out import HeldOutRows, deciles, gini, lorenz, mean_gini, pooled
+from tabsym.plots.predictions import HeldOutRows, deciles, gini, lorenz, mean_gini, pooled
 
 
 def held(predicted, observed, weight=None):

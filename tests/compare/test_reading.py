@@ -15,9 +15,8 @@ import pytest
 
 from tabsym.compare.settings import open_folder
 from tabsym.compare.table import files as reading
-from tabsym.compare.table.files import ReadOptions, read_path
+from tabsym.compare.table.files import ReadOptions, read_path, read_some
 from tabsym.compare.table.retyping import read_typed
-from tabsym.compare.table.sampling import read_some
 
 
 def read(table, **options):

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from tabsym.compare.table.prepare import RoleColumns, prepare
-from tabsym.plots.held_out import STANDARD_ERRORS, HeldOutRows, cells_of, error_tables
+from tabsym.plots.predictions import STANDARD_ERRORS, HeldOutRows, cells_of, error_tables
 
 
 def rows_of(prepared):

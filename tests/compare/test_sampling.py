@@ -14,9 +14,8 @@ from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.splits import SplitPlan
-from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.files import ReadOptions, read_some
 from tabsym.compare.table.prepare import RoleColumns, prepare
-from tabsym.compare.table.sampling import read_some
 from tabsym.models import wide
 
 N = 6_000

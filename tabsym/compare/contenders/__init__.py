@@ -16,6 +16,9 @@ from typing import Any
 
 from tabsym.compare.table.prepare import TASKS
 
+Make = Callable[..., Any]
+Space = Callable[[str], dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -53,8 +56,8 @@ class Contender:
 
     name: str
     label: str
-    make: Callable[..., Any]
-    space: Callable[[str], dict[str, Any]] = lambda task: {}
+    make: Make
+    space: Space = lambda task: {}
     requires: dict[str, str] = field(default_factory=dict)
     order: int = 50
     tasks: tuple[str, ...] = TASKS

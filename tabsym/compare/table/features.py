@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.table.cell_types import word_of
-from tabsym.compare.text import listed
+from tabsym.compare.table.retyping import word_of
+from tabsym.compare.text import columns_that, listed
 from tabsym.encoders.dates import (
     date_columns,
     day_and_month,
@@ -78,6 +78,11 @@ def refuse_absent(frame: pd.DataFrame, names: Iterable[str]) -> None:
     if absent:
         several = f"are no columns {listed(absent)}" if len(absent) > 1 else f"is no column {absent[0]!r}"
         raise ValueError(f"There {several}, with which the model was trained; add what is missing to the table.")
+
+
+def is_number(values: pd.Series) -> bool:
+    """Whether a column holds numbers, booleans not among them."""
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
 def without_infinity(frame: pd.DataFrame, categorical: Sequence[str], notes: list[str]) -> pd.DataFrame:
@@ -277,7 +282,7 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
         Columns that the user decided on; nothing is asked about these.
     """
     said = _case(target, f"Classes of {target.name!r}") if classes else []
-    if not classes and pd.api.types.is_numeric_dtype(target) and not pd.api.types.is_bool_dtype(target):
+    if not classes and is_number(target):
         said += _far(str(target.name), target)
     y = np.asarray(pd.factorize(target)[0] == 0 if classes else target, dtype=np.float64)
     ids, codes = [], []
@@ -285,7 +290,7 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
         column = X[name]
         if name in taken or isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == bool:
             continue
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        if is_number(column):
             dates = _dates_in_numbers(name, column)
             said += dates or _far(name, column)
             if dates:
@@ -300,21 +305,19 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
             else:
                 said += _case(column, f"Categories of column {name!r}")
     if ids:
+        have = columns_that(ids, "has", "have")
         them, they = ("it", "it is") if len(ids) == 1 else ("them", "they are")
         said.append(
-            f"{_columns(ids)} a different value in nearly every row, as ids have; if {they} not predictive, "
-            f"leave {them} out: --drop {quote(','.join(ids[:5]))}."
+            f"{have} a different value in nearly every row, as ids have; if {they} not predictive, leave {them} out: "
+            f"--drop {quote(','.join(ids[:5]))}."
         )
     if codes:
+        what = "whole numbers that look like codes, and"
         said.append(
-            f"{_columns(codes)} whole numbers that look like codes, and {'is' if len(codes) == 1 else 'are'} read as "
-            f"numbers; if they are codes: --categorical {quote(','.join(codes[:5]))}."
+            f"{columns_that(codes, f'has {what} is', f'have {what} are')} read as numbers; if they are codes: "
+            f"--categorical {quote(','.join(codes[:5]))}."
         )
     return said
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"Column {names[0]!r} has" if len(names) == 1 else f"Columns {listed(names)} have"
 
 
 def _dates_in_numbers(name: str, column: pd.Series) -> list[str]:

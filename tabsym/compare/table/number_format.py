@@ -1,4 +1,4 @@
-"""How the numbers of a text column are written: decimal comma or point, thousands, currency, percent, units.
+"""Text columns of numbers: which they are, and how they are written: decimal comma, thousands, currency, units.
 
 A format is learned from the distinct cells of a column and parses later cells in the same way. A number is only read
 where its digit groups are valid, so that dates, ranges, phone numbers and version numbers stay text.
@@ -10,12 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.compare.table.files import ReadOptions
 from tabsym.frame.meaning import means_missing
+from tabsym.plots.style import cut
 
 Floats = NDArray[np.float64]
 
@@ -225,12 +228,7 @@ def separators_of(
         return ",", "." + GROUP_MARKS
     if looks_ambiguous(list(cells)) == "." and prefer == ".":
         return ".", "," + GROUP_MARKS
-    return _by_majority(cells, prefer)
-
-
-def _by_majority(cells: Mapping[str, int], prefer: str) -> tuple[str, str]:
-    """The separators under which most of these digits are numbers; `prefer`: in a tie."""
-    best, most = (".", ","), -1
+    best, most = (".", ","), -1  # those under which most of these digits are numbers; the preferred ones in a tie
     for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
         thousands = mark + GROUP_MARKS
         read = sum(times for digits, times in cells.items() if number_of(digits, decimal, thousands) is not None)
@@ -302,3 +300,169 @@ def _middle(cells: Sequence[tuple[Cell, int]], unit: str) -> float:
 def _listed(names: Counter[str]) -> str:
     shown = [repr(name) for name, _ in names.most_common(5) if name]
     return " and ".join(shown[:2]) if len(shown) <= 2 else ", ".join(shown)
+
+
+# -- whether a column of text is one of numbers -------------------------------------------------------
+
+
+def not_read(words: Mapping[str, int], one: str, several: str) -> str:
+    """Cells that are not what the column is, in words."""
+    times = sum(words.values())
+    cells = f"1 cell that is not {one}" if times == 1 else f"{times:,} cells that are not {several}"
+    return f"{cells} ({quoted(words)})"
+
+
+def quoted(words: Mapping[str, int]) -> str:
+    """The most frequent words, five at most."""
+    most = sorted(words, key=lambda word: -words[word])
+    shown = ", ".join(repr(cut(word, 30)) for word in most[:5])
+    return shown + (f" and {len(words) - 5:,} more" if len(words) > 5 else "")
+
+
+_MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing
+_MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
+_INFINITE = re.compile(r"\s*[-+]?inf(?:inity)?\s*", re.IGNORECASE)  # missing, as infinite numbers are
+_MAX_TYPING_ERRORS = 0.01  # of the cells, whatever they hold
+_MIN_DISTINCT = 10  # numbers, beside words that are not known to mean missing
+MAX_CLASSES = 20
+"""Of a target of text."""
+
+
+class PlainNumbers:
+    """The answer for a typed column of text whose cells are all plain numbers: it stays text."""
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text, by its distinct cells: whether it is one of numbers, and how they are written.
+
+    `prefer`: the decimal separator where its cells leave a doubt; `untyped`: of a file without types, such as CSV.
+    """
+
+    name: str
+    counts: dict[str, int]
+    options: ReadOptions
+    prefer: str
+    untyped: bool
+    is_target: bool
+
+    def read(self) -> tuple[NumberFormat, str] | str | PlainNumbers | None:
+        """The format and a note; a note that the column is read as text; None where it is plainly text."""
+        forced = self.name in self.options.numeric
+        found = {text: split_cell(text) for text in self.counts}
+        cells = {text: (cell, self.counts[text]) for text, cell in found.items() if cell is not None}
+        words = {text: times for text, times in self.counts.items() if found[text] is None}
+        total = sum(self.counts.values())
+        numeric = sum(times for _, times in cells.values())
+        known = sum(times for word, times in words.items() if means_missing(word))
+        if not numeric or (numeric < _MIN_NUMBERS * (total - (known if forced else 0)) and not forced):
+            return self._refuse(words) if forced else None
+        factors = unit_factors(list(cells.values()))
+        if isinstance(factors, str) and forced:
+            raise ValueError(f"Column {self.name!r} is in numeric, but {factors}; convert them to one unit first.")
+        if isinstance(factors, str):
+            return self._left(factors, "convert them to one unit")
+        if not forced and _are_bounds([cell for cell, _ in cells.values()]):
+            return self._left("its cells are bounds on either side of a number")
+        digits: dict[str, int] = {}
+        for cell, times in cells.values():
+            digits[cell.digits] = digits.get(cell.digits, 0) + times
+        scaled = len({factors[cell.unit] for cell, _ in cells.values()}) > 1
+        asked = self.options.decimal, self.options.thousands
+        decimal, thousands = separators_of(digits, *asked, prefer=self.prefer, scaled=scaled)
+        good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
+        other = {text: times for text, times in self.counts.items() if text not in good}
+        unknown = {text: times for text, times in other.items() if not means_missing(text)}
+        values = {number_of(cells[text][0].digits, decimal, thousands) for text in good}
+        doubtful = {text: times for text, times in unknown.items() if not _INFINITE.fullmatch(text)}
+        if not good or (not forced and not self._few(doubtful, total, len(values))):
+            if forced:
+                return self._refuse(unknown)
+            return (
+                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {quoted(unknown)}")
+                if good
+                else None
+            )
+        if not forced and self._codes(good, cells, decimal, thousands):
+            zeros = any(text.strip().startswith("0") and len(text.strip()) > 1 for text in good)
+            why = "leading zeros, as codes have" if zeros else "several spellings of one number, as codes have"
+            return self._left(f"they have {why}")
+        plain = not other and all(is_plain(text) and "." not in text for text in good)
+        if plain and not forced and not self.untyped:
+            return PlainNumbers()
+        example = max(good, key=lambda text: (not is_plain(text), self.counts[text], text))
+        format_ = NumberFormat(
+            decimal, thousands, factors, tuple(sorted(text.strip().lower() for text in unknown)), example
+        )
+        return format_, self._note(format_, good, cells, other, digits)
+
+    def _few(self, unknown: dict[str, int], total: int, n_values: int) -> bool:
+        """Whether words that are not known to mean missing are few enough to mean it all the same."""
+        cells = sum(unknown.values())
+        if not cells:
+            return True
+        if n_values < _MIN_DISTINCT:
+            return False
+        return cells <= _MAX_TYPING_ERRORS * total or (
+            len(unknown) <= _MAX_OTHER_WORDS and cells <= _MAX_OTHER_CELLS * total
+        )
+
+    def _codes(self, good: set[str], cells: dict[str, tuple[Cell, int]], decimal: str, thousands: str) -> bool:
+        """Whether plain numbers are codes: leading zeros, or in a typed column several spellings of one number."""
+        plain = [cells[text][0].digits for text in good if is_plain(text.strip())]
+        if len(plain) < len(good):
+            return False
+        if any(digits.startswith("0") and digits[1:].isdigit() for digits in plain):
+            return True
+        values = {number_of(digits, decimal, thousands) for digits in plain}
+        return not self.untyped and len(set(plain)) > len(values)
+
+    def _note(
+        self, format_: NumberFormat, good: set[str], cells: dict[str, tuple[Cell, int]], other: dict[str, int],
+        digits: dict[str, int],
+    ) -> str:  # fmt: skip
+        """One line on how the column was read; nothing of plain numbers in a file without types."""
+        how = []
+        if not all(is_plain(text) for text in good):
+            how.append(f"written as {format_.example!r}")
+        ambiguous = looks_ambiguous(list(digits))
+        if ambiguous and any(cell.count(ambiguous) > 1 for cell in digits):  # no decimal separator
+            ambiguous = None
+        if ambiguous and self.options.decimal is None and self.options.thousands is None:
+            shown = next(cell for cell in digits if ambiguous in cell)
+            value = number_of(shown, format_.decimal, format_.thousands)
+            option = "--thousands" if ambiguous == format_.decimal else "--decimal"
+            how.append(f"{shown!r} read as {value:,.15g}; use {option} {ambiguous} for the other reading")
+        if any(cells[text][0].about for text in good):
+            how.append("signs such as '<' ignored")
+        scaled = sorted(unit for unit, factor in format_.factors.items() if factor != 1.0)
+        if scaled:
+            how.append("with " + ", ".join(f"{unit!r} as {format_.factors[unit]:,.10g} times" for unit in scaled[:5]))
+        blank = {text: times for text, times in other.items() if text.strip()}
+        if blank:
+            how.append(f"{not_read(blank, 'a number', 'numbers')} as missing")
+        if not how and self.untyped:
+            return ""
+        said = f" ({'; '.join(how)})" if how else " (its type is text)"
+        if self.is_target:
+            classes = f"; as classes (--task {'binary' if len(good) == 2 else 'multiclass'}) they keep their text"
+            return f"Target {self.name!r} is read as numbers{said}{classes if len(good) <= MAX_CLASSES else ''}."
+        return f"Column {self.name!r} is read as numbers{said}; use --categorical {quote(self.name)} to keep the text."
+
+    def _left(self, why: str, remedy: str = "") -> str:
+        remedy = remedy or f"use --numeric {quote(self.name)}"
+        return f"Column {self.name!r} looks like numbers but is read as text, as {why}; {remedy} to read numbers."
+
+    def _refuse(self, words: Mapping[str, int]) -> str:
+        raise ValueError(
+            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({quoted(words)}); "
+            "remove it from numeric (--numeric)."
+        )
+
+
+def _are_bounds(cells: Sequence[Cell]) -> bool:
+    """Whether cells such as "<=50" and ">50" part the values in two, so that the signs are what matters."""
+    sides: dict[str, set[str]] = {}
+    for cell in cells:
+        sides.setdefault(cell.digits, set()).add(cell.about[:1])
+    return any({"<", ">"} <= signs or {"≤", ">"} <= signs or {"<", "≥"} <= signs for signs in sides.values())

@@ -1,24 +1,30 @@
 """A user's table, made ready: read, target and task found, columns typed, rows weighted, all said in notes.
 
+For a comparison, and for the predictions of a model in a file.
+
 The task is what the values of the target suggest, unless the user names it.
 """
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
-from tabsym.compare.table.features import Features, far_dates, hints, learn_features, without_infinity
-from tabsym.compare.table.files import ReadOptions
+from tabsym.compare.table.features import Features, far_dates, hints, is_number, learn_features, without_infinity
+from tabsym.compare.table.files import ReadOptions, Source, Whole, read_some
 from tabsym.compare.table.retyping import Retyping, retype
-from tabsym.compare.table.sampling import Whole, read_some
 from tabsym.compare.text import listed, perhaps
-from tabsym.encoders.dates import format_of
+from tabsym.design.sources import Symbols
+from tabsym.encoders.dates import format_of, moments_of
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
+from tabsym.models.model import WideModel
 from tabsym.validation import check_option
 
 TASKS = ("binary", "multiclass", "regression", "count")
@@ -80,11 +86,6 @@ def read_target(values: pd.Series, name: str, task: str | None, text: pd.Series 
         labels = classes if text is None else text.to_numpy()[np.unique(codes, return_index=True)[1]]
         return ComparisonTarget(name, task, codes.astype(np.int64), np.asarray(labels), reading)
     return ComparisonTarget(name, task, numbers_of_target(values, name, task), np.empty(0), reading)
-
-
-def is_number(values: pd.Series) -> bool:
-    """Whether a column holds numbers, booleans not among them."""
-    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
 def _guessed_task(values: pd.Series, name: str, text: pd.Series | None) -> tuple[str, str]:
@@ -384,3 +385,87 @@ def _numbers(values: pd.Series, name: str, role: str) -> Floats:
     if not np.isfinite(numbers).all():
         raise ValueError(f"The {role} {name!r} contains missing or infinite values; fill them, or drop such rows.")
     return np.asarray(numbers)
+
+
+# -- a table for a model that is no winner -------------------------------------------------------------
+
+
+def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
+    """The rows of a file for a model that is no winner, whose columns had types of the user's own in fit.
+
+    A file with types has them. Of a text file, what a wide model (or that of a stack), or the encoder before a model,
+    knows as text stays text, and as dates or durations becomes these; other columns, and those of other models, are
+    read as in a comparison.
+    """
+    frame = source.frame.reset_index(drop=True)
+    known = _types_in_fit(model)
+    if known is not None and not source.untyped:
+        return frame
+    text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
+    typed, _ = retype(frame.drop(columns=text), options, source.untyped, source.separator, [])
+    for name in text:
+        typed[name] = _of_type(frame[name], (known or {})[name])
+    return typed[list(frame.columns)]
+
+
+def _of_type(text: pd.Series, kind: str) -> pd.Series:
+    """Text as what a column held in fit: see `_types_in_fit`."""
+    if kind == "duration":
+        return pd.to_timedelta(text, errors="coerce")
+    if kind not in ("date", "day"):
+        return text
+    moments = moments_of(str(text.name), text, "moments")
+    return moments if kind == "date" else moments.dt.date
+
+
+def _types_in_fit(model: Any) -> dict[str, str] | None:
+    """What columns held in fit: "text", "date", "day", "duration"; "number" also for booleans; None if none is known.
+
+    As wide models know it, that of a stack too, and encoders, also as steps of a pipeline, the first of which counts.
+    """
+    found: dict[str, str] = {}
+    for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
+        wide = getattr(step, "wide_", step)
+        if isinstance(step, Pipeline):
+            own = _types_in_fit(step) or {}
+        elif isinstance(getattr(wide, "model_", None), WideModel):
+            own = _types_of_wide(wide)
+        else:
+            own = _types_of_encoder(getattr(step, "encoder_", step))
+        found = own | found
+    return found or None
+
+
+def _types_of_wide(wide: Any) -> dict[str, str]:
+    held = getattr(wide, "_moments", {})
+    found = {
+        name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
+        for name in wide.model_.spec.number_columns
+    }
+    for source in wide.model_.spec.sources:
+        kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
+        if kind is not None:
+            found |= dict.fromkeys(source.columns, kind)
+    return found
+
+
+def _types_of_encoder(encoder: Any) -> dict[str, str]:
+    """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
+    states, found = getattr(encoder, "columns_", None), {}
+    for name, state in states.items() if isinstance(states, Mapping) else ():
+        alphabet = getattr(state, "alphabet", None)
+        if alphabet is not None:
+            found[name] = _type_of(alphabet.symbols) or "number"
+        else:
+            measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
+            found[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
+    return found
+
+
+def _type_of(symbols: NDArray[Any]) -> str | None:
+    """The type of the first category that is not missing; None where there is none."""
+    kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if first is None:
+        return None
+    return next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")

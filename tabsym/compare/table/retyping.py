@@ -7,6 +7,7 @@ decimal codes that a frame or a typed file holds as text stay text, as their typ
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,32 +17,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
-from tabsym.compare.table.cell_types import (
+from tabsym.compare.table.files import ReadOptions, has_sheet, is_text_file, is_workbook, options_of_text, read
+from tabsym.compare.table.number_format import (
     MAX_CLASSES,
+    NumberFormat,
     PlainNumbers,
     TextColumn,
-    are_decimals,
-    as_in_training,
-    with_plain_types,
-    word_of,
-)
-from tabsym.compare.table.files import ReadOptions, Source, has_sheet, is_text_file, is_workbook, options_of_text, read
-from tabsym.compare.table.number_format import (
-    NumberFormat,
     are_thousands,
     is_plain,
     looks_ambiguous,
+    not_read,
     separators_of,
     usual_decimal,
 )
-from tabsym.compare.text import listed
-from tabsym.design.sources import Symbols
-from tabsym.encoders.dates import format_of, holds_days, moments_of, moments_of_words, parse_dates, text_and_rest
+from tabsym.compare.text import columns_that
+from tabsym.encoders.dates import (
+    MIN_DATE_SHARE,
+    date_format,
+    format_of,
+    holds_days,
+    moments_of,
+    moments_of_cells,
+    moments_of_words,
+    parse_dates,
+    text_and_rest,
+    without_words,
+)
 from tabsym.frame.columns import FIRST_ROUNDED
-from tabsym.models.model import WideModel
 
 _SCALARS = (str, int, float, np.number, np.bool_, Decimal, datetime.date, datetime.time, datetime.timedelta)
 _BOOLEANS = {"true": True, "false": False}
@@ -191,87 +194,6 @@ def read_typed(
     return retype(source.frame, options, source.untyped, source.separator, notes, target)
 
 
-def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
-    """The rows of a file for a model that is no winner, whose columns had types of the user's own in fit.
-
-    A file with types has them. Of a text file, what a wide model (or that of a stack), or the encoder before a model,
-    knows as text stays text, and as dates or durations becomes these; other columns, and those of other models, are
-    read as in a comparison.
-    """
-    frame = source.frame.reset_index(drop=True)
-    known = _types_in_fit(model)
-    if known is not None and not source.untyped:
-        return frame
-    text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
-    typed, _ = retype(frame.drop(columns=text), options, source.untyped, source.separator, [])
-    for name in text:
-        typed[name] = _of_type(frame[name], (known or {})[name])
-    return typed[list(frame.columns)]
-
-
-def _of_type(text: pd.Series, kind: str) -> pd.Series:
-    """Text as what a column held in fit: see `_types_in_fit`."""
-    if kind == "duration":
-        return pd.to_timedelta(text, errors="coerce")
-    if kind not in ("date", "day"):
-        return text
-    moments = moments_of(str(text.name), text, "moments")
-    return moments if kind == "date" else moments.dt.date
-
-
-def _types_in_fit(model: Any) -> dict[str, str] | None:
-    """What columns held in fit: "text", "date", "day", "duration"; "number" also for booleans; None if none is known.
-
-    As wide models know it, that of a stack too, and encoders, also as steps of a pipeline, the first of which counts.
-    """
-    found: dict[str, str] = {}
-    for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
-        wide = getattr(step, "wide_", step)
-        if isinstance(step, Pipeline):
-            own = _types_in_fit(step) or {}
-        elif isinstance(getattr(wide, "model_", None), WideModel):
-            own = _types_of_wide(wide)
-        else:
-            own = _types_of_encoder(getattr(step, "encoder_", step))
-        found = own | found
-    return found or None
-
-
-def _types_of_wide(wide: Any) -> dict[str, str]:
-    held = getattr(wide, "_moments", {})
-    found = {
-        name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
-        for name in wide.model_.spec.number_columns
-    }
-    for source in wide.model_.spec.sources:
-        kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
-        if kind is not None:
-            found |= dict.fromkeys(source.columns, kind)
-    return found
-
-
-def _types_of_encoder(encoder: Any) -> dict[str, str]:
-    """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
-    states, found = getattr(encoder, "columns_", None), {}
-    for name, state in states.items() if isinstance(states, Mapping) else ():
-        alphabet = getattr(state, "alphabet", None)
-        if alphabet is not None:
-            found[name] = _type_of(alphabet.symbols) or "number"
-        else:
-            measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
-            found[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
-    return found
-
-
-def _type_of(symbols: NDArray[Any]) -> str | None:
-    """The type of the first category that is not missing; None where there is none."""
-    kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
-    first = next((symbol for symbol in symbols if symbol is not None), None)
-    if first is None:
-        return None
-    return next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")
-
-
 def retype(
     frame: pd.DataFrame,
     options: ReadOptions,
@@ -303,8 +225,7 @@ def retype(
     """
     used: set[tuple[str, str]] = set()
     frame = without(frame, options.na_values, used)
-    found = with_plain_types(frame, notes, options.categorical, options.dayfirst)
-    frame = found.frame
+    frame, durations, dates = _with_plain_types(frame, notes, options.categorical, options.dayfirst)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
@@ -314,9 +235,8 @@ def retype(
     mixed = [name for name in text if _mixes_text(frame[name])]  # whose numbers show that the text may be numbers, too
     for name, counts in text.items():
         free = untyped or name in mixed
-        plain = free and name not in options.numeric and (prefer == "." or name in options.categorical)
-        plain = plain and options.thousands != "."
-        if plain and counts and _all_plain(counts):
+        points = options.thousands != "." and (prefer == "." or name in options.categorical)
+        if free and points and name not in options.numeric and counts and _all_plain(counts):
             numbers = pd.to_numeric(frame[name])
             if name in options.categorical and (_versions(counts) or _are_rounded(numbers)):
                 continue  # which would be one category for several
@@ -342,14 +262,12 @@ def retype(
             out[name] = pd.Series(parsed, index=frame.index)
             if line:
                 notes.append(line)
-    if whole:
-        notes.append(
-            f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} read as text; "
-            f"use --numeric {quote(','.join(whole[:5]))} to read numbers."
-        )
-    booleans += [name for name in frame.columns if name not in out and _is_boolean(frame[name])]
+    notes += _read_as_text(whole, "numbers as text and")
+    others = [name for name in frame.columns if name not in out and not _holds_text(frame[name])]
+    booleans += [name for name in others if pd.api.types.infer_dtype(frame[name], skipna=True) == "boolean"]
     words = {name: _as_words(frame[name]) for name in mixed if name not in out}
-    notes += _note_of_words([name for name in words if not any(repr(name) in note for note in notes)])
+    unsaid = [name for name in words if not any(repr(name) in note for note in notes)]
+    notes += _read_as_text(unsaid, "text and other cells, and")
     frame = frame.assign(**out, **words) if out or words else frame
     frame = without(frame, options.na_values, used)
     notes += [
@@ -363,18 +281,16 @@ def retype(
     ]
     return frame, Retyping(
         formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding,
-        list(options.categorical), options.sheet, found.durations, options.decimal, options.thousands, found.dates,
+        list(options.categorical), options.sheet, durations, options.decimal, options.thousands, dates,
     )  # fmt: skip
 
 
-def _note_of_words(names: Sequence[str]) -> list[str]:
-    """That these columns hold text and other cells."""
+def _read_as_text(names: Sequence[str], what: str) -> list[str]:
+    """That these columns hold something beside plain text; nothing where there are none."""
     if not names:
         return []
-    return [
-        f"{_columns(names)} text and other cells, and {'is' if len(names) == 1 else 'are'} read as text; "
-        f"use --numeric {quote(','.join(names[:5]))} to read numbers."
-    ]
+    them = columns_that(names, f"holds {what} is", f"hold {what} are")
+    return [f"{them} read as text; use --numeric {quote(','.join(names[:5]))} to read numbers."]
 
 
 def _as_decimal(cell: Any) -> Any:
@@ -385,11 +301,6 @@ def _as_decimal(cell: Any) -> Any:
 def _are_rounded(numbers: pd.Series) -> bool:
     """Whether whole numbers have lost digits, as beside missing cells."""
     return numbers.dtype.kind == "f" and bool((numbers.abs() >= FIRST_ROUNDED).any())
-
-
-def _is_boolean(column: pd.Series) -> bool:
-    """Whether a column that is no text holds booleans, and missing values."""
-    return not _holds_text(column) and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
 
 
 def _all_plain(counts: Mapping[str, int]) -> bool:
@@ -469,10 +380,139 @@ def _as_booleans(column: pd.Series) -> pd.Series:
     return out.astype(bool) if all(isinstance(value, bool) for value in out) else out
 
 
-def _columns(names: Sequence[str]) -> str:
-    return f"Column {names[0]!r} holds" if len(names) == 1 else f"Columns {listed(names)} hold"
-
-
 def _is_number(column: pd.Series) -> bool:
     dtype = column.dtype.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
     return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+
+
+# -- types that text files do not have -----------------------------------------------------------------
+# Decimals, durations, and dates beside text become what the columns of a text file would be, so that a column is the
+# same from CSV, Excel, Parquet, JSON and frames, in training and in `predict`.
+
+_SAMPLE = 200
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d[ T]00:00:00(?:\.0+)?")
+_DURATION = (
+    r"(?:-?\d+ days?(?:,? (?=[-+\d])|$))?(?:[-+]?\d{1,2}:\d{2}:\d{2}(?:\.\d+)?)?"
+    r"|-?P(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?"
+)
+_IS_DURATION = r"^\s*-?(?:\d+ days?\b|P[\dT])"  # "09:45:00" alone may be a time of day
+
+
+def _with_plain_types(
+    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str], dayfirst: bool | None
+) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
+    """A table with decimals as floats, durations in seconds, and dates among text as moments; and which these are.
+
+    Columns of durations, text such as "0 days 00:05:00" among them; columns of dates -> the format of their text.
+    `notes` are added to, columns of `categorical` stay as they are.
+    """
+    changed: dict[str, pd.Series] = {}
+    in_seconds: list[str] = []
+    formats: dict[str, str] = {}
+    for name, column in _without_plain_types(frame, categorical):
+        if are_decimals(column):
+            changed[name] = _as_floats(column)
+            continue
+        durations, dates = _durations(column), _dates_among_text(column, dayfirst)
+        if durations is not None:
+            changed[name], lost = durations
+            in_seconds.append(name)
+            missing = f"; {not_read(lost, 'a duration', 'durations')} as missing" if lost else ""
+            notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
+        elif dates is not None:
+            changed[name], formats[name], lost = dates
+            if lost:
+                notes.append(f"Column {name!r} contains dates, and {not_read(lost, 'a date', 'dates')} as missing.")
+    return frame.assign(**changed) if changed else frame, in_seconds, formats
+
+
+def _without_plain_types(frame: pd.DataFrame, categorical: Sequence[str]) -> list[tuple[str, pd.Series]]:
+    """Columns that are no numbers of a plain type, nor categories by the user's word."""
+    return [
+        (name, frame[name])
+        for name in frame.columns
+        if name not in categorical and frame[name].dtype.kind not in "biuf"
+    ]
+
+
+def as_in_training(frame: pd.DataFrame, durations: Sequence[str], categorical: Sequence[str]) -> pd.DataFrame:
+    """A later table with decimals as floats, and the columns of `durations` in seconds, as far as cells are durations.
+
+    What text means was decided in training: other rows of a table have no part in it.
+    """
+    changed: dict[str, pd.Series] = {}
+    for name, column in _without_plain_types(frame, categorical):
+        if are_decimals(column):
+            changed[name] = _as_floats(column)
+        elif column.dtype.kind == "m" or pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
+            changed[name] = pd.to_timedelta(column).dt.total_seconds().astype(np.float64)
+        elif name in durations:
+            text, _ = text_and_rest(column)
+            good = text.str.fullmatch(_DURATION).fillna(False).astype(bool)
+            seconds = pd.to_timedelta(text.where(good)).dt.total_seconds().astype(np.float64)
+            changed[name] = seconds if good.all() else seconds.astype(object).where(good, column)
+    return frame.assign(**changed) if changed else frame
+
+
+def word_of(value: Any) -> str:
+    """A value as text, in whatever type a file or frame has it: 3 for 3.0, 0.5 for 0.50, the day alone for midnight."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))  # all its digits
+    if isinstance(value, Decimal | float | np.floating) and (number := Decimal(str(value))).is_finite():
+        text = f"{number:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    text = str(value)
+    return text[:10] if _MIDNIGHT.fullmatch(text) else text
+
+
+def _as_floats(decimals: pd.Series) -> pd.Series:
+    """As a text file gives them."""
+    cells = decimals.astype(object).where(decimals.notna(), None)
+    return pd.to_numeric(cells.map(str, na_action="ignore"))
+
+
+def are_decimals(column: pd.Series) -> bool:
+    """Whether a column holds decimals, of Arrow or of Python."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        return str(column.dtype).startswith("decimal")
+    return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+
+
+def _durations(column: pd.Series) -> tuple[pd.Series, dict[str, int]] | None:
+    """Durations (n,) in seconds, and which text is none -> how often; None where a column holds others."""
+    lost: dict[str, int] = {}
+    content = pd.api.types.infer_dtype(column, skipna=True)
+    if content in ("string", "categorical"):
+        if not column.dropna().head(_SAMPLE).astype("str").str.contains(_IS_DURATION, regex=True).any():
+            return None
+        text = without_words(column.astype("str").where(column.notna()))
+        good = text.str.fullmatch(_DURATION).fillna(False).astype(bool)
+        if good.sum() < MIN_DATE_SHARE * text.notna().sum():
+            return None
+        lost, column = _counted(column[~good]), text.where(good)
+    elif column.dtype.kind != "m" and content not in ("timedelta", "timedelta64"):
+        return None
+    return pd.to_timedelta(column).dt.total_seconds().astype(np.float64), lost
+
+
+def _counted(cells: pd.Series) -> dict[str, int]:
+    """Distinct cells, blank ones left out -> how often."""
+    counts = cells.astype("str").value_counts()
+    return {str(cell): int(times) for cell, times in counts.items() if str(cell).strip()}
+
+
+def _dates_among_text(column: pd.Series, dayfirst: bool | None) -> tuple[pd.Series, str, dict[str, int]] | None:
+    """The moments (n,) of a column of objects that holds dates and text, its format, and which text is none, how often.
+
+    None where the column holds other cells, or more than 5 % are neither dates nor words for missing.
+    """
+    if column.dtype != object or not pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
+        return None
+    text, rest = text_and_rest(column)
+    if not (column.notna() & rest.isna()).any() or not holds_days(rest):
+        return None
+    format_ = date_format(text[text.str.contains(r"\d", na=False)], dayfirst)
+    moments = moments_of_cells(text, rest, format_ or "ISO8601")
+    if (text.notna() & moments.isna()).sum() > (1 - MIN_DATE_SHARE) * column.notna().sum():
+        return None
+    return moments, format_ or "moments", _counted(column[column.notna() & moments.isna()])

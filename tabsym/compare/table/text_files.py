@@ -35,7 +35,8 @@ def read_text(
         text, asked = text[named.end() :], asked or named["separator"]
         notes.append(f"The first line names the separator {named['separator']!r} and is no row.")
     separator = _separator(text, ending, asked)
-    blanks = _blanks_follow(text, separator)
+    line = re.sub(r'"[^"]*"', "", next(line for line in lines_of(text) if line.strip()))
+    blanks = separator + " " in line  # a blank after each separator is of the file's style and not of the cells
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=blanks)
     header = [name.strip() for name in next(row for row in rows if row)]
     width, short = _check_rows(path, rows, separator, header)
@@ -150,12 +151,6 @@ def _fit(text: str, separator: str) -> tuple[float, int]:
         return 0.0, 0
     fitting = [len(row) >= n and not any(row[n:]) for row in rows[1:]]
     return sum(fitting) / max(len(fitting), 1), n
-
-
-def _blanks_follow(text: str, separator: str) -> bool:
-    """Whether a blank after each separator belongs to the file's style and not to the cells."""
-    line = re.sub(r'"[^"]*"', "", next(line for line in lines_of(text) if line.strip()))
-    return separator + " " in line
 
 
 def _check_rows(path: Path, rows: Any, separator: str, header: Sequence[str]) -> tuple[int, list[int]]:

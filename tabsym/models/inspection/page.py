@@ -19,8 +19,7 @@ from tabsym.frame import Column, Kind, Table, check_regression_target, check_wei
 from tabsym.models.inspection.explain import category_range, score_text, switched_off, variances_of_columns
 from tabsym.models.inspection.pictures import draw_term, important_terms, shows_ratios, texts_of, unit_of
 from tabsym.models.model import index_of, source_of, split_frame
-from tabsym.plots.held_out import HeldOutRows, deciles, error_tables, gini, in_parts
-from tabsym.plots.predictions import draw_deciles, draw_reliability
+from tabsym.plots.predictions import HeldOutRows, deciles, draw_deciles, draw_reliability, error_tables, gini, in_parts
 from tabsym.plots.style import (
     COLOURS,
     INK,
