@@ -182,7 +182,7 @@ class _GainFold:
         self.kept = _some(len(test), random)
         self.train, self.test = train[_some(len(train), random)], test[self.kept]
         y, weight = prepared.y, prepared.weight
-        row_weight = np.ones(len(self.train)) if weight is None else weight[self.train]
+        row_weight = prepared.weights(self.train)
         self.y_test, self.weight_test = y[self.test], None if weight is None else weight[self.test]
         self.exposure, self.offset = None, None
         if self.classes:

@@ -424,13 +424,7 @@ class Comparison:
                 f"The best contender, {name!r}, is of an earlier run and not among the contenders now; add it "
                 "to contenders to train it."
             )
-        config, contender = self._run_config, self._contenders[name]
+        config, threads = self._run_config, threads_of_each(1, self._run_config.threads)
         return train_best(
-            contender,
-            config.prepared,
-            config.plan,
-            config.metric,
-            config.tune,
-            config.seed,
-            threads_of_each(1, config.threads),
+            self._contenders[name], config.prepared, config.plan, config.metric, config.tune, config.seed, threads
         )

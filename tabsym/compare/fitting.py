@@ -59,18 +59,9 @@ class Data:
 
     def rows(self, positions: Places) -> Data:
         """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
-
-        def of(values: Any) -> Any:
-            return None if values is None else values[positions]
-
-        return replace(
-            self,
-            X=take_rows(self.X, positions),
-            y=self.y[positions],
-            weight=of(self.weight),
-            exposure=of(self.exposure),
-            offset=of(self.offset),
-        )
+        every = {name: getattr(self, name) for name in ("y", "weight", "exposure", "offset")}
+        some: dict[str, Any] = {name: None if values is None else values[positions] for name, values in every.items()}
+        return replace(self, X=take_rows(self.X, positions), **some)
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,8 @@ def write_table(folder: Path, prepared: Prepared, splits: list[Split], plan: Spl
     """What all contenders share."""
     prepared.X.to_parquet(folder / TABLE)
     _dump(folder / RAW, {"X": prepared.raw, "names": prepared.target.classes if prepared.task in CLASSES else None})
-    arrays: dict[str, Any] = {"y": prepared.y}
-    for name in ("weight", "exposure", "offset"):
-        if getattr(prepared, name) is not None:
-            arrays[name] = getattr(prepared, name)
-    if plan.keys is not None:
-        arrays["keys"] = plan.keys
+    arrays: dict[str, Any] = {name: getattr(prepared, name) for name in ("y", "weight", "exposure", "offset")}
+    arrays = {name: values for name, values in (arrays | {"keys": plan.keys}).items() if values is not None}
     for j, (train, test) in enumerate(splits):
         arrays |= {f"train{j}": train, f"test{j}": test}
     np.savez(folder / ARRAYS, allow_pickle=False, **arrays)
@@ -134,16 +130,8 @@ def read_work(folder: Path, job: Job) -> WorkerJob:
     arrays = np.load(folder / ARRAYS)
     model, space, raw = _estimator(folder, job)
     shared: dict[str, Any] = _load(folder / RAW) if raw else {"X": pd.read_parquet(folder / TABLE), "names": None}
-    data = Data(
-        shared["X"],
-        arrays["y"],
-        job.task,
-        job.n_classes,
-        arrays.get("weight"),
-        arrays.get("exposure"),
-        arrays.get("offset"),
-        shared["names"],
-    )
+    weight, exposure, offset = (arrays.get(name) for name in ("weight", "exposure", "offset"))
+    data = Data(shared["X"], arrays["y"], job.task, job.n_classes, weight, exposure, offset, shared["names"])
     splits = {fold: (arrays[f"train{fold}"], arrays[f"test{fold}"]) for fold in job.todo}
     plan = SplitPlan(**job.plan, keys=arrays.get("keys"))
     metric = METRICS[job.task].get(job.metric)
@@ -158,14 +146,10 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
     if job.own:
         model, space = _load(folder / OWN)
         return model, space, True
-    is_built_in = job.address is None
-    contender = all_contenders()[job.contender] if is_built_in else from_address(job.contender, job.address or "")
-    unseen = SplitPlan(**job.plan).unseen
-    return (
-        contender.estimator(job.task, job.seed, job.threads, unseen, job.metric),
-        contender.space(job.task),
-        contender.raw,
-    )
+    address = job.address
+    contender = all_contenders()[job.contender] if address is None else from_address(job.contender, address)
+    model = contender.estimator(job.task, job.seed, job.threads, SplitPlan(**job.plan).unseen, job.metric)
+    return model, contender.space(job.task), contender.raw
 
 
 _LONGEST = 1 << 20

@@ -9,7 +9,7 @@ from typing import Any
 
 from tabsym.compare.ranking import rank
 from tabsym.compare.results import Results
-from tabsym.compare.text import cells, headings
+from tabsym.compare.text import cells, headings, split_words
 
 
 class Live:
@@ -126,21 +126,6 @@ def opening(settings: dict[str, Any]) -> list[str]:
         f"ranked by {settings['metric']}; {tuned}",
         *(f"  {note}" for note in notes[1:]),
     ]
-
-
-def split_words(settings: dict[str, Any]) -> str:
-    """How the rows are split."""
-    folds = f"{settings['folds']} folds"
-    column = settings["split_column"]
-    times = folds + (f" x {settings['repeats']}" if settings["repeats"] > 1 else "")
-    how = {
-        "random": times,
-        "groups": f"{times}, groups of {column!r} kept together",
-        "time": f"{folds} in the order of {column!r}, each trained on the earlier rows",
-        "column": f"{folds} of column {column!r}",
-        "unseen": f"{times}, whole categories of {column!r} held out",
-    }
-    return how[settings["split"]]
 
 
 def plain_ranking(results: Results, ranking: list[dict[str, Any]]) -> str:

@@ -233,7 +233,7 @@ def score_fold(prepared: Prepared, test: Places, prediction: Floats, metric: Met
     y = prepared.y[test]
     weight = None if prepared.weight is None else prepared.weight[test]
     scores = all_scores(prepared.task, metric, y, prediction, weight)
-    of_row = np.ones(len(y)) if weight is None else weight
+    of_row = prepared.weights(test)
     if prepared.task in CLASSES:
         observed = np.bincount(y, of_row, minlength=len(prepared.classes))
         predicted = (prediction * of_row[:, None]).sum(axis=0)

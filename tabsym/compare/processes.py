@@ -109,6 +109,9 @@ class Runner:
         self._workers.append(workers)
         try:
             self._serve_all(waiting, folder, workers)
+        except FolderError as error:
+            self._folder_error = error.why
+            self._stop(waiting)
         finally:
             workers.close()
             ended.set()
@@ -124,18 +127,11 @@ class Runner:
                 if todo:
                     self._run_one(contender, todo, folder, workers)
                 self.live.update(self.results)
-            except FolderError as error:
-                self._folder_error = error.why
-                self._stop(waiting)
-                return
+            except FolderError:
+                raise
             except Exception as error:  # whatever it is, it is this contender's alone
                 why = self._reached(contender, "interrupted") if self._interrupted.is_set() else in_one_line(error)
-                try:
-                    self._fail(contender, why)
-                except FolderError as folder_error:
-                    self._folder_error = folder_error.why
-                    self._stop(waiting)
-                    return
+                self._fail(contender, why)
 
     def _stop(self, waiting: queue.SimpleQueue[Contender]) -> None:
         self._interrupted.set()

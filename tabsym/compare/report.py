@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.compare.column_gains import LEAK, MAX_LEVEL_ROWS, source_column
-from tabsym.compare.live import split_words
 from tabsym.compare.ranking import scores_of
 from tabsym.compare.results import Results, load_predictions, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.table.prepare import CLASSES, Prepared
-from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
+from tabsym.compare.text import cells, headings, other_cells, other_headings, split_words, unit, units
 from tabsym.plots.predictions import (
     HeldOutRows,
     deciles,
@@ -70,7 +69,7 @@ def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -
         return None
     folds = []
     for prediction, (_, test) in zip(predictions, splits, strict=True):
-        weight = np.ones(len(test)) if prepared.weight is None else prepared.weight[test]
+        weight = prepared.weights(test)
         observed = prepared.y[test].astype(np.float64)
         predicted = prediction[:, 1] if prepared.task == "binary" else prediction
         if prepared.exposure is not None:
@@ -90,7 +89,7 @@ def reliability_of_classes(name: str, prepared: Prepared, splits: list[Split], f
     if predictions is None:
         return None
     rows = np.concatenate([test for _, test in splits])
-    weight = np.ones(len(rows)) if prepared.weight is None else prepared.weight[rows]
+    weight = prepared.weights(rows)
     n_classes = len(prepared.classes)
     observed = np.eye(n_classes)[prepared.y[rows]]
     return in_parts(np.concatenate(predictions).T.ravel(), observed.T.ravel(), np.tile(weight, n_classes))

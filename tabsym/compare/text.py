@@ -77,6 +77,21 @@ def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
     return what
 
 
+def split_words(settings: dict[str, Any]) -> str:
+    """How the rows are split."""
+    folds = f"{settings['folds']} folds"
+    column = settings["split_column"]
+    times = folds + (f" x {settings['repeats']}" if settings["repeats"] > 1 else "")
+    how = {
+        "random": times,
+        "groups": f"{times}, groups of {column!r} kept together",
+        "time": f"{folds} in the order of {column!r}, each trained on the earlier rows",
+        "column": f"{folds} of column {column!r}",
+        "unseen": f"{times}, whole categories of {column!r} held out",
+    }
+    return how[settings["split"]]
+
+
 def units(settings: dict[str, Any]) -> str:
     """What is held out whole, if anything is: its standard errors are shown."""
     return {"groups": "groups", "unseen": "categories"}.get(settings["split"], "")

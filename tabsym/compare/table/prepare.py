@@ -207,6 +207,10 @@ class Prepared:
     retyping: Retyping = field(default_factory=Retyping)
     whole: Whole | None = None
 
+    def weights(self, rows: NDArray[np.int64]) -> Floats:
+        """The weights of some rows, 1 where there are none."""
+        return np.ones(len(rows)) if self.weight is None else self.weight[rows]
+
     @property
     def y(self) -> NDArray[Any]:
         """Codes of classes, or numbers."""
