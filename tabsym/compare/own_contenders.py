@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.ranking import CONSTANT
 from tabsym.compare.table.prepare import CLASSES
-from tabsym.compare.text import perhaps
+from tabsym.compare.text import MAX_FOLDER_NAME, folder_name, perhaps
 
 ALL = "all"
 _CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset, type(None))
@@ -63,6 +63,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             )
         if value is not None and (name in known or name == ALL or name in {one.label for one in known.values()}):
             raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
+        if value is not None and len(folder_name(name).encode()) > MAX_FOLDER_NAME:
+            raise ValueError(f"The contender's name {name[:40]!r}... is too long for a folder; give it a shorter one.")
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:

@@ -23,6 +23,7 @@ from tabsym.compare.metrics import Metric, score_fold
 from tabsym.compare.ranking import Pair, rank
 from tabsym.compare.splits import Split
 from tabsym.compare.table.prepare import Prepared
+from tabsym.compare.text import MAX_FOLDER_NAME, folder_name
 
 FORMAT = 3
 DIGEST = "digest"
@@ -123,9 +124,7 @@ def _refuse(path: Path, folder: Path, wanted: str) -> None:
 
 def prediction_path(folder: Path, name: str, fold: int) -> Path:
     """Where a contender's predictions of a fold's test rows are."""
-    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
-    safe = safe.replace(".", "%2e") if not safe.strip(".") else safe  # no other folder than its own
-    return folder / "predictions" / safe / f"{fold}.npy"
+    return folder / "predictions" / folder_name(name) / f"{fold}.npy"
 
 
 def load_prediction(folder: Path, name: str, fold: int) -> NDArray[np.float64] | None:
@@ -297,7 +296,7 @@ def _is_entry(name: str, entry: Any) -> bool:
         return False
     if any("\ud800" <= c <= "\udfff" for text in texts for c in text):  # half a character of UTF-16: no file holds it
         return False
-    return len(prediction_path(Path(), name, 0).parent.name) < 255
+    return len(folder_name(name).encode()) <= MAX_FOLDER_NAME
 
 
 def _wrong(result: Any, fold: str, name: str, folder: Path, config: RunConfig) -> str | None:

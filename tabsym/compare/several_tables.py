@@ -201,6 +201,13 @@ def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) ->
         tables = dict(zip(names, tables, strict=True))
     if len(tables) < 2:
         raise ValueError("compare_tables needs two tables or more; use compare for one.")
+    for name in tables:
+        if not isinstance(name, str):
+            raise TypeError(f"The table's name {name!r} must be text, as its results are in a folder of that name.")
+        if name in ("", ".", "..") or set(name) & set("/\\\0") or len(name.encode(errors="replace")) > 255:
+            raise ValueError(
+                f"The table's name {name[:40]!r} cannot be that of a folder in out; use a short one without / and \\."
+            )
     return dict(tables)
 
 

@@ -17,6 +17,16 @@ _NAMED = 5  # columns that a sentence lists
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
 
+MAX_FOLDER_NAME = 255
+"""The bytes that file systems allow."""
+
+
+def folder_name(name: str) -> str:
+    """The name of a folder of its own for a name of any characters."""
+    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
+    return safe.replace(".", "%2e") if not safe.strip(".") else safe
+
+
 def in_one_line(error: Exception) -> str:
     """An error's kind and first line: some libraries add the stack of their own code."""
     try:

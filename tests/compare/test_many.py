@@ -119,3 +119,11 @@ def test_an_interruption_says_how_all_tables_go_on(tmp_path, monkeypatch, capsys
         f"To continue with all tables, repeat the command with --resume --out {tmp_path / 'all'}."
         in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize("name", ["../other", "a/b", "..", "", "a\\b", "ü" * 200])
+def test_results_of_a_table_stay_in_the_folder(name, tmp_path):
+    sales = make_retail(60, random_state=0)
+    with pytest.raises(ValueError, match="cannot be that of a folder"):
+        compare_tables({name: (sales, "sales"), "b": (sales, "sales")}, out=tmp_path / "out", quiet=True)
+    assert not list(tmp_path.iterdir())

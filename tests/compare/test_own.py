@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
@@ -308,3 +309,8 @@ def test_an_estimator_that_takes_no_text_is_told_of_the_remedy(booster, tmp_path
     assert set(result.failures) == {"mine"}
     for part in (f"{booster} that gets column", "make_pipeline(tabsym.WideEncoder(), ...)", "NativeCategories()"):
         assert part in result.failures["mine"]
+
+
+def test_a_name_too_long_for_a_folder_is_refused_before_anything_is_fitted(tmp_path):
+    with pytest.raises(ValueError, match="too long for a folder"):
+        compare(SALES, "sales", contenders={"ü" * 200: DummyRegressor()}, folds=2, out=tmp_path / "out", quiet=True)

@@ -476,3 +476,10 @@ def test_separators_that_are_none(sep, tmp_path):
     path.write_text("a;b\n1;2\n")
     with pytest.raises(ValueError, match=r"sep=.* is not possible; use one character, such as ';', or 'tab'"):
         reading.read(str(path), ReadOptions(sep=sep))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "sep=;\n", "sep=,\r\n\r\n"])
+def test_a_file_without_a_header_is_empty(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"t\.csv is empty"):
+        read_path(tmp_path / "t.csv")

@@ -26,14 +26,14 @@ def read_text(
 ) -> tuple[pd.DataFrame, str, tuple[str, ...]]:
     """The columns, empty fields as missing and quoted empty ones as empty text; the separator; what was decided."""
     text = _decoded(path, data, encoding)
-    if not text.strip():
-        raise ValueError(f"{path.name} is empty; pass a file with a header and rows.")
     notes: list[str] = []
     asked = sep
     named = _NAMED_SEPARATOR.match(text)
     if named:  # as spreadsheets write it, and read it without showing it
         text, asked = text[named.end() :], asked or named["separator"]
         notes.append(f"The first line names the separator {named['separator']!r} and is no row.")
+    if not text.strip():
+        raise ValueError(f"{path.name} is empty; pass a file with a header and rows.")
     separator = _separator(text, ending, asked)
     line = re.sub(r'"[^"]*"', "", next(line for line in lines_of(text) if line.strip()))
     blanks = separator + " " in line  # a blank after each separator is of the file's style and not of the cells
