@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import pairwise
-from math import isfinite
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -91,7 +90,7 @@ def _check_treatment(name: str, how: Any, allowed: tuple[str, ...]) -> Treatment
         return check_option(name, how, allowed, "a list of cut points")
     cuts = list(how)
     for one in cuts:
-        if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or not isfinite(one):
+        if not Number().allows(one):
             raise ValueError(
                 f"{name} holds {one!r}, and cut points are finite numbers (of dates, days since 1970-01-01); the outer "
                 "intervals are open by themselves."
@@ -137,7 +136,7 @@ def check_fixed(value: Any) -> dict[str, Any]:
             "{'region': {'north': 0.1}}, or None."
         )
     for name, given in value.items():
-        is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
+        is_number = Number().allows(given)
         if isinstance(given, (list, tuple, np.ndarray)):  # of a slope, for several classes
             is_number = len(given) > 0
         if not is_number and not (isinstance(given, (Mapping, pd.Series, pd.DataFrame)) and len(given)):
@@ -222,14 +221,13 @@ def check_coef_init(value: Any) -> Init:
         return None
     if isinstance(value, Mapping):
         for name, given in value.items():
-            is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
-            if not isinstance(given, (pd.Series, pd.DataFrame)) and not is_number:
+            if not isinstance(given, (pd.Series, pd.DataFrame)) and not Number().allows(given):
                 raise ValueError(
                     f"coef_init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
                     "values by category, such as coefs_ has."
                 )
         return {str(name): given for name, given in value.items()} or None
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+    if not Number().allows(value):
         raise ValueError(
             f"coef_init={value!r} is not possible; use a finite number, or a mapping from term to a number or to "
             "values by category, such as coefs_."
@@ -265,20 +263,12 @@ def check_rate(value: Any) -> float | None:
     return check_number("learning_rate", value, above=0)
 
 
-def check_batch_size(value: Any) -> int | None:
-    """The number of rows per batch; None for all."""
+def check_whole_or(word: str, name: str, value: Any) -> int | None:
+    """A whole number; None for the word that stands for all, or for an automatic one."""
     if isinstance(value, str):
-        check_option("batch_size", value, ("full",), "a whole number")
+        check_option(name, value, (word,), "a whole number")
         return None
-    return check_whole("batch_size", value)
-
-
-def check_max_iter(value: Any) -> int | None:
-    """The number of epochs; None for an automatic one."""
-    if isinstance(value, str):
-        check_option("max_iter", value, ("auto",), "a whole number")
-        return None
-    return check_whole("max_iter", value)
+    return check_whole(name, value)
 
 
 def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:

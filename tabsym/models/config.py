@@ -19,14 +19,12 @@ from tabsym.models.checks import (
     Named,
     Treatment,
     check_alpha,
-    check_batch_size,
     check_coef_init,
     check_columns,
     check_fixed,
     check_flag,
     check_formula,
     check_interactions,
-    check_max_iter,
     check_monotonic,
     check_number,
     check_numeric,
@@ -34,6 +32,7 @@ from tabsym.models.checks import (
     check_rate,
     check_schedule,
     check_whole,
+    check_whole_or,
 )
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.sgd.loop import is_known_to_do, rule_of_thumb
@@ -189,8 +188,8 @@ def online_config(e: Any) -> Config:
         schedule=check_option("schedule", e.schedule, SCHEDULES),
         power_t=check_number("power_t", e.power_t, at_least=0),
         gradient=check_option("gradient", e.gradient, ("gse", "mean")),
-        batch_size=check_batch_size(e.batch_size),
-        epochs=check_max_iter(e.max_iter),
+        batch_size=check_whole_or("full", "batch_size", e.batch_size),
+        epochs=check_whole_or("auto", "max_iter", e.max_iter),
         average=check_flag("average", e.average),
         init=check_coef_init(e.coef_init),
         shuffle=check_flag("shuffle", e.shuffle),

@@ -122,7 +122,7 @@ def find_crosses(
     crossed = [cuts.get(blocks[block].name, columns[block]) for block in crossable]
     more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
     mains, crossed = (_in_order(own, order, first) for own in ([*columns.values(), *more], crossed))
-    numbers = sorted(rows.x[order].T, key=lambda x: _checksum(ranks_of(x[first])[0]))
+    numbers = sorted(rows.x[order].T, key=lambda x: crc32(ranks_of(x[first])[0].tobytes()))
     dealt, fold = _folds(dealt, rows.y if loss.for_classes else None, crossed[-1], options.folds, rng)
     at = dealt.rows
     mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in own] for own in (mains, crossed))
@@ -174,7 +174,7 @@ def _in_order(
 ) -> list[CodeColumn]:
     """Columns on the rows in `order`, their categories numbered by appearance; the smallest first, then by content."""
     found = [_by_appearance(column, order) for column in columns]
-    return sorted(found, key=lambda column: (column.size, _checksum(column.codes[first])))
+    return sorted(found, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
 
 
 def _taken(rows: Rows, copies: Copies, some: Dealt, n_outputs: int) -> Rows:
@@ -210,10 +210,6 @@ def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -
     glanced = np.zeros(len(dealt.rows), dtype=np.int64)
     glanced[some.rows] = 1 if some.copies is None else some.copies
     return glanced
-
-
-def _checksum(values: NDArray[Any]) -> int:
-    return crc32(values.tobytes())
 
 
 def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:

@@ -62,7 +62,11 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         if term.numeric is not None
     }
     terms.sort(key=lambda term: _order_of(spec, term, numbers.get(term.block, "")))
-    made_of = {term.block: _made_of(spec, term.block) for term in terms}
+    sources = {term.block: spec.blocks[term.block].source for term in terms}
+    made_of = {
+        block: frozenset() if source is None else _made_of(spec, source, spec.blocks[block].columns)
+        for block, source in sources.items()
+    }
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     return [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
 
@@ -129,17 +133,12 @@ def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDAr
     return found
 
 
-def _made_of(spec: ModelSpec, block: int) -> frozenset[tuple[int, str]]:
-    """The sources and columns that determine the coefficient of a block."""
-
-    def made(index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
-        source = spec.sources[index]
-        if isinstance(source, Crossing):
-            return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
-        return frozenset({(index, columns[0])})
-
-    index = spec.blocks[block].source
-    return frozenset() if index is None else made(index, spec.blocks[block].columns)
+def _made_of(spec: ModelSpec, index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+    """The sources and columns that determine the code of a source."""
+    source = spec.sources[index]
+    if isinstance(source, Crossing):
+        return _made_of(spec, source.left, columns[:-1]) | _made_of(spec, source.right, columns[-1:])
+    return frozenset({(index, columns[0])})
 
 
 def prior_of(spec: ModelSpec, index: int) -> tuple[Prior, int]:

@@ -122,11 +122,26 @@ def blank_of(
     numerics = numeric_moments(spec, coded.numbers, len(training.y), training.weight)
     target = target_moments(config, loss, training)
     phi = starting_parameters(spec, coded.codes, n_outputs, rng)
+    unit = 1.0 if training.unit_weight is None else training.unit_weight
+    return untrained(config, columns, spec, with_spread(loss, training), phi, target, numerics, unit)
+
+
+def untrained(
+    config: Config,
+    columns: StateColumns,
+    spec: ModelSpec,
+    loss: Loss,
+    phi: Floats,
+    target: Moments | None,
+    numerics: tuple[Moments, ...],
+    unit_weight: float,
+) -> WideModel:
+    """The model with coefficients (coefficients, K) on the training scale that no row was counted for yet."""
     units = choose_units(config, spec, loss, target, numerics)
     return WideModel(
         spec,
-        with_spread(loss, training),
-        n_outputs,
+        loss,
+        phi.shape[1],
         theta=units.to_user(spec, phi),
         counts=np.zeros(spec.n_coefs, dtype=np.int64),
         units=units,
@@ -135,7 +150,7 @@ def blank_of(
         weights=np.zeros(spec.n_coefs),
         target=target,
         numerics=numerics,
-        unit_weight=1.0 if training.unit_weight is None else training.unit_weight,
+        unit_weight=unit_weight,
     )
 
 

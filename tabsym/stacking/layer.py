@@ -198,7 +198,9 @@ class Layer:
         if not is_classifier(self.booster):
             predicted = np.asarray(self.booster.predict(frame), dtype=np.float64)[:, None]
             return predicted if self.mode == "margin" else _scores_of_values(predicted, self.loss)
-        return _scores_of_chances(np.asarray(self.booster.predict_proba(frame)))
+        chances = np.asarray(self.booster.predict_proba(frame))
+        logs = np.log(np.maximum(chances, _MIN_VALUE))
+        return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
 
 
 HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
@@ -264,11 +266,6 @@ def margin_names(taken: Iterable[Any], n_margins: int) -> list[str]:
 def _columns(scores: Any) -> Floats:
     found = np.asarray(scores, dtype=np.float64)
     return found[:, None] if found.ndim == 1 else found
-
-
-def _scores_of_chances(chances: Floats) -> Floats:
-    logs = np.log(np.maximum(chances, _MIN_VALUE))
-    return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
 
 
 def _scores_of_values(values: Floats, loss: Loss) -> Floats:

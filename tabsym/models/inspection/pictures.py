@@ -242,12 +242,9 @@ def draw_explanation(
 
 def _values_of_row(model: WideModel, table: Table, row: int) -> dict[str, str]:
     """The categories and numbers of a row as text, by term and by column."""
-    texts = {name: _value_text(table[name].series.to_list()[row]) for name in table.names}
+    cells = {name: table[name].series.to_list()[row] for name in table.names}
+    is_number = {name: isinstance(cell, float) and not np.isnan(cell) for name, cell in cells.items()}
+    texts = {name: f"{cell:.6g}" if is_number[name] else category_text(cell) for name, cell in cells.items()}
     blocks = [block for block in model.spec.blocks if block.columns]
     by_term = {block.name: " | ".join(texts[name] for name in block.columns) for block in blocks}
     return {name: text for name, text in texts.items() if name not in by_term} | by_term
-
-
-def _value_text(value: Any) -> str:
-    """A cell of a table, with numbers in six digits."""
-    return f"{value:.6g}" if isinstance(value, float) and value == value else category_text(value)  # noqa: PLR0124

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tabsym.categories import UNSEEN, Categories, Cross
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import used_columns
 from tabsym.design.sources import CountEffect, Crossing, Symbols
-from tabsym.design.units import Moments, TargetUnits
+from tabsym.design.units import TargetUnits
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
 from tabsym.frame.weights import weights_of_classes
@@ -38,7 +39,7 @@ from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
 from tabsym.models.solving import conclude, counted, goes_by_turns
-from tabsym.models.start import NO_MEMORY, choose_units, is_common, starting_parameters
+from tabsym.models.start import NO_MEMORY, is_common, starting_parameters, untrained
 from tabsym.models.stream import target_name
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
@@ -281,7 +282,9 @@ def fit_parts(
     )
     model = _blank(config, spec, parts, loss, n_outputs, rng)
     model = counted(model, parts.engine.total("count_terms", spec))
-    units = _units_of_target(model, parts)
+    _, weight, total, *_ = parts.engine.total("target_sums")
+    by = float(np.exp(model.units.centre)) if model.loss.log_link else 1.0
+    units = TargetUnits.of_mean(total / weight / by, model.loss)
     terms = with_keys(spec, _joined(parts.engine.every("load", model, units)))
     solver = DescentInParts(parts.engine, terms, training_loss(model), n_outputs)
     theta = _start(model, terms, solver)
@@ -364,37 +367,11 @@ def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _blank(config: Config, spec: ModelSpec, parts: TableInParts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
     """The model before training: as `start.blank_of`, by sums."""
-    numerics, target = reduce(_added, parts.engine.every("moments", spec, loss.scales))
-    of_target = target if loss.scales else None
+    found = parts.engine.every("moments", spec, loss.scales)
+    numerics = tuple(reduce(add, own) for own in zip(*(own for own, _ in found), strict=True))
+    of_target = reduce(add, (target for _, target in found)) if loss.scales else None
     phi = starting_parameters(spec, {}, n_outputs, rng)
-    units = choose_units(config, spec, loss, of_target, numerics)
-    return WideModel(
-        spec,
-        loss,
-        n_outputs,
-        theta=units.to_user(spec, phi),
-        counts=np.zeros(spec.n_coefs, dtype=np.int64),
-        units=units,
-        columns=NO_MEMORY,
-        state=NO_MEMORY.blank(phi.ravel()),
-        weights=np.zeros(spec.n_coefs),
-        target=of_target,
-        numerics=numerics,
-        unit_weight=parts.unit_weight,
-    )
-
-
-_Both = tuple[tuple[Moments, ...], Moments]
-
-
-def _added(one: _Both, other: _Both) -> _Both:
-    return tuple(a + b for a, b in zip(one[0], other[0], strict=True)), one[1] + other[1]
-
-
-def _units_of_target(model: WideModel, parts: TableInParts) -> TargetUnits:
-    _, weight, total, *_ = parts.engine.total("target_sums")
-    by = float(np.exp(model.units.centre)) if model.loss.log_link else 1.0
-    return TargetUnits.of_mean(total / weight / by, model.loss)
+    return untrained(config, NO_MEMORY, spec, loss, phi, of_target, numerics, parts.unit_weight)
 
 
 def _joined(found: Sequence[Sequence[TermOfPart]]) -> list[SolverTerm]:

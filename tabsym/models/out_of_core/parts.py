@@ -479,7 +479,7 @@ class Reader:
         codes, numbers = {}, {}
         for column in table.columns:
             if column.name in chosen:
-                codes[column.name] = self._codes(column)
+                codes[column.name] = self._alphabets.setdefault(column.name, _Growing()).code(encode_column(column))
             if column.kind is not Kind.SYMBOLIC:
                 numbers[column.name] = self._numbers(column, kept)
         self.sample.add(
@@ -525,9 +525,6 @@ class Reader:
             self._categorical = [column.name for column in found]
             self._categorical += [column.name for column in table.columns if column.kind is Kind.SYMBOLIC]
         return [*self._categorical, *self.wanted.coded]
-
-    def _codes(self, column: Column) -> NDArray[np.int32]:
-        return self._alphabets.setdefault(column.name, _Growing()).code(encode_column(column))
 
     def _numbers(self, column: Column, kept: set[int]) -> Floats:
         """The values; the first row with one, and the first without, are for the sample."""
