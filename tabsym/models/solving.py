@@ -1,7 +1,4 @@
-"""Fit by Newton's method: solver input from an initialized model, the fitted model from the result, and separation.
-
-Separation: coefficients whose maximum likelihood estimates are infinite, as of a category without events.
-"""
+"""Fit by Newton's method: solver input from an initialized model, and the fitted model from the result."""
 
 from __future__ import annotations
 
@@ -15,17 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.units import TargetUnits, with_sizes
-from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
+from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
 from tabsym.models.identified import (
-    at_means_of_numbers,
     identify,
     is_held_by_category,
     is_mean_by_category,
     jointly,
-    move_means,
     of_formula,
     shares_of_means,
     whole_of,
@@ -40,6 +35,7 @@ from tabsym.models.newton_terms import (
     with_keys,
     without_idle,
 )
+from tabsym.models.separation import with_separation, without_doubt
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -53,157 +49,6 @@ from tabsym.warn import show_progress, warn_user
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
-
-CERTAIN = 0.02
-"""Mean log loss below which the training classes count as completely separated."""
-
-FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
-"""Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
-of the standard deviation to it above which the coefficient is poorly determined. Where no row's prediction is that
-certain, large coefficients cancel, as those of categories beside a number that these nearly determine."""
-
-CERTAIN_SCORE = 30.0
-"""The contribution, of classes, that is infinite whatever its deviation: of probabilities that round to 0 none is
-left."""
-
-CERTAIN_IN_PRODUCTS = 1e-12
-"""The least probability of a class below which a formula that multiplies counts as separated."""
-
-
-def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
-    """Mask (coefficients, K) of categories of unpenalized terms whose rows are all predicted with near certainty.
-
-    Of a sum of terms. The further an iteration goes, the less information is left, and rounding leaves none at all.
-    """
-    found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
-    for index, term in enumerate(solver.terms):
-        own, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
-        if is_free and not len(term.x) and model.spec.blocks[term.block].source is not None:
-            hessians, weights = solver.own_curvature(index), model.weights[own][:, None]
-            usual = hessians.sum(axis=0) / weights.sum()  # of a row: little where a class is rare
-            found[own] = hessians < np.exp(-FAR_SCORE) * usual * weights
-    return found
-
-
-def with_separation(
-    caller: str, model: WideModel, loss: float, least: float, certain: NDArray[np.bool_] | None = None
-) -> WideModel:
-    """The model with infinite deviations where estimates are infinite, of which a warning tells.
-
-    `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`; `certain`: see
-    `without_doubt`. Differences of other categories keep their deviations, but not those from the mean of the term,
-    which is infinite too.
-    """
-    certainty, spec = model.certainty, model.spec
-    certain = np.zeros((spec.n_coefs, model.n_outputs), dtype=np.bool_) if certain is None else certain
-    found = _separated(model, loss, certain) if least < np.exp(-FAR_SCORE) else {}
-    if not found or certainty is None:
-        if least < CERTAIN_IN_PRODUCTS:
-            _warn_of_products(caller, model)
-        return model
-    move = np.zeros((spec.n_coefs, model.n_outputs))
-    for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
-        move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
-    if model.loss.code == MULTINOMIAL:
-        move -= move.mean(axis=1, keepdims=True)
-    by_rows = shares_of_means(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
-    move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
-    unknown = move.T[:, :, None]
-    if certainty.unknown is not None:
-        unknown = np.concatenate([certainty.unknown, unknown], axis=2)
-    covariances = list(certainty.covariances)
-    for block, own in enumerate(covariances):
-        direction = move[spec.coefs(block)].T[:, :, None]
-        if own is not None and direction.any():
-            more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
-            covariances[block] = replace(own, unknown=more)
-    names = tuple(spec.blocks[block].name for block in found)
-    sd = np.where(move != 0.0, np.inf, certainty.sd)
-    certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
-    _warn_of_separation(caller, names)
-    return replace(model, certainty=certainty)
-
-
-def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dict[int, NDArray[np.bool_]]:
-    """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
-    certainty, spec = model.certainty, model.spec
-    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
-        return {}
-    found = {}
-    for term in spec.fitted_terms:
-        block = term.factors[0].block
-        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.intercept:
-            continue
-        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
-            continue  # nearly collinear slopes are large, too, and cancel
-        moments = None if term.numeric is None else model.numerics[term.numeric]
-        size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        own = spec.coefs(block)
-        known = np.isfinite(certainty.sd[own]) | certain[own]
-        if spec.blocks[block].source is not None:
-            known &= model.counts[own][:, None] > 0
-        theta, sd = (
-            (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block, certain[own])
-        )
-        score, sd = size * np.abs(theta), size * sd
-        is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
-        is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
-        is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(certainty.sd[own])
-        if is_infinite.any():
-            found[block] = is_infinite
-    return found
-
-
-def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Differences from the category that is known best, and their deviations (q, K).
-
-    Not from the mean of the term, which one infinite coefficient takes with it.
-    """
-    certainty, own = model.certainty, model.spec.coefs(block)
-    assert certainty is not None
-    theta, covariance = at_means_of_numbers(model, block)
-    if covariance is None or len(theta) == 1:
-        return theta, certainty.sd[own]
-    diagonal = np.where(np.isfinite(covariance.own), covariance.own, 0.0)
-    factor = covariance.factor
-    spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
-    spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
-    is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
-    uncertain = is_best & ~certain.T
-    is_best = np.where(uncertain.any(axis=1, keepdims=True), uncertain, is_best)
-    base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
-    between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
-    return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
-
-
-def _warn_of_products(caller: str, model: WideModel) -> None:
-    """Warn of unpenalized factors of products where a class is certain: their scales differ, and one cannot be told."""
-    certainty, spec = model.certainty, model.spec
-    if certainty is None or not model.loss.for_classes:
-        return
-    found = {
-        f.block: spec.blocks[f.block].name for term in spec.fitted_terms if len(term.factors) > 1 for f in term.factors
-    }
-    names = [name for block, name in found.items() if not np.isfinite(certainty.variances[block])]
-    if names:
-        warn_user(
-            f"{caller}: the classes of some rows are predicted with certainty (separation), so that coefficients of "
-            f"{', '.join(map(repr, names[:5]))} or of other terms without penalties grow without end, and those shown "
-            "are where the solver ended; penalize them (alpha='auto', or a number).",
-            ConvergenceWarning,
-        )
-
-
-def _warn_of_separation(caller: str, found: Sequence[str]) -> None:
-    """Warn of the separated terms."""
-    names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-    warn_user(
-        f"{caller}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
-        "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
-        "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
-        "the target away.",
-        ConvergenceWarning,
-    )
 
 
 def solve(

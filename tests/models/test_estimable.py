@@ -4,14 +4,17 @@ Stores within regions: differences of stores of one region are estimable, others
 coefficient a store.
 """
 
+import warnings
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from sklearn.exceptions import ConvergenceWarning
 
 import tabsym
+import tabsym.losses
 from tabsym import WideClassifier, WideRegressor
 from tests.options import GLM
 
@@ -163,3 +166,52 @@ def test_a_saturated_model_has_no_deviations_and_says_so(loss, formula, tmp_path
     tabsym.save(model, tmp_path / "saturated.tabsym")
     assert np.isnan(tabsym.load(tmp_path / "saturated.tabsym").dispersion_)
     assert model.summary()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.8])
+@pytest.mark.parametrize("loss", ["log_loss", "poisson", 1.5])
+def test_an_indicator_that_decides_the_target_has_no_estimate(loss, share):
+    """As the same column as categories: without a penalty the slope of the indicator is infinite."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"b": (rng.random(600) < share).astype(int), "x": rng.normal(size=600)})
+    free = rng.random(600) < 0.4 if loss == "log_loss" else rng.poisson(1.0, 600)
+    few = share < 0.5  # which value is mostly there
+    table["y"] = np.where(table["b"] == few, 0, free)
+    table["text"] = table["b"].map({0: "no", 1: "yes"})
+    fitted = {}
+    for column, term in (("b", "s[1]*b"), ("text", "s[text]")):
+        options = {} if loss == "log_loss" else {"loss": tabsym.losses.Tweedie(1.5) if loss == 1.5 else loss}
+        model = (WideClassifier if loss == "log_loss" else WideRegressor)(
+            f"y ~ {term} + t[1]*x + c[1]", alpha=0.0, **options
+        )
+        with pytest.warns(ConvergenceWarning, match="'s' separates the target completely"):
+            fitted[column] = model.fit(table)
+        assert np.isinf(model.coefs_["s"]["sd"]).all()
+        assert model.coef_table().set_index("term").loc[["s"], "p"].isna().all()
+    both = [fitted[column].coefs_["t"].iloc[0] for column in ("b", "text")]
+    assert both[0]["value"] == pytest.approx(both[1]["value"], rel=1e-3)
+    assert both[0]["sd"] == pytest.approx(both[1]["sd"], rel=1e-3)
+
+
+def test_a_slope_of_a_category_whose_rows_are_all_certain_has_no_estimate():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("pqr"), 600), "x": rng.normal(size=600)})
+    table["y"] = np.where(table["a"] == "p", 0, rng.poisson(1.0, 600))
+    with pytest.warns(ConvergenceWarning, match="'w', 'v' separate"):
+        model = WideRegressor("y ~ w[a] + v[a]*x + c[1]", loss="poisson", alpha=0.0).fit(table)
+    slopes = model.coefs_["v"]["sd"]
+    assert np.isinf(slopes["p"])
+    assert np.isfinite(slopes[["q", "r"]]).all()
+
+
+def test_an_indicator_with_an_event_has_an_estimate():
+    """One event in 3,000 rows: statsmodels' deviation, and no warning."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"b": np.repeat([0, 1], [4000, 3000])})
+    table["y"] = np.where(table["b"] == 1, 0, rng.random(7000) < 0.4)
+    table.loc[5000, "y"] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideClassifier("y ~ s[1]*b + c[1]", alpha=0.0, tol=1e-6).fit(table)
+    theirs = sm.GLM(table["y"], sm.add_constant(table["b"].astype(float)), family=sm.families.Binomial()).fit()
+    assert model.coefs_["s"]["sd"].iloc[0] == pytest.approx(theirs.bse["b"], rel=1e-3)

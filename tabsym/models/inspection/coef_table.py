@@ -156,6 +156,8 @@ def _part(
         elif name in shifts:
             value, sd = value + shifts[name].value[number], shifts[name].sd[[number]]
         lower, upper, p = interval_and_p(value, sd, level, none=1.0 if is_factor and base is None else 0.0)
+        with np.errstate(over="ignore"):  # of separated coefficients, which are on their way to infinity
+            relativity = np.exp(value) if has_ratios(model) else np.nan
         found.append(
             pd.DataFrame(
                 {
@@ -169,7 +171,7 @@ def _part(
                     "lower": lower,
                     "upper": upper,
                     "p": p,
-                    "relativity": np.exp(value) if has_ratios(model) else np.nan,
+                    "relativity": relativity,
                     "rows": np.nan if split.rows is None else split.rows.to_numpy(),
                 }
             )
