@@ -93,7 +93,7 @@ class SplitPlan:
         if self.keys is None:
             if task not in CLASSES or np.unique(y, return_counts=True)[1].max() < self.folds:
                 return list(KFold(self.folds, shuffle=True, random_state=state).split(y))
-            with warnings.catch_warnings():  # a class rarer than folds is dealt with: see worker.run_fold
+            with warnings.catch_warnings():  # of a class with fewer rows than folds, which some folds then lack
                 warnings.simplefilter("ignore", UserWarning)
                 return list(StratifiedKFold(self.folds, shuffle=True, random_state=state).split(y, y))
         if self.how == "column":

@@ -60,7 +60,7 @@ def plan_additive(
 
     Parameters
     ----------
-    categorical, numeric : columns of the training table
+    symbolic, numeric : columns of the training table
     interactions : int or sequence of tuples of column names
         The highest order of interactions: 1 for none, 2 for all pairs, 3 for all triples too; or the interactions
         themselves, of which the first member may be a `Within`.

@@ -69,7 +69,7 @@ class Precomputed:
 
     Attributes
     ----------
-    cuts : Cuts
+    cuts : NumericBins
         The bins of its numeric columns.
     column_codes : dict of column -> RawCodes
         Cache of the factorized columns.

@@ -295,7 +295,7 @@ class RowSample:
 
 
 def rows_of_smallest(samples: list[tuple[Any, Floats]], most: int) -> Any:
-    """One sample from several of `Sample.with_keys`."""
+    """One sample from several of `RowSample.with_keys`."""
     return _smallest([table for table, _ in samples], np.concatenate([keys for _, keys in samples]), most)[0]
 
 
@@ -415,7 +415,7 @@ class Reader:
     Parameters
     ----------
     wanted : Wanted
-    sample : Sample
+    sample : RowSample
     store : InFiles or InMemory
     """
 
