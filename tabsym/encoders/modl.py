@@ -1,7 +1,7 @@
 """`MODLEncoder`: supervised discretization of numeric columns and grouping of categories, as a transformer.
 
 The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_constraints` checks `monotonic`, `splits` and
-`special_codes`, `modl_column` encodes rows by the parts, `modl_report` describes these, and `modl_plots` draws them.
+`special_codes`, `modl_column` encodes rows by the parts, and `modl_report` describes and draws these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tabsym.categories import encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows, with_finite_numbers
 from tabsym.encoders.base import named_columns
+from tabsym.encoders.folds import OutOfFoldEncoder
 from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl_column import (
     Handling,
@@ -44,7 +45,6 @@ from tabsym.encoders.modl_counts import (
     folds_of,
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     TARGET_TYPES,

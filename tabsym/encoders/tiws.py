@@ -1,6 +1,6 @@
 """`TIWSEncoder`: target encoding that estimates unknown categories, too, from the other columns of their rows.
 
-The counts and the estimates are in `tabsym.tiws`; `tiws_rows` encodes rows by them, `tiws_target` checks what is given.
+The counts and the estimates are in `tabsym.tiws`; `tiws_column` checks what is given, and encodes rows by them.
 """
 
 from __future__ import annotations
@@ -17,27 +17,24 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import encode_column
 from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.encoders.base import named_columns, refuse_missing
-from tabsym.encoders.folds import refuse_lost_groups
+from tabsym.encoders.folds import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in
-from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
-from tabsym.encoders.tiws_rows import (
+from tabsym.encoders.tiws_column import (
     MIN_CATEGORIES,
     FittedFold,
     RowEncoding,
     TIWSColumn,
     carried_over,
     categories_of,
-    donor_table,
-    fit_columns,
-    print_columns,
-)
-from tabsym.encoders.tiws_target import (
     check_mergeable,
     check_options,
     check_same_classes,
     components,
+    donor_table,
+    fit_columns,
     further,
     lazy_target,
+    print_columns,
 )
 from tabsym.frame import (
     TARGET_TYPES,

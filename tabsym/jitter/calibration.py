@@ -23,11 +23,11 @@ from tabsym.frame import (
     read_table,
     take_rows,
 )
+from tabsym.jitter.averaging import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.jitter.replacing import TILE, longer, replaced, source_of, without_strange_levels
-from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
-from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
+from tabsym.tiws.regression import MIN_TO_TUNE, DonorRule
 from tabsym.tiws.similarity import Geometry, median_distance
 from tabsym.validation import Number, check_option
 

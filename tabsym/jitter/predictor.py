@@ -14,10 +14,9 @@ from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import match_features, plain_labels, read_table, split_target
-from tabsym.jitter.averaging import Answers, Batch, Treatment
+from tabsym.jitter.averaging import Answers, Batch, Treatment, is_fitted, road_of
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
-from tabsym.jitter.wrapped import is_fitted, road_of
 from tabsym.models.targets import score_of
 from tabsym.validation import Number, check_declared_options, check_option
 

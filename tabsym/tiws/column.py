@@ -15,19 +15,19 @@ from tabsym.categories.contingency import PairCounts
 from tabsym.frame.dtypes import read_list, written_list
 from tabsym.threads import one_blas_thread
 from tabsym.tiws.counts import documents_of_rows
-from tabsym.tiws.donors import PRIOR_ROWS, DonorRule, similarities, weights_of
 from tabsym.tiws.regression import (
     Components,
     Conformal,
     Covariance,
     DocumentRegression,
+    DonorRule,
     Estimates,
     Sums,
     choose_covariance,
     components_of,
     drawn,
 )
-from tabsym.tiws.similarity import Base, Described, Geometry, NameReader
+from tabsym.tiws.similarity import Base, Described, Geometry, NameReader, similarities, weights_of
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,8 @@ MAX_DONORS = 1500
 """Categories that unknown ones are compared with, of more a sample: equations take their number cubed."""
 MAX_COMPARED = 500
 """Categories by which the covariance and the donors' rule are chosen, of more a sample."""
+PRIOR_ROWS = 1.0
+"""Of method "poster": rows at the mean of all that a known category's estimate is drawn by."""
 _TILE = 512  # unknown categories at a time
 
 
