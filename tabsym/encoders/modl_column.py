@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
 from tabsym.categories.contingency import Contingency
-from tabsym.encoders.base import numeric_matrix, refuse_missing
+from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import MISSING, ColumnLookup, refuse_checks, stacked, with_missing
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
@@ -54,18 +54,19 @@ class MODLColumn:
     alphabet: Categories | None = None
     part_of: NDArray[np.int64] | None = None
 
+    @classmethod
+    def of(cls, name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
+        """With the alphabet of groups."""
+        if isinstance(fitted, Intervals):
+            return cls(name, fitted, names, values)
+        return cls(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
+
     def constant_names(self) -> list[str]:
         """Output columns in which all parts are the same."""
         if self.values is None:
             return self.names if self.fitted.partition.n_parts == 1 else []
         same = (self.values == self.values[:1]).all(axis=0)
         return [name for name, constant in zip(self.names, same, strict=True) if constant]
-
-
-def encoded_column(name: str, fitted: Intervals | Groups, output: str) -> MODLColumn:
-    """The state of a column that is encoded as `output` says."""
-    names, values = _outputs(name, fitted, output)
-    return _with_alphabet(name, fitted, names, values)
 
 
 @one_blas_thread()
@@ -80,18 +81,7 @@ def partition_columns(
     return dict(zip(tables, in_threads(learn, list(tables), n_jobs), strict=True))
 
 
-def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:
-    """A state that knows parts, without outputs."""
-    return _with_alphabet(name, fitted, [name], None)
-
-
-def _with_alphabet(name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
-    if isinstance(fitted, Intervals):
-        return MODLColumn(name, fitted, names, values)
-    return MODLColumn(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
-
-
-def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:
+def outputs_of(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:
     """Names of the output columns, and what each part is in them (I, outputs)."""
     target, n = fitted.target, fitted.partition.n_parts
     if output == "group":
@@ -140,11 +130,6 @@ class Handling:
     handle_missing: str
     handle_unknown: str
 
-    def of_folds(self) -> Handling:
-        """For held-out rows, whose categories are all known to `fit`: those that the other folds lack are no error."""
-        unknown = "value" if self.handle_unknown in ("error", "similar") else self.handle_unknown
-        return replace(self, handle_unknown=unknown)
-
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
@@ -176,12 +161,8 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
         refuse_missing(state.name, missing)
     codes = state.alphabet.transform(raw)
     unseen = (codes == UNSEEN) & ~missing
-    if unseen.any() and handling.handle_unknown == "error":
-        row = int(np.argmax(unseen))
-        raise ValueError(
-            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the "
-            "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
-        )
+    if handling.handle_unknown == "error":
+        refuse_unknown(state.name, raw, unseen)
     parts = np.append(state.part_of, _part_of_unknown(state, handling))[codes]  # UNSEEN, -1, reads the last
     if handling.handle_unknown == "return_nan":
         parts = np.where(unseen, UNSEEN, parts)
@@ -256,30 +237,13 @@ class Output:
 
     def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
         """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
+        if state.values is None and self.labelled:
+            is_ordered = isinstance(state.fitted, Intervals) and not state.fitted.specials
+            return [Labels(parts, state.fitted.labels, is_ordered)]
         if state.values is None:
-            return [self._as_categories(state, parts)]
+            return [np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts]
         values = look_up(state.values, parts)
         return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
-
-    def sparse_table(
-        self,
-        table: Table,
-        states: dict[str, MODLColumn],
-        parts_of: dict[str, NDArray[Any]],
-        dropped: set[str],
-        caller: str,
-    ) -> Any:
-        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded columns."""
-        untouched = [name for name in table.names if name not in states]
-        blocks = numeric_matrix(table, untouched, caller)
-        for name, parts in parts_of.items():
-            blocks[name] = _sparse_onehot(states[name], parts, dropped)
-        return sparse.hstack([blocks[name] for name in table.names], format="csr")
-
-    def _as_categories(self, state: MODLColumn, parts: NDArray[Any]) -> Any:
-        if self.labelled:
-            return Labels(parts, state.fitted.labels, isinstance(state.fitted, Intervals) and not state.fitted.specials)
-        return np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts
 
     @property
     def _can_be_nan(self) -> bool:
@@ -294,7 +258,7 @@ def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
     return out
 
 
-def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
+def sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
     """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix; NaN for parts below 0."""
     is_nan, n_outputs = parts < 0, len(state.names)
     lengths = np.where(is_nan, n_outputs, 1)

@@ -6,7 +6,6 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from tabsym.categories import encode_column
 from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing
-from tabsym.encoders.folds import Split
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
     Handling,
@@ -28,7 +26,6 @@ from tabsym.encoders.modl_column import (
     estimates,
     look_up,
     parts_of_rows,
-    plain_column,
     with_donors,
 )
 from tabsym.encoders.tiws import TIWSEncoder
@@ -46,6 +43,7 @@ from tabsym.frame import (
 )
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.threads import in_threads
+from tabsym.tiws.counts import counted_rows
 
 Floats = NDArray[np.float64]
 
@@ -79,18 +77,13 @@ def code_target(y: Any, n_rows: int, *, classes: bool, caller: str) -> CodedTarg
         return CodedTarget(target.codes, target.classes, True)
     values = check_regression_target(y, n_rows, caller=caller)
     targets, codes = np.unique(values, return_inverse=True)
-    if len(targets) > MAX_TARGETS:
-        return CodedTarget(*_in_cells(values, codes.ravel()), False)
-    return CodedTarget(codes.ravel(), targets, False)
-
-
-def code_further_classes(y: Any, n_rows: int, before: NDArray[Any] | None, caller: str) -> CodedTarget:
-    """The classes of a later piece, which may hold one only, or new ones; `before`: those so far, if there are any."""
-    found = pd.unique(check_target(y, n_rows, caller))
-    before = found[:0] if before is None else before
-    check_target_piece(before, found)
-    target = check_classes(y, n_rows, classes=np.union1d(before, found), caller=caller)
-    return CodedTarget(target.codes, target.classes, True)
+    codes = codes.ravel()
+    if len(targets) > MAX_TARGETS:  # cells of neighbouring values of nearly equal size, and their means
+        sizes = np.bincount(codes)
+        cell = (np.cumsum(sizes) - sizes) * MAX_TARGETS // len(values)
+        codes = np.cumsum(np.append(0, np.diff(cell) > 0))[codes]
+        targets = np.bincount(codes, values) / np.bincount(codes)
+    return CodedTarget(codes, targets, False)
 
 
 def check_target_piece(before: Any, now: Any) -> None:
@@ -101,15 +94,6 @@ def check_target_piece(before: Any, now: Any) -> None:
             f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
             "convert it to one type in every piece."
         )
-
-
-def _in_cells(values: Floats, ranks: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-    """Codes (n,) into cells of neighbouring values of nearly equal size, and their means."""
-    sizes = np.bincount(ranks)
-    cell = (np.cumsum(sizes) - sizes) * MAX_TARGETS // len(values)
-    cell = np.cumsum(np.append(0, np.diff(cell) > 0))
-    codes = cell[ranks]
-    return codes, np.bincount(codes, values) / np.bincount(codes)
 
 
 # -- counts ----------------------------------------------------------------------------------------
@@ -191,8 +175,12 @@ class Counting:
         self, table: Table, y: Any, weight: Floats | None, before: Counted, classes: NDArray[Any] | None
     ) -> Counted:
         """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
-        if before.is_classes:
-            target = code_further_classes(y, len(table), classes, self.caller)
+        if before.is_classes:  # it may hold one class only, or new ones
+            found = pd.unique(check_target(y, len(table), self.caller))
+            known = found[:0] if classes is None else classes
+            check_target_piece(known, found)
+            coded = check_classes(y, len(table), classes=np.union1d(known, found), caller=self.caller)
+            target = CodedTarget(coded.codes, coded.classes, True)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
         columns = [table[n].as_numbers() if one.is_numeric else table[n] for n, one in before.tables.items()]
@@ -237,10 +225,8 @@ class Counting:
 
 def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarget, NDArray[np.int64] | None]:
     """The target of the rows of weight above 0, and those rows; None where they are all."""
-    if weight is None or (weight > 0).all():
-        return target, None
-    rows = np.flatnonzero(weight > 0)
-    return target.present_in(rows), rows
+    rows = counted_rows(weight)
+    return target if rows is None else target.present_in(rows), rows
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -261,32 +247,24 @@ def check_mergeable(one: Any, other: Any) -> None:
 
 
 def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
-    """The counts so far and those of a further piece."""
+    """The counts so far and those of a further piece; a `TypeError` where one column holds text and other things."""
     for name, one in now.items():
-        _check_piece(name, before[name], one)
+        kinds = [_kind_of(table) for table in (before[name], one)]
+        if before[name].is_numeric != one.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+            was, is_now = (kind or "missing values only" for kind in kinds)
+            raise TypeError(
+                f"Column {name!r} held {was} before and holds {is_now} now; convert it to one type in every piece."
+            )
     return {name: merge_tables(before[name], one) for name, one in now.items()}
-
-
-def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
-    """A `TypeError` where a column's counts cannot be added: numbers to categories, or text to other categories."""
-    kinds = [_kind_of(one) for one in (before, now)]
-    if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
-        kinds = [kind or "missing values only" for kind in kinds]
-        raise TypeError(
-            f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
-        )
 
 
 def _kind_of(table: Contingency) -> str | None:
     """What a column holds; None where there is no value but the missing one."""
     if table.is_missing_only:
         return None
-    return str(table.measure) if table.is_numeric else _kind_of_symbols(table.values)
-
-
-def _kind_of_symbols(symbols: Any) -> str | None:
-    """What the categories are; None where there is but the missing one."""
-    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if table.is_numeric:
+        return str(table.measure)
+    first = next((symbol for symbol in table.values if symbol is not None), None)
     if first is None:
         return None
     number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
@@ -307,15 +285,6 @@ class Fold:
     held_out: NDArray[np.int64]
     target: CodedTarget
     donors: TIWSEncoder | None = None
-
-
-def folds_of(splits: Sequence[Split], target: CodedTarget, weight: Floats | None) -> list[Fold]:
-    """The folds of these (training, held-out) rows."""
-    folds = []
-    for train, test in splits:
-        known = train if weight is None else train[weight[train] > 0]
-        folds.append(Fold(known, test, target.present_in(known)))
-    return folds
 
 
 @dataclass(frozen=True)
@@ -358,14 +327,16 @@ class OutOfFold:
         settings, is_classes = self.settings[state.name], self.classes is not None
         if is_classes and not self.proves:  # a regression's parts would not be those of a fit
             settings = replace(settings, prove=False)
-        handling = self.handling.of_folds()
+        handling = self.handling  # of rows whose categories are all known to fit: what a fold lacks is no error
+        if handling.handle_unknown in ("error", "similar"):
+            handling = replace(handling, handle_unknown="value")
         coded = self.counting.coded(table[state.name])
         out = look_up(self._prior(state), self._no_parts(table[state.name], state))
         for fold in folds:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=is_classes)
             held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
-            states = {state.name: plain_column(state.name, fitted)}
+            states = {state.name: MODLColumn.of(state.name, fitted, [state.name], None)}
             parts = parts_of_rows(held_out, states, handling)
             if fold.donors is not None and state.alphabet is not None:
                 parts = with_donors(fold.donors, table.taken(fold.held_out), states, parts)

@@ -555,7 +555,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
         states = self._columns_of(counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
-            print_columns({name: state.fitted for name, state in states.items()})
+            print_columns(states)
         if table is not None:
             remember_features(self, table)
             self._names_in = table.names
@@ -574,8 +574,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     ) -> dict[str, TIWSColumn]:
         """What is fitted of each encoded column, by counts."""
         method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
-        of_table = {name: position for position, name in enumerate(names_in)}
-        positions = {name: of_table[name] for name in encoded}
+        positions = {name: names_in.index(name) for name in encoded}
         return fit_columns(counts, positions, classes, method, indicator=bool(self.indicator), n_jobs=self.n_jobs)
 
     def _add(self, piece: TableCounts) -> None:

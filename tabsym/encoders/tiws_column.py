@@ -30,7 +30,7 @@ from tabsym.frame import (
 )
 from tabsym.models.export_records import Coding
 from tabsym.threads import in_threads
-from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, no_rows, unseen_rows
+from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows
 from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of
 from tabsym.validation import check_declared_options
 
@@ -58,27 +58,24 @@ class TIWSColumn:
         return columns if self.indicator is None else [*columns, unseen.astype(np.int64)]
 
 
-def state_of(name: str, fitted: FittedColumn, classes: NDArray[np.generic] | None, *, indicator: bool) -> TIWSColumn:
-    """With a column for each class, where there are more than two."""
-    if classes is not None and len(classes) > 2:
-        names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
-    else:
-        names, shown = [name], [0 if classes is None else 1]
-    flag = f"{name}_unknown" if indicator else None
-    return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
-
-
 def fit_columns(
     counts: TableCounts, positions: Mapping[str, int], classes: NDArray[np.generic] | None, method: Method, *,
     indicator: bool, n_jobs: int | None,
 ) -> dict[str, TIWSColumn]:  # fmt: skip
-    """What is fitted of each encoded column, by counts; `positions`: of these columns in the table."""
+    """What is fitted of each encoded column, by counts, with an output column for each of more than two classes.
+
+    `positions`: of these columns in the table.
+    """
 
     def fit(name: str) -> TIWSColumn:
         number = positions[name]
         symbols = categories_of(counts, number).symbols.tolist()
         fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
-        return state_of(name, fitted, classes, indicator=indicator)
+        names, shown = [name], [0 if classes is None else 1]
+        if classes is not None and len(classes) > 2:
+            names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
+        flag = f"{name}_unknown" if indicator else None
+        return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
 
     return dict(zip(positions, in_threads(fit, list(positions), n_jobs), strict=True))
 
@@ -112,7 +109,8 @@ class RowEncoding:
         codes, raw = self.codes(table, name)
         n_words = int(self.counts.offsets[-1])
         if not (codes == UNSEEN).any():
-            return no_rows(n_words)
+            none = np.empty(0, dtype=np.int64)
+            return UnseenRows(none, none, Observed.none(n_words).all())
         before = Observed.none(n_words) if anew else self.observed[name]
         words = codes_of(table, self.counts.words) if words is None else words
         return unseen_rows(codes, raw, words, self.counts.offsets, context or self.context, before)
@@ -124,7 +122,11 @@ class RowEncoding:
         for name, state in self.columns.items():
             codes, raw = self.codes(table, name)
             values = np.append(state.fitted.estimates, np.zeros((1, state.fitted.estimates.shape[1])), axis=0)[codes]
-            nan = self._to_be_nan(codes, raw)
+            nan = np.zeros(len(codes), dtype=bool)
+            if self.handle_missing == "return_nan":
+                nan |= raw.codes < 0
+            if self.handle_unknown == "return_nan":
+                nan |= (codes == UNSEEN) & (raw.codes >= 0)
             if ((codes == UNSEEN) & ~nan).any():
                 words = codes_of(table, self.counts.words) if words is None else words
                 found = self.unseen(table, name, words=words)
@@ -181,10 +183,6 @@ class RowEncoding:
                 f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
             )
 
-    def _to_be_nan(self, codes: NDArray[np.int32], raw: RawCodes) -> NDArray[np.bool_]:
-        nan = (raw.codes < 0) if self.handle_missing == "return_nan" else np.zeros(len(codes), dtype=bool)
-        return nan | ((codes == UNSEEN) & (raw.codes >= 0)) if self.handle_unknown == "return_nan" else nan
-
 
 def categories_of(counts: TableCounts, number: int) -> Categories:
     """The categories of an encoded column."""
@@ -233,9 +231,9 @@ def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
     return rng.permutation(len(rows)) % CATEGORY_FOLDS
 
 
-def print_columns(fitted: dict[str, FittedColumn]) -> None:
+def print_columns(states: dict[str, TIWSColumn]) -> None:
     """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
-    for name, one in fitted.items():
+    for name, one in ((name, state.fitted) for name, state in states.items()):
         share = one.covariance.share
         told = (
             f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
@@ -282,11 +280,7 @@ def check_options(encoder: Any) -> None:
     check_declared_options(encoder)
     if encoder.names and encoder.method == "poster":
         raise ValueError("names=True needs method='documents'; set names=False with method='poster'.")
-    _check_numeric(encoder.numeric)
-
-
-def _check_numeric(numeric: Any) -> None:
-    allowed = ("modl", "quantile", "passthrough")
+    numeric, allowed = encoder.numeric, ("modl", "quantile", "passthrough")
     if isinstance(numeric, str) and numeric in allowed:
         return
     words = ", ".join(map(repr, allowed))
@@ -325,7 +319,12 @@ def components(
     Otherwise classes whose rows all have `weight` (n,) 0 are absent, as these rows are.
     """
     if classes is not None:
-        return further(y, n_rows, _all_classes(classes, target_type), caller)
+        if target_type == "continuous":
+            raise ValueError("target_type='continuous' has no classes; leave classes out.")
+        distinct = np.unique(column_or_1d(classes))
+        if len(distinct) < 2:
+            raise ValueError(f"classes={list(classes)!r} is not possible; give all classes, at least 2.")
+        return further(y, n_rows, distinct, caller)
     if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
         found = check_classes(y, n_rows, caller=caller).weighed(weight)
         if len(found.classes) < 2:
@@ -376,45 +375,24 @@ def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:
         return
     if before is None:
         raise ValueError("classes were given, but the target held numbers before; leave classes out.")
-    if not np.array_equal(_distinct(given), before):
+    if not np.array_equal(np.unique(column_or_1d(given)), before):
         raise ValueError(
             f"classes={list(given)!r} is not the same as on last call to partial_fit, was: {before.tolist()!r}; leave "
             "classes out."
         )
 
 
-def _all_classes(given: Any, target_type: str) -> NDArray[Any]:
-    if target_type == "continuous":
-        raise ValueError("target_type='continuous' has no classes; leave classes out.")
-    classes = _distinct(given)
-    if len(classes) < 2:
-        raise ValueError(f"classes={list(given)!r} is not possible; give all classes, at least 2.")
-    return classes
-
-
-def _distinct(classes: Any) -> NDArray[Any]:
-    return np.unique(column_or_1d(classes))
-
-
 def check_mergeable(one: Any, other: Any) -> None:
     """A `ValueError` where the counts of two fitted encoders cannot be added."""
     if one._names_in != other._names_in or list(one.columns_) != list(other.columns_):
         raise ValueError("merge needs encoders of the same columns, in the same order.")
-    if _labels(one._classes) != _labels(other._classes):
-        raise ValueError(
-            f"merge needs encoders of the same target; these have {_told(one._classes)} and {_told(other._classes)}."
-        )
+    classes = [None if encoder._classes is None else encoder._classes.tolist() for encoder in (one, other)]
+    if classes[0] != classes[1]:
+        told = ["numbers" if labels is None else f"the classes {labels}" for labels in classes]
+        raise ValueError(f"merge needs encoders of the same target; these have {told[0]} and {told[1]}.")
     for a, b in zip(one.counts_.words, other.counts_.words, strict=True):
         if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
             raise ValueError(
                 f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
                 "numeric={'column': [...]}."
             )
-
-
-def _labels(classes: NDArray[Any] | None) -> list[Any] | None:
-    return None if classes is None else classes.tolist()
-
-
-def _told(classes: NDArray[Any] | None) -> str:
-    return "numbers" if classes is None else f"the classes {classes.tolist()}"

@@ -270,7 +270,12 @@ class FittedColumn:
         return Estimates(values, np.where(empty, self.components.between, found.variances))
 
     def _shares(self, values: Floats) -> Floats:
-        return on_simplex(values) if self.method.simplex else values
+        """Estimates (m, q); those of several classes, where they are shares, not below 0 and of sum 1."""
+        if not self.method.simplex or values.shape[1] == 1:
+            return values
+        positive = np.maximum(values, 0.0)
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[1])
 
     @property
     def _seen(self) -> NDArray[np.int64]:
@@ -325,15 +330,6 @@ class FittedColumn:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, symbols=read_list(state["symbols"]))
-
-
-def on_simplex(values: Floats) -> Floats:
-    """Estimates (m, q); those of several classes not below 0 and of sum 1."""
-    if values.shape[1] == 1:
-        return values
-    positive = np.maximum(values, 0.0)
-    total = positive.sum(axis=1, keepdims=True)
-    return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[1])
 
 
 def sampled(
@@ -396,7 +392,9 @@ class Observed:
             position.setdefault(symbol, len(position))
         at = np.array([position[symbol] for symbol in other.symbols], dtype=np.int64)
         size = len(position), self.documents.shape[1]
-        old = sparse.csr_array((self.documents.data, self.documents.indices, self._pointer(size[0])), shape=size)
+        pointer = self.documents.indptr
+        pointer = np.append(pointer, np.full(len(position) + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
+        old = sparse.csr_array((self.documents.data, self.documents.indices, pointer), shape=size)
         new = sparse.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), shape=(size[0], len(at))) @ other.documents
         rows = np.bincount(at, other.rows, minlength=size[0]).astype(np.float64)
         rows[: len(self.rows)] += self.rows
@@ -425,10 +423,6 @@ class Observed:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, symbols=read_list(state["symbols"]))
 
-    def _pointer(self, n: int) -> NDArray[Any]:
-        pointer = self.documents.indptr
-        return np.append(pointer, np.full(n + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
-
 
 @dataclass(frozen=True)
 class UnseenRows:
@@ -437,12 +431,6 @@ class UnseenRows:
     rows: NDArray[np.int64]
     which: NDArray[np.int64]
     unseen: Unseen
-
-
-def no_rows(n_words: int) -> UnseenRows:
-    """Where every category was seen."""
-    none = np.empty(0, dtype=np.int64)
-    return UnseenRows(none, none, Observed.none(n_words).all())
 
 
 def unseen_rows(

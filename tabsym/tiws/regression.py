@@ -192,7 +192,8 @@ class DocumentRegression:
     @classmethod
     def of(cls, sums: Sums, components: Components, covariance: Covariance, geometry: Geometry) -> DocumentRegression:
         """With the equations to solve; `geometry`: of the categories with each other."""
-        return cls(sums, components, covariance, _matrix(sums, components, covariance, geometry))
+        similarity = 0.0 if covariance.kernel is None else geometry.covariance(covariance.kernel)
+        return cls(sums, components, covariance, _matrix(sums, components, covariance, similarity))
 
     def estimates(self, geometry: Geometry) -> Estimates:
         """Of categories without targets; `geometry`: of them with the regression's categories."""
@@ -212,7 +213,8 @@ class DocumentRegression:
         """Of each category from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
         precision = cho_solve(self._factor, np.eye(len(self.matrix)))
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
-        weighted, means = precision @ self._means, self._means
+        means = self.sums.means
+        weighted = precision @ means
         values, variances = np.empty_like(means), np.empty(len(means))
         scatter = self.components.within / self.sums.rows
         for group in np.unique(groups):
@@ -230,16 +232,12 @@ class DocumentRegression:
     @cached_property
     def mean(self) -> Floats:
         """The mean of categories' means (q,), by generalised least squares."""
-        return np.asarray(self._ones @ self._means / self._ones.sum())
+        return np.asarray(self._ones @ self.sums.means / self._ones.sum())
 
     @cached_property
     def weights(self) -> Floats:
         """What similarity is multiplied by (l, q)."""
-        return np.asarray(cho_solve(self._factor, self._means - self.mean))
-
-    @property
-    def _means(self) -> Floats:
-        return self.sums.means
+        return np.asarray(cho_solve(self._factor, self.sums.means - self.mean))
 
     @cached_property
     def _known(self) -> Floats:
@@ -263,34 +261,19 @@ SAME_COST = 1e-9
 def choose_covariance(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
     """The covariance of greatest restricted likelihood; of equal ones the first."""
     best, least = Covariance(None, 0.0, 1.0), np.inf
-    plain = [Covariance(None, 0.0, scale) for scale in SCALES]
-    kernels = list(geometry.candidates())
-    for one in plain:
-        cost = _cost(sums, components, _matrix(sums, components, one, geometry))
-        if _is_less(cost, least):
-            best, least = one, cost
-    for kernel in kernels:
-        similarity = geometry.covariance(kernel)
-        for share in SHARES[1:]:
+    for kernel in (None, *geometry.candidates()):
+        similarity = 0.0 if kernel is None else geometry.covariance(kernel)
+        for share in SHARES[:1] if kernel is None else SHARES[1:]:
             for scale in SCALES:
                 one = Covariance(kernel, share, scale)
-                cost = _cost(sums, components, _mixed(sums, components, one, similarity))
-                if _is_less(cost, least):
+                cost = _cost(sums, components, _matrix(sums, components, one, similarity))
+                # by more than rounding, which the order of rows and the origin of the target decide
+                if least == np.inf or cost < least - SAME_COST * (1.0 + abs(least)):
                     best, least = one, cost
     return best
 
 
-def _is_less(cost: float, least: float) -> bool:
-    """By more than rounding, which the order of rows and the origin of the target decide."""
-    return least == np.inf or cost < least - SAME_COST * (1.0 + abs(least))
-
-
-def _matrix(sums: Sums, components: Components, one: Covariance, geometry: Geometry) -> Floats:
-    similarity = 0.0 if one.kernel is None else geometry.covariance(one.kernel)
-    return _mixed(sums, components, one, similarity)
-
-
-def _mixed(sums: Sums, components: Components, one: Covariance, similarity: Floats | float) -> Floats:
+def _matrix(sums: Sums, components: Components, one: Covariance, similarity: Floats | float) -> Floats:
     """The covariance (l, l) of categories' mean targets."""
     size = one.scale * components.between
     matrix = np.zeros((len(sums.rows),) * 2) + size * one.share * similarity
@@ -368,10 +351,14 @@ class DonorRule:
             return rule
         estimates = drawn(sums, components.centre, components.ratio)
         sure = 1 / (components.between + components.within / sums.rows)
-        centre = components.centre
-        return min(
-            rule.others(geometry), key=lambda one: one.left_out_error(geometry, sums.means, estimates, centre, sure)
-        )
+        truth, everyone = sums.means - components.centre, np.arange(len(sums.rows))
+
+        def left_out_error(one: DonorRule) -> float:
+            """Of categories foretold by the others, as far as that is worth."""
+            foretold = one.weights(geometry, everyone) @ estimates - components.centre
+            return float((sure[:, None] * (truth - worth(foretold, truth, sure) * foretold) ** 2).sum())
+
+        return min(rule.others(geometry), key=left_out_error)
 
     def of(self, rows: Floats, components: Components) -> DonorRule:
         """The same rule for donors of so many rows (l,)."""
@@ -397,14 +384,6 @@ class DonorRule:
         weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
         total = weights.sum(axis=1, keepdims=True)
         return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[1])
-
-    def left_out_error(
-        self, geometry: Geometry, means: Floats, estimates: Floats, centre: Floats, sure: Floats
-    ) -> float:
-        """Of categories foretold by the others, as far as that is worth: ``centre + lambda (foretold - centre)``."""
-        foretold = self.weights(geometry, np.arange(len(means))) @ estimates - centre
-        share = worth(foretold, means - centre, sure)
-        return float((sure[:, None] * (means - centre - share * foretold) ** 2).sum())
 
 
 def _known(rows: Floats, components: Components) -> Floats:
