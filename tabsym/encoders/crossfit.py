@@ -213,23 +213,21 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
-        if not isinstance(self.encoder, OutOfFoldEncoder):  # which warn by themselves
+        is_own, others = isinstance(self.encoder, OutOfFoldEncoder), never_held(splits, len(target))
+        if not is_own:  # tabsym's warn by themselves
             warn_of_small_folds(splits)
-        if _takes_folds(self.encoder) and not len(never_held(splits, len(target))):
+        if is_own or (_takes_folds(self.encoder) and not len(others)):
             if not isinstance(self.cv, Integral):
                 warn_of_lost_categories(self._categories(table), splits)
-            out = self._typed().set_params(cv=splits).fit_transform(data, target)
-            return self._finish(out, table, data)
-        if isinstance(self.encoder, OutOfFoldEncoder):
-            if not isinstance(self.cv, Integral):
-                warn_of_lost_categories(self._categories(table), splits)
-            return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
+            if is_own:
+                return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
+            return self._finish(self._typed().set_params(cv=splits).fit_transform(data, target), table, data)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
         if not isinstance(self.cv, Integral):
             warn_of_lost_categories(self._categories(table), splits)
-        positions, others = [test for _, test in splits], never_held(splits, len(target))
+        positions = [test for _, test in splits]
         if len(others):
             warn_of_prior(splits, len(target))
             positions.append(others)
@@ -332,7 +330,11 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, rows: NDArray[Any], wanted: list[Any]
     ) -> Any:
         """Rows encoded as if nothing told them from others, but for columns that the encoder leaves as they are."""
-        encoder, alike = self._clone(), take_rows(data, np.full(len(target), _fullest(data)))
+        missing = np.zeros(data.shape[0], dtype=np.int64)
+        for column in columns_of(data):
+            missing += np.asarray(pd.isna(column))
+        fullest = int(np.argmin(missing))  # the first of the rows with the fewest missing values
+        encoder, alike = self._clone(), take_rows(data, np.full(len(target), fullest))
         try:
             out = _fitted(encoder, alike, target, weight).transform(take_rows(alike, rows))
         except (TypeError, ValueError) as error:
@@ -457,14 +459,6 @@ def _takes_folds(encoder: Any) -> bool:
     """
     is_new = parse_version(sklearn.__version__) >= parse_version("1.9")
     return type(encoder) is TargetEncoder and is_new and not get_config()["enable_metadata_routing"]
-
-
-def _fullest(data: Any) -> int:
-    """The first of the rows with the fewest missing values."""
-    missing = np.zeros(data.shape[0], dtype=np.int64)
-    for column in columns_of(data):
-        missing += np.asarray(pd.isna(column))
-    return int(np.argmin(missing))
 
 
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:

@@ -56,7 +56,8 @@ def split_rows(
     splitter = check_cv(int(cv) if numbered else cv, y, classifier=classes)
     if numbered:
         splitter.shuffle, splitter.random_state = True, random_state
-    if groups is None and _needs_groups(splitter):
+    routing = getattr(splitter, "get_metadata_routing", None)  # by which scikit-learn's say whether they need groups
+    if groups is None and routing is not None and routing().split.requests.get("groups") is True:
         raise ValueError(
             f"cv={splitter!r} needs the group of each row; pass groups=... to fit (encoders: to fit_transform), "
             "or in a Pipeline have "
@@ -109,12 +110,6 @@ def refuse_lost_groups(cv: Any, groups: Any) -> None:
     """A `ValueError` where groups were given and `cv` would not look at them."""
     if groups is not None and (cv is None or isinstance(cv, Integral)):
         raise ValueError(f"cv={cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5).")
-
-
-def _needs_groups(splitter: Any) -> bool:
-    """Whether a splitter asks for groups, as scikit-learn's say of themselves."""
-    routing = getattr(splitter, "get_metadata_routing", None)
-    return routing is not None and routing().split.requests.get("groups") is True
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:

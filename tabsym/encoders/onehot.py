@@ -336,7 +336,11 @@ class OneHotEncoder(ColumnEncoder):
                 f"drop_invariant dropped {self.invariant_cols_[0]!r}, so the table cannot be restored; "
                 "fit with drop_invariant=False."
             )
-        encoding = encoding_of(X, type(self).__name__)
+        encoding: DenseEncoding | SparseEncoding
+        if sparse.issparse(X):
+            encoding = SparseEncoding(X)
+        else:
+            encoding = DenseEncoding(read_table(X, caller=type(self).__name__, allow_empty=True))
         n_columns = len(self.get_feature_names_out())
         if encoding.n_columns != n_columns:
             raise ValueError(f"X has {encoding.n_columns} columns, but transform makes {n_columns}.")
@@ -370,7 +374,7 @@ class OneHotEncoder(ColumnEncoder):
         return lookups
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)
+        return dense_columns(state.indices(codes), len(state.names), self._options.dtype)
 
     def _lookup(self, name: str, state: OneHotColumn) -> ColumnLookup:
         codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
@@ -412,7 +416,7 @@ def _warn_of_unknown(states: dict[str, OneHotColumn], names: list[str], *, alway
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
     codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
     indices = state.indices(codes)
-    columns = dense_columns(Ones("", indices, len(state.names)), np.float64 if (indices == NANS).any() else np.int64)
+    columns = dense_columns(indices, len(state.names), np.float64 if (indices == NANS).any() else np.int64)
     return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))
 
 
@@ -441,12 +445,12 @@ class Ones:
         return np.where(self.indices == NANS, self.width, self.indices >= 0)
 
 
-def dense_columns(ones: Ones, dtype: DTypeLike) -> list[NDArray[np.generic]]:
-    """The output columns (n,), one by one."""
-    block = np.zeros((ones.width, len(ones.indices)), dtype=dtype)
-    rows = np.flatnonzero(ones.indices >= 0)
-    block[ones.indices[rows], rows] = 1
-    empty = np.flatnonzero(ones.indices == NANS)
+def dense_columns(indices: NDArray[np.int32], width: int, dtype: DTypeLike) -> list[NDArray[np.generic]]:
+    """The output columns (n,), one by one, from the index of each row's one."""
+    block = np.zeros((width, len(indices)), dtype=dtype)
+    rows = np.flatnonzero(indices >= 0)
+    block[indices[rows], rows] = 1
+    empty = np.flatnonzero(indices == NANS)
     if len(empty):
         block[:, empty] = np.nan
     return list(block)
@@ -549,7 +553,11 @@ class SparseEncoding:
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
         for rows in self._tiles():
-            _find_positions(sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows])
+            block, found_in = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
+            found_in[block.row[np.isnan(block.data)]] = NANS
+            found = np.flatnonzero(block.data > 0)
+            order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
+            found_in[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
         return indices
 
     def _tiles(self) -> Iterator[slice]:
@@ -560,18 +568,6 @@ class SparseEncoding:
             stop = min(max(stop, start + 1), self.n_rows)
             yield slice(start, stop)
             start = stop
-
-
-def _find_positions(block: sparse.coo_array, indices: Indices) -> None:
-    indices[block.row[np.isnan(block.data)]] = NANS
-    found = np.flatnonzero(block.data > 0)
-    order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
-    indices[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
-
-
-def encoding_of(X: Any, caller: str) -> DenseEncoding | SparseEncoding:
-    """What a user gives to be decoded."""
-    return SparseEncoding(X) if sparse.issparse(X) else DenseEncoding(read_table(X, caller=caller, allow_empty=True))
 
 
 def restored_frame(

@@ -273,8 +273,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
             seen = (take_rows(table.native, train), target[train], None if weight is None else weight[train])
             new = take_rows(table.native, test)
-            for name, model in self._contestants(column, seen).items():
-                losses[name][test] = _losses(model, new, target[test])
+            for name, (model, encode) in self._contestants(column, seen).items():
+                losses[name][test] = _losses(model, encode(new), target[test])
         return _table_of(losses, symbols, each)
 
     def _encoder(self) -> TIWSEncoder:
@@ -285,18 +285,20 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         return clone(self.encoder)
 
     def _contestants(self, column: str, seen: tuple[Any, NDArray[Any], Floats | None]) -> dict[str, Any]:
-        """This model and those it is compared with, trained on the same rows."""
+        """This model and those it is compared with, trained on the same rows, and what makes rows ready for each."""
         X, y, weight = seen
         encoded, without = self._encoder().set_params(indicator=False), self._encoder().set_params(indicator=False)
-        one = nw.from_native(X, eager_only=True)
-        others = one.drop(column).to_native()
+
+        def others_of(rows: Any) -> Any:
+            return nw.from_native(rows, eager_only=True).drop(column).to_native()
+
         _leave_out(without, column, X)
         plain = _fitted(clone(self.estimator), encoded.fit_transform(X, y, weight), y, weight)
-        blind = _fitted(clone(self.estimator), without.fit_transform(others, y, weight), y, weight)
+        blind = _fitted(clone(self.estimator), without.fit_transform(others_of(X), y, weight), y, weight)
         return {
-            "augmented": clone(self).fit(X, y, sample_weight=weight),
-            "encoded": _Over(encoded, plain, None),
-            "without column": _Over(without, blind, column),
+            "augmented": (clone(self).fit(X, y, sample_weight=weight), lambda rows: rows),
+            "encoded": (plain, encoded.transform),
+            "without column": (blind, lambda rows: without.transform(others_of(rows))),
         }
 
 
@@ -308,16 +310,6 @@ def _leave_out(encoder: TIWSEncoder, column: str, X: Any) -> None:
         encoder.set_params(cols=[name for name in named if name != column])
     if isinstance(encoder.numeric, dict):
         encoder.set_params(numeric={name: how for name, how in encoder.numeric.items() if name != column})
-
-
-class _Over:
-    """A fitted model over a fitted encoder, without one of the columns."""
-
-    def __init__(self, encoder: TIWSEncoder, model: Any, without: str | None):
-        self.encoder, self.model, self.without = encoder, model, without
-
-    def encoded(self, X: Any) -> Any:
-        return self.encoder.transform(X if self.without is None else nw.from_native(X).drop(self.without).to_native())
 
 
 def _plain(rows: Any) -> Any:
@@ -342,14 +334,12 @@ def _is_rare(column: Column) -> bool:
 
 def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
     """Of each row: log-loss or squared error."""
-    inner = model.model if isinstance(model, _Over) else model
-    rows = model.encoded(X) if isinstance(model, _Over) else X
-    if not is_classifier(inner):
-        return np.asarray((np.asarray(y, dtype=float) - inner.predict(rows)) ** 2)
-    shares = inner.predict_proba(rows)
-    position = np.searchsorted(inner.classes_, y)
-    known = (position < len(inner.classes_)) & (inner.classes_[np.minimum(position, len(inner.classes_) - 1)] == y)
-    chosen = np.where(known, shares[np.arange(len(y)), np.minimum(position, len(inner.classes_) - 1)], 0.0)
+    if not is_classifier(model):
+        return np.asarray((np.asarray(y, dtype=float) - model.predict(X)) ** 2)
+    shares = model.predict_proba(X)
+    position = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    known = model.classes_[position] == y
+    chosen = np.where(known, shares[np.arange(len(y)), position], 0.0)
     return -np.log(np.maximum(chosen, _MIN_PROBABILITY))
 
 

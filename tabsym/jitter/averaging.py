@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories, TIWSEncoder
+from tabsym.encoders.native import word_beside
 from tabsym.frame import match_features, read_table, take_rows
 from tabsym.integrations import available, load_adapter
 from tabsym.jitter.replacing import (
@@ -41,6 +42,8 @@ from tabsym.tiws.regression import DonorRule
 Floats = NDArray[np.float64]
 
 
+CALLER = "JitterPredictor"
+"""In messages."""
 ROWS_FOR_LINK = 64
 """By which a link is found."""
 
@@ -77,13 +80,6 @@ def library(estimator: Any) -> str:
     return next((name for name in names if name in ("lightgbm", "xgboost", "catboost")), names[0])
 
 
-def is_native(model: Any) -> bool:
-    """Whether a model reads tables through `NativeCategories`, which makes unknown categories missing."""
-    if isinstance(model, Pipeline):
-        return isinstance(model.steps[0][1], NativeCategories)
-    return isinstance(getattr(model, "categories_", None), NativeCategories)
-
-
 def raw_scores(model: Any) -> Ask | None:
     """What gives a model's raw scores of a table; None: nothing does."""
     if hasattr(model, "decision_function"):
@@ -107,27 +103,15 @@ def _hist_scores(booster: Any, frame: Any) -> Floats:
     return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 
-def link_of(scores: Floats, answers: Floats) -> Callable[[Floats], Floats] | None:
-    """The link under which these scores are these answers; None: it is none of the usual ones."""
-    scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
-    names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
-    if answers.ndim == 2 and scores.ndim == 1:
-        names = ["logistic"]
-    for name in names:
-        with np.errstate(over="ignore"):
-            made = LINKS[name](scores)
-        if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
-            return LINKS[name]
-    return None
-
-
 Road = Literal["model", "missing"]
 """Unknown values go to the model as they are, or as missing ones."""
 
 
 def road_of(model: Any) -> Road:
     """The road for a model."""
-    return "model" if is_native(model) or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
+    first = model.steps[0][1] if isinstance(model, Pipeline) else getattr(model, "categories_", None)
+    is_native = isinstance(first, NativeCategories)  # which makes unknown categories missing
+    return "model" if is_native or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
 
 
 def placeholder(symbols: Sequence[Any], road: Road) -> Any:
@@ -136,10 +120,7 @@ def placeholder(symbols: Sequence[Any], road: Road) -> Any:
         return None
     present = [symbol for symbol in symbols if symbol is not None]
     if all(isinstance(symbol, str) for symbol in present):
-        known, name = set(present), "(never seen)"
-        while name in known:
-            name = f"({name})"
-        return name
+        return word_beside(set(present), "(never seen)")
     if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
         return type(present[0])(max(present) + 1)
     return None
@@ -153,14 +134,20 @@ def _parts(model: Any) -> Iterator[Any]:
 
 
 def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
-    """The link between a model's scores and answers, or a `ValueError`."""
-    link = link_of(scores, answers)
-    if link is None:
-        raise ValueError(
-            "average='raw' needs a model whose predictions follow from its scores by a "
-            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
-        )
-    return link
+    """The link under which a model's scores are its answers, or a `ValueError` where it is none of the usual ones."""
+    scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
+    if answers.ndim == 2 and scores.ndim == 1:
+        names = ["logistic"]
+    for name in names:
+        with np.errstate(over="ignore"):
+            made = LINKS[name](scores)
+        if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
+            return LINKS[name]
+    raise ValueError(
+        "average='raw' needs a model whose predictions follow from its scores by a "
+        "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
+    )
 
 
 def score_of(model: Any) -> Ask:
@@ -288,9 +275,9 @@ class Batch:
     most: int
 
     @classmethod
-    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], caller: str) -> Batch:
+    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment]) -> Batch:
         """Find unknown values of the columns to treat, and their donors."""
-        table = match_features(encoder, read_table(X, caller=caller, allow_empty=True))
+        table = match_features(encoder, read_table(X, caller=CALLER, allow_empty=True))
         found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in found}
         known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}
@@ -304,7 +291,7 @@ class Batch:
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
             symbols = [None] if treat.used == "missing" else fitted.donor_symbols
-            weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
+            weigh = _weigher(fitted, one.unseen, treat)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
             positions.append(Found(document, weigh))
             most = max(most, len(symbols))
@@ -374,15 +361,13 @@ class Batch:
         return out
 
 
-def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
-    if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
+def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Places], Floats]:
+    if treatment.used == "missing":
+        return lambda numbers: np.ones((len(numbers), 1))
+    if treatment.rule is None and fitted.method.method == "poster":  # weights depend on all documents of a call
         weights = fitted.weights(unseen)
         return lambda numbers: weights[numbers]
-    return lambda numbers: fitted.weights(unseen.take(numbers), rule=rule)
-
-
-def _all_alike(numbers: Places) -> Floats:
-    return np.ones((len(numbers), 1))
+    return lambda numbers: fitted.weights(unseen.take(numbers), rule=treatment.rule)
 
 
 def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import match_features, plain_labels, read_table, split_target
-from tabsym.jitter.averaging import Answers, Batch, Treatment, is_fitted, road_of
+from tabsym.jitter.averaging import CALLER, Answers, Batch, Treatment, is_fitted, road_of
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
 from tabsym.models.targets import score_of
@@ -22,9 +22,6 @@ from tabsym.validation import Number, check_declared_options, check_option
 
 AVERAGES = ("probability", "raw")
 COUNT = Number(at_least=1, whole=True)
-
-
-_WHO = "JitterPredictor"
 
 
 def _model_has(method: str) -> Any:
@@ -114,7 +111,7 @@ class JitterPredictor(BaseEstimator):
         self
         """
         self._check_options()
-        X, y = split_target(X, y, _WHO)
+        X, y = split_target(X, y, CALLER)
         self.encoder_ = self.encoder if is_fitted(self.encoder) else clone(self.encoder).fit(X, y)
         self.model_ = self.model if is_fitted(self.model) else clone(self.model).fit(X, plain_labels(y))
         self._treatments()
@@ -171,7 +168,7 @@ class JitterPredictor(BaseEstimator):
         self._check_options()
         model, encoder = self._fitted_parts()
         names, data = list(self._treatments()), (X, y, sample_weight)
-        found = calibrated(_WHO, model, encoder, names, self.average, data, loss, n_rows, random_state)
+        found = calibrated(model, encoder, names, self.average, data, loss, n_rows, random_state)
         self.calibration_ = found
         return self
 
@@ -350,7 +347,7 @@ class JitterPredictor(BaseEstimator):
         -------
         float
         """
-        X, y = split_target(X, y, _WHO)
+        X, y = split_target(X, y, CALLER)
         return score_of(getattr(self, "model_", self.model), y, self.predict(X), sample_weight)
 
     @property
@@ -393,7 +390,7 @@ class JitterPredictor(BaseEstimator):
         self._check_options()
         check_option("n_draws", n_draws, [COUNT, None])
         model, encoder = self._fitted_parts()
-        batch = Batch.of(X, encoder, self._guarded(), _WHO)
+        batch = Batch.of(X, encoder, self._guarded())
         seed = check_random_state(random_state).randint(2**31)
         random = np.random.default_rng(seed)
         return Answers(model, batch, self.average, self.max_donors, return_std, n_draws, random)
