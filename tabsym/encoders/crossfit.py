@@ -386,21 +386,13 @@ def _with_columns_of(fitted: Any, encoder: Any) -> Any:
 
     Of ours, in compositions too: a boolean column is encoded if it has a missing value, and one without any value.
     """
-    if isinstance(encoder, ColumnTransformer):
-        own = [(name, part) for name, part, _ in encoder.transformers] + [("remainder", encoder.remainder)]
-        parts = [(name, part, fitted.named_transformers_.get(name)) for name, part in own]
-    elif isinstance(encoder, FeatureUnion):
-        parts = [
-            (*own, other) for own, (_, other) in zip(encoder.transformer_list, fitted.transformer_list, strict=True)
-        ]
-    elif isinstance(encoder, Pipeline):
-        parts = [(*own, other) for own, (_, other) in zip(encoder.steps, fitted.steps, strict=True)]
-    elif isinstance(encoder, ColumnEncoder) and encoder.cols is None and hasattr(fitted, "columns_"):
+    if isinstance(encoder, ColumnEncoder) and encoder.cols is None and hasattr(fitted, "columns_"):
         return encoder.set_params(cols=list(fitted.columns_))
-    else:
+    if not (parts := _parts_of(encoder)):
         return encoder
+    others = fitted.named_transformers_ if isinstance(encoder, ColumnTransformer) else _parts_of(fitted)
     return encoder.set_params(
-        **{name: _with_columns_of(other, part) for name, part, other in parts if hasattr(part, "fit")}
+        **{name: _with_columns_of(others.get(name), part) for name, part in parts.items() if hasattr(part, "fit")}
     )
 
 
@@ -424,23 +416,23 @@ def _shows_no_target(encoder: Any) -> bool:
     if isinstance(encoder, (TableTransformer, OrdinalEncoder)):
         return True
     if parts := _parts_of(encoder):
-        return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts)
+        return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts.values())
     names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
 
 
-def _parts_of(encoder: Any) -> list[Any]:
-    """The transformers that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
+def _parts_of(encoder: Any) -> dict[str, Any]:
+    """The transformers by name that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
     if isinstance(encoder, ColumnTransformer):
-        return [*(part for _, part, _ in encoder.transformers), encoder.remainder]
+        return {name: part for name, part, _ in encoder.transformers} | {"remainder": encoder.remainder}
     if isinstance(encoder, FeatureUnion):
-        return [part for _, part in encoder.transformer_list]
-    return [part for _, part in encoder.steps] if isinstance(encoder, Pipeline) else []
+        return dict(encoder.transformer_list)
+    return dict(encoder.steps) if isinstance(encoder, Pipeline) else {}
 
 
 def _numbering_part(encoder: Any) -> Any:
     """The part of a composition by which its output depends on how a fold numbers what it has seen, or None."""
-    for part in reversed(_parts_of(encoder)):
+    for part in reversed(_parts_of(encoder).values()):
         if (found := _numbering_part(part)) is not None:
             return found
         names_meaning = isinstance(part, (OneHotEncoder, DateParts))

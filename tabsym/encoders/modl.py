@@ -22,7 +22,6 @@ from tabsym.encoders.base import named_columns, numeric_matrix
 from tabsym.encoders.folds import OutOfFoldEncoder
 from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl_column import (
-    Handling,
     MODLColumn,
     Output,
     fit_donors,
@@ -49,6 +48,7 @@ from tabsym.encoders.modl_report import PartitionReport, print_heads
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     TARGET_TYPES,
+    Measure,
     Table,
     as_array,
     as_lazy,
@@ -484,7 +484,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         tables, classes = counted
         kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
         n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
-        settings = settings_of_columns(self, self._settings(len(tables), classes=classes), kinds, classes=n_classes)
+        settings = self._settings(kinds, n_classes)
         check_counts(tables, settings)
         fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
         states = {name: MODLColumn.of(name, one, *outputs_of(name, one, self.output)) for name, one in fitted.items()}
@@ -511,7 +511,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
-        parts = parts_of_rows(table, self.columns_, self._output().handling)
+        parts = parts_of_rows(table, self.columns_, self._output())
         if self.handle_unknown != "similar":
             return parts
         return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
@@ -547,13 +547,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         fitted = {name: state.fitted for name, state in self.columns_.items()}
         kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
         classes = self.classes_ if self._classes else None
-        settings = settings_of_columns(
-            self,
-            self._settings(len(fitted), classes=self._classes),
-            kinds,
-            classes=None if classes is None else len(classes),
-        )
-        how = OutOfFold(self._counting(), settings, self.output, self._handling(), classes, self.prove is True)
+        settings = self._settings(kinds, None if classes is None else len(classes))
+        how = OutOfFold(self._counting(), settings, self._output(), classes, self.prove is True)
         return how.columns(table, list(self.columns_.values()), weight, folds)
 
     def _donors_of(
@@ -587,19 +582,17 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _output(self) -> Output:
         """How rows are encoded; frames have categories where fit saw names."""
         labelled = bool(self.return_df) and hasattr(self, "feature_names_in_")
-        return Output(self.output, self._handling(), labelled)
+        return Output(self.output, self.handle_missing, self.handle_unknown, labelled)
 
-    def _handling(self) -> Handling:
-        return Handling(self.handle_missing, self.handle_unknown)
-
-    def _settings(self, n_columns: int, *, classes: bool) -> Settings:
-        """The settings of the search for one of `n_columns` columns, but for `settings_of_columns`."""
-        return Settings(
+    def _settings(self, kinds: dict[str, Measure | None], n_classes: int | None) -> dict[str, Settings]:
+        """The settings of the search for each column; `n_classes`: None for numbers."""
+        settings = Settings(
             self.criterion,
-            n_columns if self.n_candidates is None else self.n_candidates,
+            len(kinds) if self.n_candidates is None else self.n_candidates,
             self.max_parts,
             self.min_part_count,
             time_limit=self.time_limit,
             random_state=int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
-            prove=classes if self.prove == "auto" else bool(self.prove),
+            prove=n_classes is not None if self.prove == "auto" else bool(self.prove),
         )
+        return settings_of_columns(self, settings, kinds, classes=n_classes)

@@ -120,25 +120,45 @@ def estimates(counts: Floats, output: str) -> Floats:
     return np.asarray(odds[:, 1:] if classes == 2 else odds)
 
 
+@dataclass(frozen=True)
+class Output:
+    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
+
+    `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
+    """
+
+    output: str
+    handle_missing: str
+    handle_unknown: str
+    labelled: bool = False
+
+    def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
+        """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
+        if state.values is None and self.labelled:
+            is_ordered = isinstance(state.fitted, Intervals) and not state.fitted.specials
+            return [Labels(parts, state.fitted.labels, is_ordered)]
+        if state.values is None:
+            return [np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts]
+        values = look_up(state.values, parts)
+        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
+
+    @property
+    def _can_be_nan(self) -> bool:
+        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
+        return "return_nan" in (self.handle_missing, self.handle_unknown)
+
+
 # -- the part of each row --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Handling:
-    """How missing values and unknown categories are encoded: the encoder's options of these names."""
-
-    handle_missing: str
-    handle_unknown: str
-
-
-def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
+def parts_of_rows(table: Table, states: dict[str, MODLColumn], how: Output) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
     symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
     column_codes = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
     return {
-        name: _group_of(state, column_codes[name], handling)
+        name: _group_of(state, column_codes[name], how)
         if name in column_codes
-        else _interval_of(state, table[name], handling.handle_missing)
+        else _interval_of(state, table[name], how.handle_missing)
         for name, state in states.items()
     }
 
@@ -154,25 +174,25 @@ def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDAr
     return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
 
 
-def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[np.int64]:
+def _group_of(state: MODLColumn, raw: RawCodes, how: Output) -> NDArray[np.int64]:
     assert isinstance(state.fitted, Groups) and state.alphabet is not None and state.part_of is not None
     missing = raw.codes < 0
-    if handling.handle_missing == "error":
+    if how.handle_missing == "error":
         refuse_missing(state.name, missing)
     codes = state.alphabet.transform(raw)
     unseen = (codes == UNSEEN) & ~missing
-    if handling.handle_unknown == "error":
+    if how.handle_unknown == "error":
         refuse_unknown(state.name, raw, unseen)
-    parts = np.append(state.part_of, _part_of_unknown(state, handling))[codes]  # UNSEEN, -1, reads the last
-    if handling.handle_unknown == "return_nan":
+    parts = np.append(state.part_of, _part_of_unknown(state, how))[codes]  # UNSEEN, -1, reads the last
+    if how.handle_unknown == "return_nan":
         parts = np.where(unseen, UNSEEN, parts)
-    return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
+    return np.where(missing, MISSING, parts) if how.handle_missing == "return_nan" else parts
 
 
-def _part_of_unknown(state: MODLColumn, handling: Handling) -> int:
+def _part_of_unknown(state: MODLColumn, how: Output) -> int:
     """The part of a category that fit has not seen: that of missing values, or the default group."""
     assert state.alphabet is not None and state.part_of is not None and isinstance(state.fitted, Groups)
-    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
+    if how.handle_unknown == "missing" and state.alphabet.has_missing:
         return int(state.part_of[state.alphabet.missing_code])
     return state.fitted.default
 
@@ -222,33 +242,6 @@ def _groups_of_donors(donors: TIWSEncoder, name: str, state: MODLColumn, unseen:
 
 
 # -- what rows are encoded as ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Output:
-    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
-
-    `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
-    """
-
-    output: str
-    handling: Handling
-    labelled: bool
-
-    def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
-        """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
-        if state.values is None and self.labelled:
-            is_ordered = isinstance(state.fitted, Intervals) and not state.fitted.specials
-            return [Labels(parts, state.fitted.labels, is_ordered)]
-        if state.values is None:
-            return [np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts]
-        values = look_up(state.values, parts)
-        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
-
-    @property
-    def _can_be_nan(self) -> bool:
-        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
-        return "return_nan" in (self.handling.handle_missing, self.handling.handle_unknown)
 
 
 def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
@@ -317,22 +310,21 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
     """The lookup of a fitted column; `kept`: its output columns that are wanted."""
     if isinstance(state.fitted, Intervals):
         return _of_intervals(name, state, state.fitted, kept, how)
-    handling = how.handling
-    if handling.handle_unknown == "similar":
+    if how.handle_unknown == "similar":
         raise ValueError(
             f"handle_unknown='similar' finds the group of an unknown category of column {name!r} from its whole row, "
             "which is no lookup; set_params(handle_unknown='value') to export the encoder, or to encode lazy frames."
         )
     assert state.alphabet is not None and state.part_of is not None
     categories = state.alphabet.symbols.tolist()
-    codes, coding = with_missing(categories, handling.handle_missing)
-    default = _part_of_unknown(state, handling)
+    codes, coding = with_missing(categories, how.handle_missing)
+    default = _part_of_unknown(state, how)
     parts = np.append(state.part_of[codes[codes >= 0]], np.full((codes < 0).sum(), default))
-    if handling.handle_missing == "return_nan":
+    if how.handle_missing == "return_nan":
         parts[[category is None for category in coding.categories]] = MISSING  # type: ignore[union-attr]
-    parts = np.append(parts, UNSEEN if handling.handle_unknown == "return_nan" else default)
+    parts = np.append(parts, UNSEEN if how.handle_unknown == "return_nan" else default)
     values = _lookup_values(state, parts, kept, how)
-    return ColumnLookup(name, "category", kept, coding, values, handling.handle_unknown == "error")
+    return ColumnLookup(name, "category", kept, coding, values, how.handle_unknown == "error")
 
 
 def _of_intervals(name: str, state: MODLColumn, fitted: Intervals, kept: list[str], how: Output) -> ColumnLookup:
@@ -341,12 +333,12 @@ def _of_intervals(name: str, state: MODLColumn, fitted: Intervals, kept: list[st
             f"The intervals of column {name!r} have bounds that 64-bit floats round, which an export and the encoding "
             "of a lazy frame do not hold; make its values text, or subtract the smallest one, before fit."
         )
-    if how.handling.handle_missing == "error":
+    if how.handle_missing == "error":
         refuse_checks(name)
     bounds = fitted.bounds[np.isfinite(fitted.bounds)]
     codes = np.array([code for codes in fitted.specials for code in codes if not np.isnan(code)])
     finite = np.unique(np.concatenate([bounds, codes, np.nextafter(codes, -np.inf)]))  # a bin holds one code alone
-    missing = MISSING if how.handling.handle_missing == "return_nan" else int(fitted.parts(np.array([np.nan]))[0])
+    missing = MISSING if how.handle_missing == "return_nan" else int(fitted.parts(np.array([np.nan]))[0])
     last = finite[-1:] + np.maximum(np.abs(finite[-1:]), 1.0) if len(finite) else np.zeros(1)
     parts = np.concatenate([[missing], fitted.parts(np.append(finite, last)), [missing]])
     values = _lookup_values(state, parts, kept, how)

@@ -21,8 +21,8 @@ from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
-    Handling,
     MODLColumn,
+    Output,
     estimates,
     look_up,
     parts_of_rows,
@@ -293,7 +293,7 @@ class OutOfFold:
 
     Attributes
     ----------
-    counting, output, handling
+    counting, how
         As all rows were counted and are encoded.
     settings : dict of str -> Settings
         As each column was partitioned.
@@ -305,8 +305,7 @@ class OutOfFold:
 
     counting: Counting
     settings: dict[str, Settings]
-    output: str
-    handling: Handling
+    how: Output
     classes: NDArray[Any] | None
     proves: bool
 
@@ -327,9 +326,9 @@ class OutOfFold:
         settings, is_classes = self.settings[state.name], self.classes is not None
         if is_classes and not self.proves:  # a regression's parts would not be those of a fit
             settings = replace(settings, prove=False)
-        handling = self.handling  # of rows whose categories are all known to fit: what a fold lacks is no error
-        if handling.handle_unknown in ("error", "similar"):
-            handling = replace(handling, handle_unknown="value")
+        how = self.how
+        if how.handle_unknown in ("error", "similar"):  # fit knows all categories: what a fold lacks is no error
+            how = replace(how, handle_unknown="value")
         coded = self.counting.coded(table[state.name])
         out = look_up(self._prior(state), self._no_parts(table[state.name], state))
         for fold in folds:
@@ -337,7 +336,7 @@ class OutOfFold:
             fitted = fit_column(counts, settings, classes=is_classes)
             held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
             states = {state.name: MODLColumn.of(state.name, fitted, [state.name], None)}
-            parts = parts_of_rows(held_out, states, handling)
+            parts = parts_of_rows(held_out, states, how)
             if fold.donors is not None and state.alphabet is not None:
                 parts = with_donors(fold.donors, table.taken(fold.held_out), states, parts)
             out[fold.held_out] = look_up(self._values(state, fitted, counts), parts[state.name])
@@ -346,21 +345,21 @@ class OutOfFold:
     def _prior(self, state: MODLColumn) -> Floats:
         """What one part of all rows would be encoded as (1, outputs): rows that no fold holds out."""
         target = state.fitted.target
-        if self.output == "mean":
+        if self.how.output == "mean":
             return np.atleast_2d(np.average(np.asarray(target.means), weights=target.counts.sum(axis=1)))
-        return estimates(target.counts.sum(axis=0, keepdims=True), self.output)
+        return estimates(target.counts.sum(axis=0, keepdims=True), self.how.output)
 
     def _no_parts(self, column: Column, state: MODLColumn) -> NDArray[np.int64]:
         """The one part there is (n,), MISSING where that is to be NaN."""
         parts = np.zeros(len(column.series), dtype=np.int64)
-        if self.handling.handle_missing == "return_nan":
+        if self.how.handle_missing == "return_nan":
             number = isinstance(state.fitted, Intervals)
             parts[np.isnan(column.values) if number else encode_column(column).codes < 0] = MISSING
         return parts
 
     def _values(self, state: MODLColumn, fitted: Intervals | Groups, table: Contingency) -> Floats:
         """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""
-        if self.output == "mean":
+        if self.how.output == "mean":
             if self.classes is not None and len(table.targets) == 1:  # a fold of one class
                 return np.full((fitted.partition.n_parts, 1), float(table.targets[0] == self.classes[-1]))
             return np.asarray(fitted.target.means)[:, None]
@@ -371,4 +370,4 @@ class OutOfFold:
         else:
             position = np.searchsorted(target.bounds, table.targets, side="left")
         shape = fitted.partition.n_parts, len(target.names)
-        return estimates(table.summed(fitted.partition.labels, position, shape), self.output)
+        return estimates(table.summed(fitted.partition.labels, position, shape), self.how.output)

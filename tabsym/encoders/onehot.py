@@ -295,7 +295,7 @@ class OneHotEncoder(ColumnEncoder):
         [0, 1, 0]
         """
         table = self._read_as_fitted(X)
-        sizes = [state.n_category_columns for state in self.columns_.values()]
+        sizes = [int((state.category_of != UNSEEN).sum()) for state in self.columns_.values()]  # flags come last
         indices = [self.columns_[name].indices(codes) for name, codes in self._codes(table).items()]
         codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(indices, sizes, strict=True)]
         return CodeMatrix.assemble([one.astype(np.int32) for one in codes], sizes, len(table))

@@ -217,11 +217,6 @@ class OneHotColumn:
     dropped: int
     infrequent: NDArray[np.int64]
 
-    @property
-    def n_category_columns(self) -> int:
-        """Output columns that are no flags, which come first."""
-        return int((self.category_of != UNSEEN).sum())
-
     def indices(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """The output column of each row's one (n,), ZEROS or NANS."""
         table = np.append(self.index_of, [self.missing_index, self.unknown_index]).astype(np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -29,6 +29,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import is_frame, take_rows
 from tabsym.frame.storage import dtype_of, to_numbers
+from tabsym.jitter.averaging import with_tags_of
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -91,15 +92,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         self.encoder = encoder
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
+        return with_tags_of(self.estimator, super().__sklearn_tags__())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
@@ -167,8 +160,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        check_is_fitted(self)
-        return self.estimator_.predict(_plain(self.encoder_.transform(X)))
+        return self.estimator_.predict(self._encoded(X))
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -182,8 +174,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(_plain(self.encoder_.transform(X)))
+        return self.estimator_.predict_proba(self._encoded(X))
 
     @_estimator_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -197,8 +188,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,), of several classes (n_rows, n_classes)
         """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(_plain(self.encoder_.transform(X)))
+        return self.estimator_.decision_function(self._encoded(X))
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -216,7 +206,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, y = split_target(X, y, type(self).__name__)
-        encoded, y = _plain(self.encoder_.transform(X)), plain_labels(y)
+        encoded, y = self._encoded(X), plain_labels(y)
         if sample_weight is None:
             return float(self.estimator_.score(encoded, y))
         return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))
@@ -276,6 +266,10 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             for name, (model, encode) in self._contestants(column, seen).items():
                 losses[name][test] = _losses(model, encode(new), target[test])
         return _table_of(losses, symbols, each)
+
+    def _encoded(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return _plain(self.encoder_.transform(X))
 
     def _encoder(self) -> TIWSEncoder:
         if self.encoder is None:

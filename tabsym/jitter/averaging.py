@@ -20,6 +20,7 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories, TIWSEncoder
@@ -176,6 +177,17 @@ def is_fitted(estimator: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def with_tags_of(model: Any, tags: Any) -> Any:
+    """The tags of an estimator that takes tables and predicts by a model."""
+    inner = get_tags(model)
+    tags.estimator_type = inner.estimator_type
+    tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+    tags.target_tags.required = True
+    tags.input_tags.allow_nan = inner.input_tags.allow_nan
+    tags.input_tags.string = tags.input_tags.categorical = True
+    return tags
 
 
 @dataclass(frozen=True)

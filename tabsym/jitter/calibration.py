@@ -28,6 +28,7 @@ from tabsym.jitter.averaging import (
     ROWS_FOR_LINK,
     Ask,
     Road,
+    Treatment,
     found_link,
     name_of,
     placeholder,
@@ -116,6 +117,11 @@ class Calibration:
     rows: int
     categories: int
     road: Road
+
+    @property
+    def treatment(self) -> Treatment:
+        """What becomes of the column's unknown values."""
+        return Treatment(self.road) if self.used == "default" else Treatment("jitter", self.rule)
 
 
 @dataclass(frozen=True)

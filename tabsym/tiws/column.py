@@ -138,7 +138,10 @@ class FittedColumn:
     @cached_property
     def estimates(self) -> Floats:
         """Of known categories (l, q): their means, drawn to the centre."""
-        return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
+        rows = PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
+        if self.method.smooth != "auto":
+            rows = float(self.method.smooth)
+        return drawn(self.sums, self._centre, rows) + self.sums.origin
 
     @property
     def donor_symbols(self) -> list[Any]:
@@ -154,12 +157,6 @@ class FittedColumn:
     def _centre(self) -> Floats:
         """What means are drawn to (q,), from the origin."""
         return self.sums.grand_mean if self.method.method == "poster" else self.components.centre
-
-    @property
-    def _prior_rows(self) -> float:
-        if self.method.smooth != "auto":
-            return float(self.method.smooth)
-        return PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
 
     def with_sums(self, sums: Sums) -> FittedColumn:
         """As if some rows' targets were not known; documents, covariance and the donors' rule stay."""

@@ -61,14 +61,6 @@ class Sums:
         assert np.array_equal(self.origin, other.origin)
         return Sums(self.rows + other.rows, self.sums + other.sums, self.squares + other.squares, self.origin)
 
-    def __sub__(self, other: Sums) -> Sums:
-        """What is left without some rows; rounding leaves nothing where no rows are."""
-        rows = self.rows - other.rows
-        held = (rows > 1e-9 * self.rows)[:, None]
-        parts = (self.sums - other.sums, self.squares - other.squares)
-        sums, squares = (np.where(held, part, 0.0) for part in parts)
-        return Sums(np.where(held[:, 0], rows, 0.0), sums, squares, self.origin)
-
     def counted_from(self, origin: Floats) -> Sums:
         """The same sums with another origin."""
         shift = self.origin - origin
@@ -266,7 +258,7 @@ def choose_covariance(sums: Sums, components: Components, geometry: Geometry) ->
         for share in SHARES[:1] if kernel is None else SHARES[1:]:
             for scale in SCALES:
                 one = Covariance(kernel, share, scale)
-                cost = _cost(sums, components, _matrix(sums, components, one, similarity))
+                cost = _cost(sums, _matrix(sums, components, one, similarity))
                 # by more than rounding, which the order of rows and the origin of the target decide
                 if least == np.inf or cost < least - SAME_COST * (1.0 + abs(least)):
                     best, least = one, cost
@@ -281,7 +273,7 @@ def _matrix(sums: Sums, components: Components, one: Covariance, similarity: Flo
     return matrix
 
 
-def _cost(sums: Sums, components: Components, matrix: Floats) -> float:
+def _cost(sums: Sums, matrix: Floats) -> float:
     """Minus the logarithm of the restricted likelihood, summed over the target's components."""
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     means = sums.means
