@@ -464,6 +464,9 @@ def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.fl
     return fitted
 
 
+# -- fitted encoders of category_encoders, as files without code hold them -------------------------
+
+
 MODULES = {
     "CatBoostEncoder": "cat_boost",
     "CountTargetEncoder": "count_target",
@@ -478,7 +481,6 @@ MODULES = {
     "WOEEncoder": "woe",
 }
 """The encoders of category_encoders that learn from a target, and the one that they number categories by."""
-
 
 _PLAIN = (bool, int, float, str, bytes, type(None), np.generic, np.ndarray, np.random.RandomState)
 

@@ -241,10 +241,11 @@ def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
     return found
 
 
+# -- encoders by folds -----------------------------------------------------------------------------
+
+
 FittedRows = tuple[NDArray[Any], Any]
 """Rows that a fold holds out, and what was learned from its training rows."""
-
-
 FoldFitter = tuple[NDArray[Any], bool, Callable[[NDArray[Any], NDArray[Any]], Any]]
 """What folds are stratified by (n_rows,), whether it is codes of classes, and (training, held-out rows) -> fitted."""
 

@@ -41,11 +41,7 @@ from tabsym.plots.terms import diverging
 from tabsym.validation import check_option
 
 _MAX_LINES = 12  # lines of a column in the text
-
-
 _MAX_CLASSES = 6
-
-
 _MAX_COLUMNS = 60  # of the page in a notebook
 
 
@@ -458,9 +454,9 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
     return [*text, f"... and {more} more"] if more > 0 else text
 
 
+# -- pictures --------------------------------------------------------------------------------------
+
 _MAX_COLOURS = 12  # classes with a colour and a line of their own
-
-
 _LINES_BETWEEN = 60  # parts up to which white lines keep them apart
 
 

@@ -50,12 +50,8 @@ from tabsym.warn import warn_user
 
 MAX_NANS = 1 << 22
 """NaN entries that a sparse matrix may hold in any case: 50 MB."""
-
-
 NANS_PER_ONE = 16
 """NaN entries for each entry that the matrix has without them, above which it is refused."""
-
-
 _TILE = 1 << 18  # entries that are written at once
 
 

@@ -33,10 +33,7 @@ UNKNOWN_VALUES = {
     "warn": "infrequent",
 }
 """The words of `handle_unknown`, and the one for each that the code knows."""
-
-
 _SMALLEST = (Number(at_least=1, whole=True, of="rows"), Number(above=0, below=1, fraction=True, of="all"), None)
-
 
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),

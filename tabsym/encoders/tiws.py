@@ -52,7 +52,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import gather
 from tabsym.frame.weights import warn_of_light_weights
-from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
+from tabsym.tiws.column import CONTEXTS, Observed, UnseenRows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
@@ -553,7 +553,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
     ) -> None:
         """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
-        states = self._columns_of(counts, encoded, classes, self._names_in if table is None else table.names)
+        states = fit_columns(self, counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
             print_columns(states)
         if table is not None:
@@ -568,14 +568,6 @@ class TIWSEncoder(OutOfFoldEncoder):
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
             self.invariant_cols_ = [name for state in states.values() for name in state.constant_names()]
-
-    def _columns_of(
-        self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, names_in: list[str]
-    ) -> dict[str, TIWSColumn]:
-        """What is fitted of each encoded column, by counts."""
-        method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
-        positions = {name: names_in.index(name) for name in encoded}
-        return fit_columns(counts, positions, classes, method, indicator=bool(self.indicator), n_jobs=self.n_jobs)
 
     def _add(self, piece: TableCounts) -> None:
         before, observed = self.counts_, self._observed
@@ -643,7 +635,7 @@ class TIWSEncoder(OutOfFoldEncoder):
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
             known = target.y[train], is_classes
             counts = self._counting.first_piece(table.taken(train), encoded, known, each, whole=True)
-            columns = self._columns_of(counts, encoded, self._classes, table.names)
+            columns = fit_columns(self, counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
             return FittedFold(table.taken(held_out), encoding)

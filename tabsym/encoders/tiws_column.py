@@ -59,25 +59,22 @@ class TIWSColumn:
 
 
 def fit_columns(
-    counts: TableCounts, positions: Mapping[str, int], classes: NDArray[np.generic] | None, method: Method, *,
-    indicator: bool, n_jobs: int | None,
-) -> dict[str, TIWSColumn]:  # fmt: skip
-    """What is fitted of each encoded column, by counts, with an output column for each of more than two classes.
-
-    `positions`: of these columns in the table.
-    """
+    encoder: Any, counts: TableCounts, encoded: list[str], classes: NDArray[np.generic] | None, names_in: list[str]
+) -> dict[str, TIWSColumn]:
+    """What is fitted of each encoded column, by counts, with an output column for each of more than two classes."""
+    method = Method(encoder.method, bool(encoder.names), encoder.smooth, encoder.idf_rows)
 
     def fit(name: str) -> TIWSColumn:
-        number = positions[name]
+        number = names_in.index(name)
         symbols = categories_of(counts, number).symbols.tolist()
         fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
         names, shown = [name], [0 if classes is None else 1]
         if classes is not None and len(classes) > 2:
             names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
-        flag = f"{name}_unknown" if indicator else None
+        flag = f"{name}_unknown" if encoder.indicator else None
         return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
 
-    return dict(zip(positions, in_threads(fit, list(positions), n_jobs), strict=True))
+    return dict(zip(encoded, in_threads(fit, encoded, encoder.n_jobs), strict=True))
 
 
 @dataclass(frozen=True)
@@ -193,11 +190,7 @@ def categories_of(counts: TableCounts, number: int) -> Categories:
 
 MAX_ALONE = 20
 """Of more categories, several are left out together: left out alone, the mean of the others reveals its own."""
-
-
 CATEGORY_FOLDS = 10
-
-
 MIN_CATEGORIES = 3
 """Columns of fewer have nothing to say of a category that is left out."""
 
@@ -273,6 +266,9 @@ def carried_over(
         keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
         out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
     return out
+
+
+# -- what is given, checked ------------------------------------------------------------------------
 
 
 def check_options(encoder: Any) -> None:

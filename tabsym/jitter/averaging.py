@@ -42,27 +42,19 @@ from tabsym.tiws.regression import DonorRule
 
 Floats = NDArray[np.float64]
 
-
 CALLER = "JitterPredictor"
 """In messages."""
 ROWS_FOR_LINK = 64
 """By which a link is found."""
 
-
 Ask = Callable[[Any], Any]
-
-
 Link = Callable[[Floats], Floats]
-
-
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda score: score,
     "logistic": lambda score: np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else expit(score),
     "softmax": lambda score: softmax(score, axis=1),
     "exponential": np.exp,
 }
-
-
 _NEAR = 1e-4  # of float32
 
 
@@ -190,6 +182,9 @@ def with_tags_of(model: Any, tags: Any) -> Any:
     return tags
 
 
+# -- averages over donors --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Spread:
     """Weighted means (r, ...) and standard deviations (r, ...)."""
@@ -223,7 +218,6 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
 
 
 Places = NDArray[np.integer]
-
 
 MAX_WEIGHTS = 1 << 22
 """Of rows and donors, at a time."""

@@ -139,8 +139,6 @@ def drawn(sums: Sums, centre: Floats, rows: float) -> Floats:
 
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995)
 """f: of the variance between categories, what documents can tell."""
-
-
 SCALES = (0.3, 1.0, 3.0)
 """t: the variance between categories, in units of what moments say it is."""
 
@@ -314,14 +312,13 @@ class Conformal:
         return np.asarray(score * spread[:, None])
 
 
+# -- donors, and how they are weighed --------------------------------------------------------------
+
+
 RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """g, per median squared distance of seen documents."""
-
-
 NAME_RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """The same for names, per unit of 1 - cosine."""
-
-
 MIN_TO_TUNE = 4
 """Of fewer known categories all donors of one are alike: one left out leaves two at most."""
 

@@ -65,11 +65,7 @@ def _text(symbol: Any) -> str:
 
 KAPPA = 1.0
 """Rows at the base shares that each block of a document is drawn by."""
-
-
 _MAX_DENSE = 2**24  # entries of a dense piece of documents
-
-
 _SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
 
 
@@ -197,8 +193,6 @@ def _block_of(blocks: NDArray[np.int64]) -> NDArray[np.int64]:
 
 LENGTHS = (0.1, 0.3, 1.0, 3.0)
 """Of exponential kernels, in units of the median squared distance of seen documents."""
-
-
 ROUNDING = 1e-12
 """Squared distances below are none."""
 
@@ -274,6 +268,9 @@ def median_distance(distances: Floats) -> float:
     l = len(distances)  # noqa: E741
     middle = float(np.median(distances[np.triu_indices(l, 1)])) if l > 1 else 0.0
     return middle if middle > ROUNDING else 0.0
+
+
+# -- as published: method "poster" -----------------------------------------------------------------
 
 
 def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *, batch: bool) -> Floats:
