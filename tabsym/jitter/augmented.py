@@ -160,7 +160,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        return self.estimator_.predict(self._encoded(X))
+        encoded = self._encoded(X)
+        return self.estimator_.predict(encoded)
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -174,7 +175,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return self.estimator_.predict_proba(self._encoded(X))
+        encoded = self._encoded(X)
+        return self.estimator_.predict_proba(encoded)
 
     @_estimator_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -188,7 +190,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,), of several classes (n_rows, n_classes)
         """
-        return self.estimator_.decision_function(self._encoded(X))
+        encoded = self._encoded(X)
+        return self.estimator_.decision_function(encoded)
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

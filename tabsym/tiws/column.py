@@ -138,9 +138,10 @@ class FittedColumn:
     @cached_property
     def estimates(self) -> Floats:
         """Of known categories (l, q): their means, drawn to the centre."""
-        rows = PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
         if self.method.smooth != "auto":
             rows = float(self.method.smooth)
+        else:
+            rows = PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
         return drawn(self.sums, self._centre, rows) + self.sums.origin
 
     @property
