@@ -41,7 +41,7 @@ from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
 from tables import commit, read  # noqa: E402
 
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
-from tabsym.encoders.out_of_fold import split_by_target  # noqa: E402
+from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
 from tabsym.stacking.layer import (  # noqa: E402
     Layer,

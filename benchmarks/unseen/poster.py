@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from tabsym import TIWSEncoder
-from tabsym.tiws.donors import similarities
+from tabsym.tiws.similarity import similarities
 
 REPEATS, N_ROWS = 100, 1000
 LEVELS = (2, 2, 2, 3, 3, 3, 3)

@@ -6,8 +6,8 @@ In regression an offset is subtracted before training and added afterwards.
 
 Tuning has the same budget for every contender, its defaults among the candidates. These are drawn at random from the
 contender's published space and are the same in every fold. Each is trained on a part of the fold's training rows and
-scored on the rest, which is split off in the manner of the folds themselves (`splits.SplitPlan.inside`). The best is then
-trained on all of them.
+scored on the rest, which is split off in the manner of the folds themselves (`splits.SplitPlan.inside`). The best is
+then trained on all of them.
 
 Where a sample of a table was compared, a wide model goes over all rows out of core: they are prepared batch by batch,
 as later rows are, and written to a temporary Parquet file.

@@ -24,7 +24,6 @@ from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.categories.lazy import is_missing, lazy_rows
 from tabsym.encoders.lookups import MISSING, ColumnLookup, encode_lazily, stacked, unknown_in, with_missing
 from tabsym.frame import (
-    Column,
     Kind,
     Table,
     TableEstimator,
@@ -140,7 +139,9 @@ class ColumnEncoder(TableTransformer):
                 else:
                     refuse_missing(column.name, raw.codes < 0)
         if rows is None and weight is not None and not weight.all():
-            counted = _coded_anew(columns, weight)
+            # rows of weight 0 have no say in which category comes first
+            some = Table(tuple(columns), len(weight), native=None, named=True).taken(np.flatnonzero(weight))
+            counted = [(raw, weight[weight > 0]) for raw in encode_columns(some.columns)]
         states = {}
         for column, (raw, each) in zip(columns, counted, strict=True):
             kept = raw if each is None else _of_rows(raw, each > 0)
@@ -276,16 +277,12 @@ class ColumnEncoder(TableTransformer):
     def _assembled(self, table: Table, encoded: dict[str, dict[str, NDArray[Any]]]) -> Any:
         """The table with output columns in place of what they encode, in the container asked for."""
         frame = assemble_frame(table, encoded)
-        if self.return_df:
-            return self._in_asked_container(frame)
-        array = as_array(frame)
-        return array if array.shape[1] else array.reshape(len(table), 0)  # a frame of polars has no rows then
-
-    def _in_asked_container(self, frame: Any) -> Any:
-        """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""
+        if not self.return_df:
+            array = as_array(frame)
+            return array if array.shape[1] else array.reshape(len(table), 0)  # a frame of polars has no rows then
         if asked_container(self) != "pandas" or isinstance(frame, pd.DataFrame):
             return frame
-        return nw.from_native(frame, eager_only=True).to_pandas()
+        return nw.from_native(frame, eager_only=True).to_pandas()  # scikit-learn would go by an array without types
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         """The output columns by name, by the column that they encode."""
@@ -382,14 +379,6 @@ def numeric_matrix(table: Table, names: list[str], caller: str) -> dict[str, spa
             )
         out[name] = sparse.csr_array(table[name].values[:, None])
     return out
-
-
-def _coded_anew(
-    columns: Sequence[Column], weight: NDArray[np.float64]
-) -> list[tuple[RawCodes, NDArray[np.float64] | None]]:
-    """The codes and weights of the rows of weight above 0: others have no say in which category comes first."""
-    some = Table(tuple(columns), len(weight), native=None, named=True).taken(np.flatnonzero(weight))
-    return [(raw, weight[weight > 0]) for raw in encode_columns(some.columns)]
 
 
 def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:

@@ -1,10 +1,14 @@
 """`CrossFit`: any supervised encoder, made free of leaks: each training row is encoded by a model of the other folds.
 
-The folds are those of `out_of_fold`, as of the package's own supervised encoders.
+The folds are those of `folds`. Files without code cannot hold pandas series: fitted encoders of category_encoders that
+are on a list are written as values of pandas, numpy and Python. One that holds anything else stays as it is, and `save`
+says so.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from numbers import Integral
 from typing import Any
 
@@ -25,8 +29,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from tabsym.categories import encode_columns
 from tabsym.encoders.base import ColumnEncoder, TableTransformer, asked_container
 from tabsym.encoders.dates import DateParts
-from tabsym.encoders.onehot import OneHotEncoder
-from tabsym.encoders.out_of_fold import (
+from tabsym.encoders.folds import (
     OutOfFoldEncoder,
     Split,
     never_held,
@@ -36,7 +39,7 @@ from tabsym.encoders.out_of_fold import (
     warn_of_prior,
     warn_of_small_folds,
 )
-from tabsym.encoders.stored import restored, stored
+from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.frame import (
     Table,
     check_length,
@@ -51,6 +54,7 @@ from tabsym.frame import (
     split_columns,
     symbolic_columns,
 )
+from tabsym.frame.dtypes import read_categories, read_type, written_categories, written_type
 from tabsym.frame.frames import (
     column_names,
     columns_of,
@@ -209,23 +213,21 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
-        if not isinstance(self.encoder, OutOfFoldEncoder):  # which warn by themselves
+        is_own, others = isinstance(self.encoder, OutOfFoldEncoder), never_held(splits, len(target))
+        if not is_own:  # tabsym's warn by themselves
             warn_of_small_folds(splits)
-        if _takes_folds(self.encoder) and not len(never_held(splits, len(target))):
+        if is_own or (_takes_folds(self.encoder) and not len(others)):
             if not isinstance(self.cv, Integral):
                 warn_of_lost_categories(self._categories(table), splits)
-            out = self._typed().set_params(cv=splits).fit_transform(data, target)
-            return self._finish(out, table, data)
-        if isinstance(self.encoder, OutOfFoldEncoder):
-            if not isinstance(self.cv, Integral):
-                warn_of_lost_categories(self._categories(table), splits)
-            return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
+            if is_own:
+                return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
+            return self._finish(self._typed().set_params(cv=splits).fit_transform(data, target), table, data)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
         if not isinstance(self.cv, Integral):
             warn_of_lost_categories(self._categories(table), splits)
-        positions, others = [test for _, test in splits], never_held(splits, len(target))
+        positions = [test for _, test in splits]
         if len(others):
             warn_of_prior(splits, len(target))
             positions.append(others)
@@ -328,7 +330,11 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, rows: NDArray[Any], wanted: list[Any]
     ) -> Any:
         """Rows encoded as if nothing told them from others, but for columns that the encoder leaves as they are."""
-        encoder, alike = self._clone(), take_rows(data, np.full(len(target), _fullest(data)))
+        missing = np.zeros(data.shape[0], dtype=np.int64)
+        for column in columns_of(data):
+            missing += np.asarray(pd.isna(column))
+        fullest = int(np.argmin(missing))  # the first of the rows with the fewest missing values
+        encoder, alike = self._clone(), take_rows(data, np.full(len(target), fullest))
         try:
             out = _fitted(encoder, alike, target, weight).transform(take_rows(alike, rows))
         except (TypeError, ValueError) as error:
@@ -380,21 +386,13 @@ def _with_columns_of(fitted: Any, encoder: Any) -> Any:
 
     Of ours, in compositions too: a boolean column is encoded if it has a missing value, and one without any value.
     """
-    if isinstance(encoder, ColumnTransformer):
-        own = [(name, part) for name, part, _ in encoder.transformers] + [("remainder", encoder.remainder)]
-        parts = [(name, part, fitted.named_transformers_.get(name)) for name, part in own]
-    elif isinstance(encoder, FeatureUnion):
-        parts = [
-            (*own, other) for own, (_, other) in zip(encoder.transformer_list, fitted.transformer_list, strict=True)
-        ]
-    elif isinstance(encoder, Pipeline):
-        parts = [(*own, other) for own, (_, other) in zip(encoder.steps, fitted.steps, strict=True)]
-    elif isinstance(encoder, ColumnEncoder) and encoder.cols is None and hasattr(fitted, "columns_"):
+    if isinstance(encoder, ColumnEncoder) and encoder.cols is None and hasattr(fitted, "columns_"):
         return encoder.set_params(cols=list(fitted.columns_))
-    else:
+    if not (parts := _parts_of(encoder)):
         return encoder
+    others = fitted.named_transformers_ if isinstance(encoder, ColumnTransformer) else _parts_of(fitted)
     return encoder.set_params(
-        **{name: _with_columns_of(other, part) for name, part, other in parts if hasattr(part, "fit")}
+        **{name: _with_columns_of(others.get(name), part) for name, part in parts.items() if hasattr(part, "fit")}
     )
 
 
@@ -418,23 +416,23 @@ def _shows_no_target(encoder: Any) -> bool:
     if isinstance(encoder, (TableTransformer, OrdinalEncoder)):
         return True
     if parts := _parts_of(encoder):
-        return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts)
+        return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts.values())
     names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
 
 
-def _parts_of(encoder: Any) -> list[Any]:
-    """The transformers that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
+def _parts_of(encoder: Any) -> dict[str, Any]:
+    """The transformers by name that scikit-learn's compositions are made of, or "passthrough", "drop" and None."""
     if isinstance(encoder, ColumnTransformer):
-        return [*(part for _, part, _ in encoder.transformers), encoder.remainder]
+        return {name: part for name, part, _ in encoder.transformers} | {"remainder": encoder.remainder}
     if isinstance(encoder, FeatureUnion):
-        return [part for _, part in encoder.transformer_list]
-    return [part for _, part in encoder.steps] if isinstance(encoder, Pipeline) else []
+        return dict(encoder.transformer_list)
+    return dict(encoder.steps) if isinstance(encoder, Pipeline) else {}
 
 
 def _numbering_part(encoder: Any) -> Any:
     """The part of a composition by which its output depends on how a fold numbers what it has seen, or None."""
-    for part in reversed(_parts_of(encoder)):
+    for part in reversed(_parts_of(encoder).values()):
         if (found := _numbering_part(part)) is not None:
             return found
         names_meaning = isinstance(part, (OneHotEncoder, DateParts))
@@ -455,14 +453,6 @@ def _takes_folds(encoder: Any) -> bool:
     return type(encoder) is TargetEncoder and is_new and not get_config()["enable_metadata_routing"]
 
 
-def _fullest(data: Any) -> int:
-    """The first of the rows with the fewest missing values."""
-    missing = np.zeros(data.shape[0], dtype=np.int64)
-    for column in columns_of(data):
-        missing += np.asarray(pd.isna(column))
-    return int(np.argmin(missing))
-
-
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
     weights = {} if weight is None else {"sample_weight": weight}
     fitted = encoder.fit(data, target, **weights)
@@ -472,3 +462,127 @@ def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.fl
             "classes use sklearn.preprocessing.TargetEncoder, TIWSEncoder or WideEncoder."
         )
     return fitted
+
+
+# -- fitted encoders of category_encoders, as files without code hold them -------------------------
+
+
+MODULES = {
+    "CatBoostEncoder": "cat_boost",
+    "CountTargetEncoder": "count_target",
+    "GLMMEncoder": "glmm",
+    "JamesSteinEncoder": "james_stein",
+    "LeaveOneOutEncoder": "leave_one_out",
+    "MEstimateEncoder": "m_estimate",
+    "OrdinalEncoder": "ordinal",
+    "QuantileEncoder": "quantile_encoder",
+    "SummaryEncoder": "quantile_encoder",
+    "TargetEncoder": "target_encoder",
+    "WOEEncoder": "woe",
+}
+"""The encoders of category_encoders that learn from a target, and the one that they number categories by."""
+
+_PLAIN = (bool, int, float, str, bytes, type(None), np.generic, np.ndarray, np.random.RandomState)
+
+
+@dataclass(frozen=True)
+class StoredEncoder:
+    """The name of an encoder on the list, and its attributes as plain values."""
+
+    name: str
+    state: dict[str, Any]
+
+
+class _Unknown(TypeError):
+    """A value that is on no list."""
+
+
+def stored(encoder: Any) -> Any:
+    """An encoder on the list as plain values; any other as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from category_encoders import TargetEncoder
+    >>> from tabsym.encoders.crossfit import restored, stored
+    >>> X = pd.DataFrame({"town": ["Ulm", "Bonn", "Ulm", "Bonn"]})
+    >>> encoder = TargetEncoder(smoothing=1, min_samples_leaf=1).fit(X, [0, 1, 0, 1])
+    >>> bool((restored(stored(encoder)).transform(X) == encoder.transform(X)).all(axis=None))
+    True
+    """
+    try:
+        return _written_encoder(encoder) if _is_listed(encoder) else encoder
+    except _Unknown:
+        return encoder
+
+
+def restored(written: Any) -> Any:
+    """The encoder again; what is no `StoredEncoder` as it is."""
+    if not isinstance(written, StoredEncoder):
+        return written
+    if written.name not in MODULES:
+        raise ValueError(f"{written.name!r} is no encoder that files may hold.")
+    cls = getattr(import_module(f"category_encoders.{MODULES[written.name]}"), written.name)
+    if any(not isinstance(name, str) or name.startswith("__") for name in written.state):
+        raise ValueError(f"A {written.name} has names of attributes that are none.")
+    encoder = cls.__new__(cls)
+    encoder.__dict__.update({name: _read(value) for name, value in written.state.items()})
+    return encoder
+
+
+def _is_listed(encoder: Any) -> bool:
+    cls = type(encoder)
+    return cls.__module__ == f"category_encoders.{MODULES.get(cls.__name__)}"
+
+
+def _written_encoder(encoder: Any) -> StoredEncoder:
+    return StoredEncoder(type(encoder).__name__, {name: _written(value) for name, value in vars(encoder).items()})
+
+
+def _written(value: Any) -> list[Any]:
+    """A value as its kind and plain parts."""
+    if isinstance(value, pd.Series):
+        return ["series", _numbers(value), written_categories(value.index), _written(value.name)]
+    if isinstance(value, pd.DataFrame):
+        columns = [_numbers(value.iloc[:, position]) for position in range(value.shape[1])]
+        return ["frame", columns, written_categories(value.index), written_categories(value.columns)]
+    if isinstance(value, (np.dtype, pd.api.extensions.ExtensionDtype)):
+        return ["type", written_type(value, "pandas")]
+    if _is_listed(value):
+        return ["encoder", _written_encoder(value)]
+    if type(value) is dict:
+        return ["dict", [_written(key) for key in value], [_written(one) for one in value.values()]]
+    if type(value) in (list, tuple, set):
+        return [type(value).__name__, [_written(one) for one in value]]
+    if isinstance(value, _PLAIN):
+        return ["value", value]
+    raise _Unknown(type(value).__name__)
+
+
+def _numbers(series: pd.Series) -> Any:
+    """The values (n,) of a series of numpy's types."""
+    if not isinstance(series.dtype, np.dtype):
+        raise _Unknown(str(series.dtype))
+    return series.to_numpy()
+
+
+def _read(written: list[Any]) -> Any:
+    kind, *parts = written
+    if kind == "value":
+        return parts[0]
+    if kind == "series":
+        return pd.Series(parts[0], index=read_categories(*parts[1]), name=_read(parts[2]))
+    if kind == "frame":
+        columns = dict(enumerate(parts[0]))
+        frame = pd.DataFrame(columns, index=read_categories(*parts[1]))
+        frame.columns = read_categories(*parts[2])
+        return frame
+    if kind == "type":
+        return read_type(parts[0])
+    if kind == "encoder":
+        return restored(parts[0])
+    if kind == "dict":
+        return dict(zip(map(_read, parts[0]), map(_read, parts[1]), strict=True))
+    if kind in ("list", "tuple", "set"):
+        return {"list": list, "tuple": tuple, "set": set}[kind](map(_read, parts[0]))
+    raise ValueError(f"{str(kind)[:80]!r} is no kind of value.")

@@ -151,8 +151,9 @@ class DateParts(TableTransformer):
         if native is None or asked_container(self) == "pandas":
             return pd.DataFrame(columns, index=frame.index)
         untouched = set(self.feature_names_in_) - set(self.formats_)
-        found = {
-            str(name): native[name] if name in untouched else _without_nan(column) for name, column in columns.items()
+        found = {  # NaN is a number to libraries other than pandas
+            str(name): native[name] if name in untouched else [None if pd.isna(one) else one for one in column]
+            for name, column in columns.items()
         }
         return nw.from_dict(found, backend=native.implementation).to_native()
 
@@ -268,11 +269,6 @@ def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
         return table.native, None
     frame = nw.from_native(table.native, eager_only=True)
     return frame.to_pandas(), frame
-
-
-def _without_nan(values: Any) -> list[Any]:
-    """Days, or parts as text, for libraries other than pandas: NaN is a number to them."""
-    return [None if pd.isna(one) else one for one in values]
 
 
 def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:

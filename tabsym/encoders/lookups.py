@@ -132,7 +132,9 @@ def encode_lazily(
             out.append(nw.col(name))
             continue
         frame, columns = _encoded(frame, lookup)
-        out += [_cast(column, outputs[new]).alias(new) for new, column in zip(lookup.names, columns, strict=True)]
+        for new, column in zip(lookup.names, columns, strict=True):
+            is_text = isinstance(outputs[new], nw.Categorical)  # which not every engine has: it stays text
+            out.append((column if is_text else column.cast(outputs[new])).alias(new))
     return frame.select(*out)
 
 
@@ -140,7 +142,12 @@ def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[A
     """The rows that hold a category without a code, missing left out; with all columns of the frame."""
     _check_type(frame, lookup)
     names = list(frame.columns)
-    frame, position = _placed(frame.filter(~is_missing(frame, lookup.column)), lookup)
+    frame, (keys, codes) = frame.filter(~is_missing(frame, lookup.column)), _keys(lookup)
+    if _by_expression(frame, len(keys)):
+        dtype = nw.Float64() if frame.implementation.is_dask() else nw.Int64()  # pandas' integers have no null
+        position = _replaced(_key(frame, lookup), keys, codes, None, dtype)
+    else:
+        frame, position = _joined(frame, lookup, {})
     return frame.filter(position.is_null()).select(names)
 
 
@@ -169,24 +176,26 @@ def _check_type(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> None:
 def _encoded(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
     """The frame, with columns that the output columns need, and these."""
     _check_type(frame, lookup)
-    values = lookup.values if lookup.values.ndim > 1 else _ones(lookup)
-    missing = is_missing(frame, lookup.column)
+    values = lookup.values
+    if values.ndim == 1:  # of a one-hot encoding
+        values = (lookup.values[:, None] == np.arange(len(lookup.names))).astype(np.float64)
+        values[lookup.values == -2] = np.nan
+    outputs, missing = [column.tolist() for column in values.T], is_missing(frame, lookup.column)
     if lookup.coding.bounds is not None:
-        found = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in _plain(values)])
-        at_missing = [one[0] for one in _plain(values)]
+        found, code = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in outputs]), 0
     else:
-        frame, found = _looked_up(frame, lookup, values)
-        at_missing = [one[_missing_code(lookup)] for one in _plain(values)]
-    pairs = zip(found, at_missing, strict=True)
-    return frame, [nw.when(missing).then(nw.lit(value)).otherwise(column) for column, value in pairs]
+        frame, found = _looked_up(frame, lookup, outputs)
+        categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
+        code = categories.index(None) if None in categories else -1
+    pairs = zip(found, outputs, strict=True)
+    return frame, [nw.when(missing).then(nw.lit(one[code])).otherwise(column) for column, one in pairs]
 
 
 def _looked_up(
-    frame: nw.LazyFrame[Any], lookup: ColumnLookup, values: NDArray[Any]
+    frame: nw.LazyFrame[Any], lookup: ColumnLookup, columns: list[list[Any]]
 ) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
-    """The output columns of a column of categories; what they are of missing values is left open."""
+    """The output columns, by code, of a column of categories; what they are of missing values is left open."""
     keys, codes = _keys(lookup)
-    columns = _plain(values)
     if _by_expression(frame, len(keys)):
         key = _key(frame, lookup)
         return frame, [_replaced(key, keys, [one[code] for code in codes], one[-1]) for one in columns]
@@ -194,15 +203,6 @@ def _looked_up(
     found = [nw.col(f"{lookup.column}_{_PLACE}_{j}") for j in range(len(columns))]
     pairs = zip(found, columns, strict=True)
     return frame, [nw.when(position.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
-
-
-def _placed(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFrame[Any], nw.Expr]:
-    """The frame and an expression of it, null where a category is not known."""
-    keys, codes = _keys(lookup)
-    if _by_expression(frame, len(keys)):
-        dtype = nw.Float64() if frame.implementation.is_dask() else nw.Int64()  # pandas' integers have no null
-        return frame, _replaced(_key(frame, lookup), keys, codes, None, dtype)
-    return _joined(frame, lookup, {})
 
 
 def _by_expression(frame: nw.LazyFrame[Any], n_keys: int) -> bool:
@@ -258,27 +258,3 @@ def _keys(lookup: ColumnLookup) -> tuple[list[Any], list[int]]:
     categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
     codes = [code for code, category in enumerate(categories) if category is not None]
     return [categories[code] for code in codes], codes
-
-
-def _missing_code(lookup: ColumnLookup) -> int:
-    categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
-    return categories.index(None) if None in categories else -1
-
-
-def _ones(lookup: ColumnLookup) -> NDArray[np.float64]:
-    """The 0/1 columns (codes + 1, outputs) of a one-hot encoding, NaN in rows of -2."""
-    out = (lookup.values[:, None] == np.arange(len(lookup.names))).astype(np.float64)
-    out[lookup.values == -2] = np.nan
-    return out
-
-
-def _plain(values: NDArray[Any]) -> list[list[Any]]:
-    """Output columns as Python values; labels with None, numbers with NaN."""
-    return [column.tolist() for column in values.T]
-
-
-def _cast(column: nw.Expr, dtype: Any) -> nw.Expr:
-    """As the type that the encoding of a collected table has, as far as an engine has it."""
-    if isinstance(dtype, nw.Categorical):
-        return column  # text: not every engine has categories
-    return column.cast(dtype)

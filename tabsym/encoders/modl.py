@@ -1,7 +1,7 @@
 """`MODLEncoder`: supervised discretization of numeric columns and grouping of categories, as a transformer.
 
 The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_constraints` checks `monotonic`, `splits` and
-`special_codes`, `modl_column` encodes rows by the parts, `modl_report` describes and draws these.
+`special_codes`, `modl_column` encodes rows by the parts, and `modl_report` describes and draws these.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.categories.lazy import lazy_rows, with_finite_numbers
-from tabsym.encoders.base import named_columns
+from tabsym.encoders.base import named_columns, numeric_matrix
+from tabsym.encoders.folds import OutOfFoldEncoder
 from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl_column import (
-    Handling,
     MODLColumn,
     Output,
-    encoded_column,
     fit_donors,
     lookup_of,
+    outputs_of,
     partition_columns,
     parts_of_rows,
     restored_frame,
+    sparse_onehot,
     with_donors,
 )
 from tabsym.encoders.modl_constraints import check_constraints, check_counts, settings_of_columns
@@ -41,13 +43,12 @@ from tabsym.encoders.modl_counts import (
     add_counts,
     check_mergeable,
     code_target,
-    folds_of,
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     TARGET_TYPES,
+    Measure,
     Table,
     as_array,
     as_lazy,
@@ -306,7 +307,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         named = named_columns(y, sample_weight)
-        rows = lazy_rows(self._clipped(X), y, sample_weight, type(self).__name__, supervised=True)
+        frame = as_lazy(X) if self.handle_infinite == "extreme" else None
+        clipped = X if frame is None else with_finite_numbers(frame).to_native()
+        rows = lazy_rows(clipped, y, sample_weight, type(self).__name__, supervised=True)
         if rows is not None:
             self._check_options()
             self._fit_counts(self._counting().lazily(rows), rows.table)
@@ -462,11 +465,6 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _admit_infinite(self, table: Table) -> Table:
         return table.with_infinite_as_largest() if self.handle_infinite == "extreme" else table
 
-    def _clipped(self, X: Any) -> Any:
-        """The same of a lazy frame; anything else as it is."""
-        frame = as_lazy(X) if self.handle_infinite == "extreme" else None
-        return X if frame is None else with_finite_numbers(frame).to_native()
-
     def _check_options(self) -> None:
         """A `ValueError` that names the argument and what it can be."""
         check_declared_options(self)
@@ -486,10 +484,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         tables, classes = counted
         kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
         n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
-        settings = settings_of_columns(self, self._settings(len(tables), classes=classes), kinds, classes=n_classes)
+        settings = self._settings(kinds, n_classes)
         check_counts(tables, settings)
         fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
-        states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
+        states = {name: MODLColumn.of(name, one, *outputs_of(name, one, self.output)) for name, one in fitted.items()}
         if self.verbose:
             print_heads(fitted)
         if table is not None:
@@ -513,16 +511,19 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
-        parts = parts_of_rows(table, self.columns_, self._output().handling)
+        parts = parts_of_rows(table, self.columns_, self._output())
         if self.handle_unknown != "similar":
             return parts
         return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
 
     def _encode_table(self, table: Table) -> Any:
-        if self.sparse_output:
-            dropped = set(self.invariant_cols_)
-            return self._output().sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
-        return super()._encode_table(table)
+        if not self.sparse_output:
+            return super()._encode_table(table)
+        parts_of, untouched = self._parts(table), [name for name in table.names if name not in self.columns_]
+        blocks = numeric_matrix(table, untouched, type(self).__name__)
+        for name, parts in parts_of.items():
+            blocks[name] = sparse_onehot(self.columns_[name], parts, set(self.invariant_cols_))
+        return sparse.hstack([blocks[name] for name in table.names], format="csr")
 
     def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
         return lookup_of(name, state, self._kept_names(state), self._output())
@@ -536,17 +537,28 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
-        folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
-        if self.handle_unknown == "similar":
-            folds = [replace(fold, donors=self._donors_of(fold, table, values, weight)) for fold in folds]
-        return self._folds_encoding().columns(table, list(self.columns_.values()), weight, folds)
+        folds = []
+        for train, held_out in self._folds(values, groups, classes=self._classes):
+            known = train if weight is None else train[weight[train] > 0]
+            donors = None
+            if self.handle_unknown == "similar":
+                donors = self._donors_of(known, held_out, table, values, weight)
+            folds.append(Fold(known, held_out, target.present_in(known), donors))
+        fitted = {name: state.fitted for name, state in self.columns_.items()}
+        kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
+        classes = self.classes_ if self._classes else None
+        settings = self._settings(kinds, None if classes is None else len(classes))
+        how = OutOfFold(self._counting(), settings, self._output(), classes, self.prove is True)
+        return how.columns(table, list(self.columns_.values()), weight, folds)
 
-    def _donors_of(self, fold: Fold, table: Table, values: NDArray[Any], weight: Floats | None) -> TIWSEncoder | None:
+    def _donors_of(
+        self, known: NDArray[Any], held_out: NDArray[Any], table: Table, values: NDArray[Any], weight: Floats | None
+    ) -> TIWSEncoder | None:
         """Donors by the rows that a fold learns from, of columns with other categories in the rows that it encodes."""
         codes = {name: encode_column(table[name]).codes for name in self._symbolic}
-        lacking = [name for name, own in codes.items() if not np.isin(own[fold.held_out], own[fold.known]).all()]
-        each = None if weight is None else weight[fold.known]
-        return fit_donors(self, take_rows(table.native, fold.known), values[fold.known], each, lacking)
+        lacking = [name for name, own in codes.items() if not np.isin(own[held_out], own[known]).all()]
+        each = None if weight is None else weight[known]
+        return fit_donors(self, take_rows(table.native, known), values[known], each, lacking)
 
     @property
     def _symbolic(self) -> list[str]:
@@ -570,33 +582,17 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _output(self) -> Output:
         """How rows are encoded; frames have categories where fit saw names."""
         labelled = bool(self.return_df) and hasattr(self, "feature_names_in_")
-        return Output(self.output, self._handling(), labelled)
+        return Output(self.output, self.handle_missing, self.handle_unknown, labelled)
 
-    def _folds_encoding(self) -> OutOfFold:
-        """How rows are encoded out of fold, by an encoder fitted on all rows."""
-        fitted = {name: state.fitted for name, state in self.columns_.items()}
-        settings = self._settings(len(fitted), classes=self._classes)
-        kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
-        return OutOfFold(
-            self._counting(),
-            settings_of_columns(self, settings, kinds, classes=len(self.classes_) if self._classes else None),
-            self.output,
-            self._handling(),
-            self.classes_ if self._classes else None,
-            self.prove is True,
-        )
-
-    def _handling(self) -> Handling:
-        return Handling(self.handle_missing, self.handle_unknown)
-
-    def _settings(self, n_columns: int, *, classes: bool) -> Settings:
-        """The settings of the search for one of `n_columns` columns, but for `settings_of_columns`."""
-        return Settings(
+    def _settings(self, kinds: dict[str, Measure | None], n_classes: int | None) -> dict[str, Settings]:
+        """The settings of the search for each column; `n_classes`: None for numbers."""
+        settings = Settings(
             self.criterion,
-            n_columns if self.n_candidates is None else self.n_candidates,
+            len(kinds) if self.n_candidates is None else self.n_candidates,
             self.max_parts,
             self.min_part_count,
             time_limit=self.time_limit,
             random_state=int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
-            prove=classes if self.prove == "auto" else bool(self.prove),
+            prove=n_classes is not None if self.prove == "auto" else bool(self.prove),
         )
+        return settings_of_columns(self, settings, kinds, classes=n_classes)

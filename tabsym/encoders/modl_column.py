@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
 from tabsym.categories.contingency import Contingency
-from tabsym.encoders.base import numeric_matrix, refuse_missing
+from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import MISSING, ColumnLookup, refuse_checks, stacked, with_missing
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
@@ -54,18 +54,19 @@ class MODLColumn:
     alphabet: Categories | None = None
     part_of: NDArray[np.int64] | None = None
 
+    @classmethod
+    def of(cls, name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
+        """With the alphabet of groups."""
+        if isinstance(fitted, Intervals):
+            return cls(name, fitted, names, values)
+        return cls(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
+
     def constant_names(self) -> list[str]:
         """Output columns in which all parts are the same."""
         if self.values is None:
             return self.names if self.fitted.partition.n_parts == 1 else []
         same = (self.values == self.values[:1]).all(axis=0)
         return [name for name, constant in zip(self.names, same, strict=True) if constant]
-
-
-def encoded_column(name: str, fitted: Intervals | Groups, output: str) -> MODLColumn:
-    """The state of a column that is encoded as `output` says."""
-    names, values = _outputs(name, fitted, output)
-    return _with_alphabet(name, fitted, names, values)
 
 
 @one_blas_thread()
@@ -80,18 +81,7 @@ def partition_columns(
     return dict(zip(tables, in_threads(learn, list(tables), n_jobs), strict=True))
 
 
-def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:
-    """A state that knows parts, without outputs."""
-    return _with_alphabet(name, fitted, [name], None)
-
-
-def _with_alphabet(name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
-    if isinstance(fitted, Intervals):
-        return MODLColumn(name, fitted, names, values)
-    return MODLColumn(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
-
-
-def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:
+def outputs_of(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:
     """Names of the output columns, and what each part is in them (I, outputs)."""
     target, n = fitted.target, fitted.partition.n_parts
     if output == "group":
@@ -130,30 +120,45 @@ def estimates(counts: Floats, output: str) -> Floats:
     return np.asarray(odds[:, 1:] if classes == 2 else odds)
 
 
+@dataclass(frozen=True)
+class Output:
+    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
+
+    `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
+    """
+
+    output: str
+    handle_missing: str
+    handle_unknown: str
+    labelled: bool = False
+
+    def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
+        """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
+        if state.values is None and self.labelled:
+            is_ordered = isinstance(state.fitted, Intervals) and not state.fitted.specials
+            return [Labels(parts, state.fitted.labels, is_ordered)]
+        if state.values is None:
+            return [np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts]
+        values = look_up(state.values, parts)
+        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
+
+    @property
+    def _can_be_nan(self) -> bool:
+        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
+        return "return_nan" in (self.handle_missing, self.handle_unknown)
+
+
 # -- the part of each row --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Handling:
-    """How missing values and unknown categories are encoded: the encoder's options of these names."""
-
-    handle_missing: str
-    handle_unknown: str
-
-    def of_folds(self) -> Handling:
-        """For held-out rows, whose categories are all known to `fit`: those that the other folds lack are no error."""
-        unknown = "value" if self.handle_unknown in ("error", "similar") else self.handle_unknown
-        return replace(self, handle_unknown=unknown)
-
-
-def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
+def parts_of_rows(table: Table, states: dict[str, MODLColumn], how: Output) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
     symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
     column_codes = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
     return {
-        name: _group_of(state, column_codes[name], handling)
+        name: _group_of(state, column_codes[name], how)
         if name in column_codes
-        else _interval_of(state, table[name], handling.handle_missing)
+        else _interval_of(state, table[name], how.handle_missing)
         for name, state in states.items()
     }
 
@@ -169,29 +174,25 @@ def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDAr
     return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
 
 
-def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[np.int64]:
+def _group_of(state: MODLColumn, raw: RawCodes, how: Output) -> NDArray[np.int64]:
     assert isinstance(state.fitted, Groups) and state.alphabet is not None and state.part_of is not None
     missing = raw.codes < 0
-    if handling.handle_missing == "error":
+    if how.handle_missing == "error":
         refuse_missing(state.name, missing)
     codes = state.alphabet.transform(raw)
     unseen = (codes == UNSEEN) & ~missing
-    if unseen.any() and handling.handle_unknown == "error":
-        row = int(np.argmax(unseen))
-        raise ValueError(
-            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the "
-            "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
-        )
-    parts = np.append(state.part_of, _part_of_unknown(state, handling))[codes]  # UNSEEN, -1, reads the last
-    if handling.handle_unknown == "return_nan":
+    if how.handle_unknown == "error":
+        refuse_unknown(state.name, raw, unseen)
+    parts = np.append(state.part_of, _part_of_unknown(state, how))[codes]  # UNSEEN, -1, reads the last
+    if how.handle_unknown == "return_nan":
         parts = np.where(unseen, UNSEEN, parts)
-    return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
+    return np.where(missing, MISSING, parts) if how.handle_missing == "return_nan" else parts
 
 
-def _part_of_unknown(state: MODLColumn, handling: Handling) -> int:
+def _part_of_unknown(state: MODLColumn, how: Output) -> int:
     """The part of a category that fit has not seen: that of missing values, or the default group."""
     assert state.alphabet is not None and state.part_of is not None and isinstance(state.fitted, Groups)
-    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
+    if how.handle_unknown == "missing" and state.alphabet.has_missing:
         return int(state.part_of[state.alphabet.missing_code])
     return state.fitted.default
 
@@ -243,50 +244,6 @@ def _groups_of_donors(donors: TIWSEncoder, name: str, state: MODLColumn, unseen:
 # -- what rows are encoded as ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Output:
-    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
-
-    `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
-    """
-
-    output: str
-    handling: Handling
-    labelled: bool
-
-    def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
-        """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
-        if state.values is None:
-            return [self._as_categories(state, parts)]
-        values = look_up(state.values, parts)
-        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
-
-    def sparse_table(
-        self,
-        table: Table,
-        states: dict[str, MODLColumn],
-        parts_of: dict[str, NDArray[Any]],
-        dropped: set[str],
-        caller: str,
-    ) -> Any:
-        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded columns."""
-        untouched = [name for name in table.names if name not in states]
-        blocks = numeric_matrix(table, untouched, caller)
-        for name, parts in parts_of.items():
-            blocks[name] = _sparse_onehot(states[name], parts, dropped)
-        return sparse.hstack([blocks[name] for name in table.names], format="csr")
-
-    def _as_categories(self, state: MODLColumn, parts: NDArray[Any]) -> Any:
-        if self.labelled:
-            return Labels(parts, state.fitted.labels, isinstance(state.fitted, Intervals) and not state.fitted.specials)
-        return np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts
-
-    @property
-    def _can_be_nan(self) -> bool:
-        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
-        return "return_nan" in (self.handling.handle_missing, self.handling.handle_unknown)
-
-
 def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
     """The values (n, outputs) of parts (n,), NaN for those below 0."""
     out = values[np.maximum(parts, 0)]
@@ -294,7 +251,7 @@ def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
     return out
 
 
-def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
+def sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
     """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix; NaN for parts below 0."""
     is_nan, n_outputs = parts < 0, len(state.names)
     lengths = np.where(is_nan, n_outputs, 1)
@@ -353,22 +310,21 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
     """The lookup of a fitted column; `kept`: its output columns that are wanted."""
     if isinstance(state.fitted, Intervals):
         return _of_intervals(name, state, state.fitted, kept, how)
-    handling = how.handling
-    if handling.handle_unknown == "similar":
+    if how.handle_unknown == "similar":
         raise ValueError(
             f"handle_unknown='similar' finds the group of an unknown category of column {name!r} from its whole row, "
             "which is no lookup; set_params(handle_unknown='value') to export the encoder, or to encode lazy frames."
         )
     assert state.alphabet is not None and state.part_of is not None
     categories = state.alphabet.symbols.tolist()
-    codes, coding = with_missing(categories, handling.handle_missing)
-    default = _part_of_unknown(state, handling)
+    codes, coding = with_missing(categories, how.handle_missing)
+    default = _part_of_unknown(state, how)
     parts = np.append(state.part_of[codes[codes >= 0]], np.full((codes < 0).sum(), default))
-    if handling.handle_missing == "return_nan":
+    if how.handle_missing == "return_nan":
         parts[[category is None for category in coding.categories]] = MISSING  # type: ignore[union-attr]
-    parts = np.append(parts, UNSEEN if handling.handle_unknown == "return_nan" else default)
+    parts = np.append(parts, UNSEEN if how.handle_unknown == "return_nan" else default)
     values = _lookup_values(state, parts, kept, how)
-    return ColumnLookup(name, "category", kept, coding, values, handling.handle_unknown == "error")
+    return ColumnLookup(name, "category", kept, coding, values, how.handle_unknown == "error")
 
 
 def _of_intervals(name: str, state: MODLColumn, fitted: Intervals, kept: list[str], how: Output) -> ColumnLookup:
@@ -377,12 +333,12 @@ def _of_intervals(name: str, state: MODLColumn, fitted: Intervals, kept: list[st
             f"The intervals of column {name!r} have bounds that 64-bit floats round, which an export and the encoding "
             "of a lazy frame do not hold; make its values text, or subtract the smallest one, before fit."
         )
-    if how.handling.handle_missing == "error":
+    if how.handle_missing == "error":
         refuse_checks(name)
     bounds = fitted.bounds[np.isfinite(fitted.bounds)]
     codes = np.array([code for codes in fitted.specials for code in codes if not np.isnan(code)])
     finite = np.unique(np.concatenate([bounds, codes, np.nextafter(codes, -np.inf)]))  # a bin holds one code alone
-    missing = MISSING if how.handling.handle_missing == "return_nan" else int(fitted.parts(np.array([np.nan]))[0])
+    missing = MISSING if how.handle_missing == "return_nan" else int(fitted.parts(np.array([np.nan]))[0])
     last = finite[-1:] + np.maximum(np.abs(finite[-1:]), 1.0) if len(finite) else np.zeros(1)
     parts = np.concatenate([[missing], fitted.parts(np.append(finite, last)), [missing]])
     values = _lookup_values(state, parts, kept, how)

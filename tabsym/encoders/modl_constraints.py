@@ -67,8 +67,8 @@ def settings_of_columns(
                 listed = ", ".join(map(repr, kinds)) or "none"
                 raise ValueError(f"{option} names {name!r}, which is no encoded column; the encoded ones are {listed}.")
     if encoder.monotonic is True or isinstance(encoder.monotonic, np.bool_):
-        by_column = {name: bool(encoder.monotonic) for name, measure in kinds.items() if measure is not None}
-        by_column = {name: value for name, value in by_column.items() if name not in splits}
+        numeric = [name for name, measure in kinds.items() if measure is not None and name not in splits]
+        by_column = dict.fromkeys(numeric, bool(encoder.monotonic))
     found = {}
     for name, measure in kinds.items():
         is_given = name in splits or name in codes
@@ -193,7 +193,7 @@ def _bounds(name: str, splits: list[Any], measure: Measure) -> tuple[float | com
     bounds = tuple(_number("splits", name, one, measure) for one in splits)
     if any(one is None for one in map(plain, splits)) or any(math.isinf(one.real) for one in bounds[1:]):
         raise ValueError(f"splits[{name!r}] needs finite cut points (-inf first parts missing values from the rest).")
-    if any(_order(low) >= _order(high) for low, high in pairwise(bounds)):
+    if any((low.real, low.imag) >= (high.real, high.imag) for low, high in pairwise(bounds)):
         raise ValueError(f"splits[{name!r}] is {list(splits)!r}; give the cut points in ascending order.")
     return bounds
 
@@ -221,7 +221,3 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float | com
     except OverflowError:
         raise ValueError(f"{option}[{name!r}] holds a number beyond 1.8e308; use smaller ones.") from None
     return complex(found, rest) if rest else found
-
-
-def _order(number: float | complex) -> tuple[float, float]:
-    return number.real, number.imag

@@ -6,7 +6,6 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -22,15 +21,13 @@ from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import (
-    Handling,
     MODLColumn,
+    Output,
     estimates,
     look_up,
     parts_of_rows,
-    plain_column,
     with_donors,
 )
-from tabsym.encoders.out_of_fold import Split
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,
@@ -46,6 +43,7 @@ from tabsym.frame import (
 )
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.threads import in_threads
+from tabsym.tiws.counts import counted_rows
 
 Floats = NDArray[np.float64]
 
@@ -79,18 +77,13 @@ def code_target(y: Any, n_rows: int, *, classes: bool, caller: str) -> CodedTarg
         return CodedTarget(target.codes, target.classes, True)
     values = check_regression_target(y, n_rows, caller=caller)
     targets, codes = np.unique(values, return_inverse=True)
-    if len(targets) > MAX_TARGETS:
-        return CodedTarget(*_in_cells(values, codes.ravel()), False)
-    return CodedTarget(codes.ravel(), targets, False)
-
-
-def code_further_classes(y: Any, n_rows: int, before: NDArray[Any] | None, caller: str) -> CodedTarget:
-    """The classes of a later piece, which may hold one only, or new ones; `before`: those so far, if there are any."""
-    found = pd.unique(check_target(y, n_rows, caller))
-    before = found[:0] if before is None else before
-    check_target_piece(before, found)
-    target = check_classes(y, n_rows, classes=np.union1d(before, found), caller=caller)
-    return CodedTarget(target.codes, target.classes, True)
+    codes = codes.ravel()
+    if len(targets) > MAX_TARGETS:  # cells of neighbouring values of nearly equal size, and their means
+        sizes = np.bincount(codes)
+        cell = (np.cumsum(sizes) - sizes) * MAX_TARGETS // len(values)
+        codes = np.cumsum(np.append(0, np.diff(cell) > 0))[codes]
+        targets = np.bincount(codes, values) / np.bincount(codes)
+    return CodedTarget(codes, targets, False)
 
 
 def check_target_piece(before: Any, now: Any) -> None:
@@ -101,15 +94,6 @@ def check_target_piece(before: Any, now: Any) -> None:
             f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
             "convert it to one type in every piece."
         )
-
-
-def _in_cells(values: Floats, ranks: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-    """Codes (n,) into cells of neighbouring values of nearly equal size, and their means."""
-    sizes = np.bincount(ranks)
-    cell = (np.cumsum(sizes) - sizes) * MAX_TARGETS // len(values)
-    cell = np.cumsum(np.append(0, np.diff(cell) > 0))
-    codes = cell[ranks]
-    return codes, np.bincount(codes, values) / np.bincount(codes)
 
 
 # -- counts ----------------------------------------------------------------------------------------
@@ -191,8 +175,12 @@ class Counting:
         self, table: Table, y: Any, weight: Floats | None, before: Counted, classes: NDArray[Any] | None
     ) -> Counted:
         """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
-        if before.is_classes:
-            target = code_further_classes(y, len(table), classes, self.caller)
+        if before.is_classes:  # it may hold one class only, or new ones
+            found = pd.unique(check_target(y, len(table), self.caller))
+            known = found[:0] if classes is None else classes
+            check_target_piece(known, found)
+            coded = check_classes(y, len(table), classes=np.union1d(known, found), caller=self.caller)
+            target = CodedTarget(coded.codes, coded.classes, True)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
         columns = [table[n].as_numbers() if one.is_numeric else table[n] for n, one in before.tables.items()]
@@ -237,10 +225,8 @@ class Counting:
 
 def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarget, NDArray[np.int64] | None]:
     """The target of the rows of weight above 0, and those rows; None where they are all."""
-    if weight is None or (weight > 0).all():
-        return target, None
-    rows = np.flatnonzero(weight > 0)
-    return target.present_in(rows), rows
+    rows = counted_rows(weight)
+    return target if rows is None else target.present_in(rows), rows
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -261,32 +247,24 @@ def check_mergeable(one: Any, other: Any) -> None:
 
 
 def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
-    """The counts so far and those of a further piece."""
+    """The counts so far and those of a further piece; a `TypeError` where one column holds text and other things."""
     for name, one in now.items():
-        _check_piece(name, before[name], one)
+        kinds = [_kind_of(table) for table in (before[name], one)]
+        if before[name].is_numeric != one.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+            was, is_now = (kind or "missing values only" for kind in kinds)
+            raise TypeError(
+                f"Column {name!r} held {was} before and holds {is_now} now; convert it to one type in every piece."
+            )
     return {name: merge_tables(before[name], one) for name, one in now.items()}
-
-
-def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
-    """A `TypeError` where a column's counts cannot be added: numbers to categories, or text to other categories."""
-    kinds = [_kind_of(one) for one in (before, now)]
-    if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
-        kinds = [kind or "missing values only" for kind in kinds]
-        raise TypeError(
-            f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
-        )
 
 
 def _kind_of(table: Contingency) -> str | None:
     """What a column holds; None where there is no value but the missing one."""
     if table.is_missing_only:
         return None
-    return str(table.measure) if table.is_numeric else _kind_of_symbols(table.values)
-
-
-def _kind_of_symbols(symbols: Any) -> str | None:
-    """What the categories are; None where there is but the missing one."""
-    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if table.is_numeric:
+        return str(table.measure)
+    first = next((symbol for symbol in table.values if symbol is not None), None)
     if first is None:
         return None
     number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
@@ -309,22 +287,13 @@ class Fold:
     donors: TIWSEncoder | None = None
 
 
-def folds_of(splits: Sequence[Split], target: CodedTarget, weight: Floats | None) -> list[Fold]:
-    """The folds of these (training, held-out) rows."""
-    folds = []
-    for train, test in splits:
-        known = train if weight is None else train[weight[train] > 0]
-        folds.append(Fold(known, test, target.present_in(known)))
-    return folds
-
-
 @dataclass(frozen=True)
 class OutOfFold:
     """How rows are encoded out of fold.
 
     Attributes
     ----------
-    counting, output, handling
+    counting, how
         As all rows were counted and are encoded.
     settings : dict of str -> Settings
         As each column was partitioned.
@@ -336,8 +305,7 @@ class OutOfFold:
 
     counting: Counting
     settings: dict[str, Settings]
-    output: str
-    handling: Handling
+    how: Output
     classes: NDArray[Any] | None
     proves: bool
 
@@ -358,15 +326,17 @@ class OutOfFold:
         settings, is_classes = self.settings[state.name], self.classes is not None
         if is_classes and not self.proves:  # a regression's parts would not be those of a fit
             settings = replace(settings, prove=False)
-        handling = self.handling.of_folds()
+        how = self.how
+        if how.handle_unknown in ("error", "similar"):  # fit knows all categories: what a fold lacks is no error
+            how = replace(how, handle_unknown="value")
         coded = self.counting.coded(table[state.name])
         out = look_up(self._prior(state), self._no_parts(table[state.name], state))
         for fold in folds:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=is_classes)
             held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
-            states = {state.name: plain_column(state.name, fitted)}
-            parts = parts_of_rows(held_out, states, handling)
+            states = {state.name: MODLColumn.of(state.name, fitted, [state.name], None)}
+            parts = parts_of_rows(held_out, states, how)
             if fold.donors is not None and state.alphabet is not None:
                 parts = with_donors(fold.donors, table.taken(fold.held_out), states, parts)
             out[fold.held_out] = look_up(self._values(state, fitted, counts), parts[state.name])
@@ -375,21 +345,21 @@ class OutOfFold:
     def _prior(self, state: MODLColumn) -> Floats:
         """What one part of all rows would be encoded as (1, outputs): rows that no fold holds out."""
         target = state.fitted.target
-        if self.output == "mean":
+        if self.how.output == "mean":
             return np.atleast_2d(np.average(np.asarray(target.means), weights=target.counts.sum(axis=1)))
-        return estimates(target.counts.sum(axis=0, keepdims=True), self.output)
+        return estimates(target.counts.sum(axis=0, keepdims=True), self.how.output)
 
     def _no_parts(self, column: Column, state: MODLColumn) -> NDArray[np.int64]:
         """The one part there is (n,), MISSING where that is to be NaN."""
         parts = np.zeros(len(column.series), dtype=np.int64)
-        if self.handling.handle_missing == "return_nan":
+        if self.how.handle_missing == "return_nan":
             number = isinstance(state.fitted, Intervals)
             parts[np.isnan(column.values) if number else encode_column(column).codes < 0] = MISSING
         return parts
 
     def _values(self, state: MODLColumn, fitted: Intervals | Groups, table: Contingency) -> Floats:
         """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""
-        if self.output == "mean":
+        if self.how.output == "mean":
             if self.classes is not None and len(table.targets) == 1:  # a fold of one class
                 return np.full((fitted.partition.n_parts, 1), float(table.targets[0] == self.classes[-1]))
             return np.asarray(fitted.target.means)[:, None]
@@ -400,4 +370,4 @@ class OutOfFold:
         else:
             position = np.searchsorted(target.bounds, table.targets, side="left")
         shape = fitted.partition.n_parts, len(target.names)
-        return estimates(table.summed(fitted.partition.labels, position, shape), self.output)
+        return estimates(table.summed(fitted.partition.labels, position, shape), self.how.output)

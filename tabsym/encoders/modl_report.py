@@ -1,4 +1,4 @@
-"""The report of a fitted MODL encoder: parts, costs and bounds of its columns, stability, and pictures of parts."""
+"""The report of a fitted MODL encoder: parts, costs and bounds of its columns, stability, and pictures."""
 
 from __future__ import annotations
 
@@ -453,6 +453,8 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
     more = len(table) - len(shown)
     return [*text, f"... and {more} more"] if more > 0 else text
 
+
+# -- pictures --------------------------------------------------------------------------------------
 
 _MAX_COLOURS = 12  # classes with a colour and a line of their own
 _LINES_BETWEEN = 60  # parts up to which white lines keep them apart

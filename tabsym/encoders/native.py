@@ -21,7 +21,7 @@ that row, which has the shape and type of all its other answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -229,7 +229,8 @@ class NativeCategories(TableTransformer):
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
             texts = [str(symbol) for symbol in alphabet.symbols]
-            words = np.array([*texts, *_words_beside(texts, OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)], dtype=object)
+            beside = [word_beside(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
+            words = np.array([*texts, *beside], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
         if self.output == "ordinal":
             return np.where(missing | (codes < 0), np.nan, codes)
@@ -277,16 +278,11 @@ def _coded(columns: list[Column]) -> dict[str, RawCodes]:
     return column_codes
 
 
-def _words_beside(taken: list[str], *words: str) -> list[str]:
-    """The words, in more brackets where they are categories of the column already."""
-    known = set(taken)
-    return [next(word for word in _in_brackets(first) if word not in known) for first in words]
-
-
-def _in_brackets(word: str) -> Iterator[str]:
-    while True:
-        yield word
+def word_beside(categories: Set[Any], word: str) -> str:
+    """The word, in more brackets where it is one of the categories already."""
+    while word in categories:
         word = f"({word})"
+    return word
 
 
 def answer_of(ask: Callable[..., Any], frame: pd.DataFrame, **options: Any) -> Any:

@@ -1,13 +1,8 @@
-"""A column as output columns of ones: which category has which, the matrix of them, and the way back to the table.
-
-A CSR matrix is written row by row into arrays of the right length, as stacking blocks holds every entry three times. A
-row of NaN has an entry in every output column of its category: what such rows take is known, and refused where it would
-be beyond all proportion.
-"""
+"""The options of `OneHotEncoder`, in the words of two libraries, and by them the output columns of a column."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -15,33 +10,176 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
-from tabsym.categories import UNSEEN, Categories, RawCodes, csr
+from tabsym.categories import UNSEEN, Categories, RawCodes
 from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.encoders.onehot_options import InfrequentRule, OneHotOptions
-from tabsym.frame import (
-    Column,
-    StoredType,
-    Table,
-    frame_of,
-    library_of_frame,
-    read_table,
-    restored,
-    restored_column,
-)
-from tabsym.warn import warn_user
+from tabsym.validation import Instance, Number, check_option
 
 Indices = NDArray[np.int64]
 
+
 ZEROS, NANS = -1, -2
 """Indices of rows that have no one: all zeros, or all NaN."""
-MAX_NANS = 1 << 22
-"""NaN entries that a sparse matrix may hold in any case: 50 MB."""
-NANS_PER_ONE = 16
-"""NaN entries for each entry that the matrix has without them, above which it is refused."""
-_TILE = 1 << 18  # entries that are written at once
+
+
+UNKNOWN_VALUES = {
+    "value": "value",
+    "ignore": "value",
+    "return_nan": "return_nan",
+    "error": "error",
+    "indicator": "indicator",
+    "infrequent_if_exist": "infrequent",
+    "warn": "infrequent",
+}
+"""The words of `handle_unknown`, and the one for each that the code knows."""
+_SMALLEST = (Number(at_least=1, whole=True, of="rows"), Number(above=0, below=1, fraction=True, of="all"), None)
+
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
+    "handle_unknown": tuple(UNKNOWN_VALUES),
+    "feature_name_combiner": ("concat", Instance(Callable, "a callable"), None),
+    "min_frequency": _SMALLEST,
+    "min_group_size": _SMALLEST,
+    "max_categories": (Number(at_least=1, whole=True), None),
+    "min_group_name": (Instance(str, "text"), None),
+    "combine_min_nan_groups": (True, False, "force", None),
+}
+"""The values that options may have, but for those that go by column, and `dtype`."""
+
+
+@dataclass(frozen=True)
+class InfrequentRule:
+    """What makes a category infrequent.
+
+    `smallest`: fewer rows than so many, or than this share of all; `at_most`: so many output columns.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
+    """
+
+    smallest: float | None = None
+    at_most: int | None = None
+    needs_two: bool = False
+    with_missing: bool | str = True
+    name: str | None = None
+
+    def name_of(self, symbols: NDArray[Any]) -> str:
+        """What the infrequent categories are called together."""
+        if self.name is not None:
+            return self.name
+        if not self.needs_two:
+            return "infrequent"
+        texts = sorted(str(symbol) for symbol in symbols if symbol is not None)
+        return "_".join(texts if len(texts) == len(symbols) else [*texts, "nan"])
+
+
+@dataclass(frozen=True)
+class OneHotOptions:
+    """What fit was asked for; `categories` and `drop` by column."""
+
+    handle_missing: str
+    unknown: str
+    by_category: bool
+    combiner: Any
+    categories: Mapping[str, list[Any]]
+    drop: str | Mapping[str, Any] | None
+    infrequent: InfrequentRule
+    dtype: DTypeLike
+
+    def combine(self, column: str, label: Any) -> str:
+        """The name of an output column, from its column and the category (None: missing) or flag."""
+        if not callable(self.combiner):
+            return f"{column}_{'nan' if label is None else label}"
+        name = self.combiner(column, label)
+        if not isinstance(name, str):
+            raise TypeError(
+                f"feature_name_combiner gave {name!r} for column {column!r} and {label!r}; it must return text."
+            )
+        return name
+
+
+def options_of(encoder: Any, encoded: list[str]) -> OneHotOptions:
+    """The options for these columns, or an error that names the argument and what it can be."""
+    combiner, categories = encoder.feature_name_combiner, encoder.categories
+    given: Mapping[str, Any] = {}
+    if not (categories is None or (isinstance(categories, str) and categories == "auto")):
+        given = {name: list(one) for name, one in _by_column("categories", categories, encoded).items()}
+    drop = encoder.drop
+    if isinstance(drop, str):
+        check_option("drop", drop, ["first", "if_binary", None], "a category for each column in a list or dict")
+    elif drop is not None:
+        drop = {n: None if pd.api.types.is_scalar(v) and pd.isna(v) else v
+                for n, v in _by_column("drop", drop, encoded).items()}  # fmt: skip
+    return OneHotOptions(
+        encoder.handle_missing, UNKNOWN_VALUES[encoder.handle_unknown], encoder.use_cat_names or combiner is not None,
+        combiner, given, drop, _infrequent_rule(encoder), _dtype(encoder),
+    )  # fmt: skip
+
+
+def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]:
+    """A dict as it is, a list with one entry for each encoded column as a dict."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise ValueError(f"{option}={value!r} is not possible; use a list with an entry for each column, or a dict.")
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in encoded]
+        if unknown:
+            raise ValueError(
+                f"{option} names column {unknown[0]!r}, which is not encoded; encoded are "
+                f"{', '.join(map(repr, encoded))}."
+            )
+        return value
+    entries = list(value)
+    if len(entries) != len(encoded):
+        raise ValueError(
+            f"{option} has {len(entries)} entries for {len(encoded)} encoded columns; give one for each, or a dict "
+            "by column."
+        )
+    return dict(zip(encoded, entries, strict=True))
+
+
+def _infrequent_rule(encoder: Any) -> InfrequentRule:
+    frequency, size, most = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
+    name, with_missing = encoder.min_group_name, encoder.combine_min_nan_groups
+    if size is not None and (frequency is not None or most is not None):
+        raise ValueError(
+            "min_group_size is category_encoders' rule for infrequent categories, min_frequency and max_categories are "
+            "scikit-learn's, and they differ; use one or the other."
+        )
+    if size is None and frequency is None and most is None and (name is not None or with_missing is not None):
+        raise ValueError(
+            "min_group_name and combine_min_nan_groups are about infrequent categories, and no option makes one so; "
+            "give min_group_size, min_frequency or max_categories."
+        )
+    if with_missing == "force" and encoder.handle_missing != "value":
+        raise ValueError(
+            "combine_min_nan_groups='force' counts missing among the infrequent categories, and it is a category under "
+            f"handle_missing='value' only, not {encoder.handle_missing!r}; change one of the two."
+        )
+    return InfrequentRule(
+        frequency if size is None else size,
+        most,
+        size is not None,
+        True if with_missing is None else with_missing,
+        name,
+    )
+
+
+def _dtype(encoder: Any) -> DTypeLike:
+    """The type of dense output; int8 where nothing else is asked for and no row can be NaN."""
+    can_be_nan = "return_nan" in (encoder.handle_missing, encoder.handle_unknown)
+    if encoder.dtype is None:
+        return np.float64 if can_be_nan or encoder.sparse_output else np.int8
+    try:
+        dtype = np.dtype(encoder.dtype)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"dtype={encoder.dtype!r} is not possible; use a type of numbers such as 'float32', or None.")
+    if can_be_nan and dtype.kind != "f":
+        raise ValueError(
+            f"dtype={encoder.dtype!r} holds no NaN, which 'return_nan' makes; use a type of floats, or another value "
+            "of handle_missing and handle_unknown."
+        )
+    return dtype.type
 
 
 @dataclass(frozen=True)
@@ -75,11 +213,6 @@ class OneHotColumn:
     category_of: NDArray[np.int64]
     dropped: int
     infrequent: NDArray[np.int64]
-
-    @property
-    def n_category_columns(self) -> int:
-        """Output columns that are no flags, which come first."""
-        return int((self.category_of != UNSEEN).sum())
 
     def indices(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """The output column of each row's one (n,), ZEROS or NANS."""
@@ -267,193 +400,3 @@ def _beyond(
     if missing >= 0 and rule.with_missing == "force":
         out[missing] = True
     return out
-
-
-# -- the matrix ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ones:
-    """The columns of one category: the index of each row's one (n,) among `width`, ZEROS or NANS."""
-
-    name: str
-    indices: NDArray[np.int32]
-    width: int
-
-    def keep(self, kept: list[int]) -> Ones:
-        """With these output columns only."""
-        if len(kept) == self.width:
-            return self
-        renumber = np.full(self.width + 2, ZEROS, dtype=np.int32)
-        renumber[kept] = np.arange(len(kept))
-        renumber[NANS] = NANS
-        return Ones(self.name, renumber[self.indices], len(kept))
-
-    def sizes(self) -> NDArray[np.int64]:
-        """Entries in each row (n,)."""
-        return np.where(self.indices == NANS, self.width, self.indices >= 0)
-
-
-def dense_columns(ones: Ones, dtype: DTypeLike) -> list[NDArray[np.generic]]:
-    """The output columns (n,), one by one."""
-    block = np.zeros((ones.width, len(ones.indices)), dtype=dtype)
-    rows = np.flatnonzero(ones.indices >= 0)
-    block[ones.indices[rows], rows] = 1
-    empty = np.flatnonzero(ones.indices == NANS)
-    if len(empty):
-        block[:, empty] = np.nan
-    return list(block)
-
-
-def sparse_matrix(blocks: list[Ones | sparse.csr_array], n_rows: int, dtype: DTypeLike) -> sparse.csr_array:
-    """All columns side by side; blocks that are matrices have one column, of numbers.
-
-    Raises
-    ------
-    ValueError
-        Where rows of NaN have more entries than `MAX_NANS`, and than `NANS_PER_ONE` times all others.
-    """
-    _refuse_nans([block for block in blocks if isinstance(block, Ones)], n_rows)
-    sizes = [block.sizes() if isinstance(block, Ones) else np.diff(block.indptr) for block in blocks]
-    pointer = np.zeros(n_rows + 1, dtype=np.int64)
-    for size in sizes:
-        pointer[1:] += size
-    np.cumsum(pointer, out=pointer)
-    indices, data = np.empty(pointer[-1], dtype=np.int32), np.ones(pointer[-1], dtype=dtype)
-    at, first = pointer[:-1].copy(), 0
-    for block, size in zip(blocks, sizes, strict=True):
-        if isinstance(block, Ones):
-            _write(block, at, first, indices, data)
-        else:
-            rows = np.flatnonzero(size)
-            indices[at[rows]], data[at[rows]] = first, block.data
-        at += size
-        first += block.width if isinstance(block, Ones) else 1
-    return csr(data, indices, pointer, (n_rows, first))
-
-
-def _write(
-    ones: Ones, at: NDArray[np.int64], first: int, indices: NDArray[np.int32], data: NDArray[np.generic]
-) -> None:
-    rows = np.flatnonzero(ones.indices >= 0)
-    indices[at[rows]] = first + ones.indices[rows]
-    across = np.arange(ones.width)
-    empty, step = np.flatnonzero(ones.indices == NANS), max(_TILE // max(ones.width, 1), 1)
-    for start in range(0, len(empty), step):
-        entries = at[empty[start : start + step], None] + across
-        indices[entries], data[entries] = first + across, np.nan
-
-
-def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
-    numbers = [int((block.indices == NANS).sum()) * block.width for block in blocks]
-    if sum(numbers) <= max(MAX_NANS, NANS_PER_ONE * n_rows * len(blocks)):
-        return
-    worst = int(np.argmax(numbers))
-    block = blocks[worst]
-    raise ValueError(
-        f"Rows of NaN would take {sum(numbers):,} entries of the sparse matrix, {numbers[worst]:,} of them in column "
-        f"{block.name!r} ({numbers[worst] // block.width:,} rows, {block.width:,} output columns); set handle_unknown "
-        "and handle_missing to 'value' or 'indicator', which take one entry a row at most."
-    )
-
-
-# -- back to the table ------------------------------------------------------------------------------
-
-
-class DenseEncoding:
-    """The columns of a frame or an array, read from left to right."""
-
-    def __init__(self, table: Table) -> None:
-        self.n_rows, self.n_columns = len(table), len(table.names)
-        self.native = table.native if table.named else None
-        self._columns: Iterator[Column] = iter(table.columns)
-
-    def untouched(self, kind: StoredType, library: str) -> Any:
-        """The next column, which was not encoded."""
-        return restored_column(next(self._columns), kind, library, named=self.native is not None)
-
-    def indices(self, width: int) -> Indices:
-        """The greatest of the next columns in each row (n,), the first of equal ones; ZEROS or NANS where none is."""
-        indices, best = np.full(self.n_rows, ZEROS), np.zeros(self.n_rows)
-        for position in range(width):
-            values = next(self._columns).values
-            indices[np.isnan(values) & (best == 0)] = NANS
-            better = values > best
-            indices[better], best[better] = position, values[better]
-        return indices
-
-
-class SparseEncoding:
-    """The same of a sparse matrix."""
-
-    native = None
-
-    def __init__(self, matrix: Any) -> None:
-        self._matrix = sparse.csr_array(matrix)
-        self.n_rows, self.n_columns = self._matrix.shape
-        self._next = 0
-
-    def untouched(self, kind: StoredType, library: str) -> Any:
-        self._next += 1
-        values = self._matrix[:, [self._next - 1]].toarray().ravel()
-        return restored(np.asarray(values, dtype=np.float64), kind, library)
-
-    def indices(self, width: int) -> Indices:
-        indices = np.full(self.n_rows, ZEROS)
-        first, self._next = self._next, self._next + width
-        for rows in self._tiles():
-            _find_positions(sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows])
-        return indices
-
-    def _tiles(self) -> Iterator[slice]:
-        """Rows of so few entries together that copies of them do not matter, as rows of NaN are long."""
-        pointer, start = self._matrix.indptr, 0
-        while start < self.n_rows:
-            stop = int(np.searchsorted(pointer, pointer[start] + _TILE))
-            stop = min(max(stop, start + 1), self.n_rows)
-            yield slice(start, stop)
-            start = stop
-
-
-def _find_positions(block: sparse.coo_array, indices: Indices) -> None:
-    indices[block.row[np.isnan(block.data)]] = NANS
-    found = np.flatnonzero(block.data > 0)
-    order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
-    indices[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
-
-
-def encoding_of(X: Any, caller: str) -> DenseEncoding | SparseEncoding:
-    """What a user gives to be decoded."""
-    return SparseEncoding(X) if sparse.issparse(X) else DenseEncoding(read_table(X, caller=caller, allow_empty=True))
-
-
-def restored_frame(
-    encoding: DenseEncoding | SparseEncoding, types: dict[str, StoredType], states: dict[str, OneHotColumn]
-) -> Any:
-    """The table: of the encoding's kind, or, where that is no frame, of the kind of fit.
-
-    Parameters
-    ----------
-    encoding : DenseEncoding or SparseEncoding
-    types : dict of str -> StoredType
-        Of all columns, in order.
-    states : dict of str -> OneHotColumn
-        Of the encoded ones.
-    """
-    native = encoding.native
-    library = next(iter(types.values())).library if native is None else library_of_frame(native)
-    columns, doubtful = {}, []
-    for name, kind in types.items():
-        if name in states:
-            indices = encoding.indices(len(states[name].names))
-            if states[name].missing_index == states[name].unknown_index == NANS and (indices == NANS).any():
-                doubtful.append(name)
-            columns[name] = restored(states[name].categories_at(indices), kind, library)
-        else:
-            columns[name] = encoding.untouched(kind, library)
-    if doubtful:
-        warn_user(
-            f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
-            "does not distinguish; they come back as missing.",
-        )
-    return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

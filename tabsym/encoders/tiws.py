@@ -1,6 +1,6 @@
 """`TIWSEncoder`: target encoding that estimates unknown categories, too, from the other columns of their rows.
 
-The counts and the estimates are in `tabsym.tiws`; `tiws_rows` encodes rows by them, `tiws_target` checks what is given.
+The counts and the estimates are in `tabsym.tiws`; `tiws_column` checks what is given, and encodes rows by them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,24 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import encode_column
 from tabsym.categories.lazy import LazyRows, is_missing, lazy_rows
 from tabsym.encoders.base import named_columns, refuse_missing
+from tabsym.encoders.folds import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
 from tabsym.encoders.lookups import ColumnLookup, stacked, unknown_in
-from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder, refuse_lost_groups
-from tabsym.encoders.tiws_rows import (
+from tabsym.encoders.tiws_column import (
     MIN_CATEGORIES,
     FittedFold,
     RowEncoding,
     TIWSColumn,
     carried_over,
     categories_of,
-    donor_table,
-    fit_columns,
-    print_columns,
-)
-from tabsym.encoders.tiws_target import (
     check_mergeable,
     check_options,
     check_same_classes,
     components,
+    donor_table,
+    fit_columns,
     further,
     lazy_target,
+    print_columns,
 )
 from tabsym.frame import (
     TARGET_TYPES,
@@ -54,7 +52,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import gather
 from tabsym.frame.weights import warn_of_light_weights
-from tabsym.tiws.column import CONTEXTS, Method, Observed, UnseenRows
+from tabsym.tiws.column import CONTEXTS, Observed, UnseenRows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, TableCounts, count_lazily
 from tabsym.validation import Number, check_option
 
@@ -555,9 +553,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
     ) -> None:
         """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
-        states = self._columns_of(counts, encoded, classes, self._names_in if table is None else table.names)
+        states = fit_columns(self, counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
-            print_columns({name: state.fitted for name, state in states.items()})
+            print_columns(states)
         if table is not None:
             remember_features(self, table)
             self._names_in = table.names
@@ -570,15 +568,6 @@ class TIWSEncoder(OutOfFoldEncoder):
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
             self.invariant_cols_ = [name for state in states.values() for name in state.constant_names()]
-
-    def _columns_of(
-        self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, names_in: list[str]
-    ) -> dict[str, TIWSColumn]:
-        """What is fitted of each encoded column, by counts."""
-        method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
-        of_table = {name: position for position, name in enumerate(names_in)}
-        positions = {name: of_table[name] for name in encoded}
-        return fit_columns(counts, positions, classes, method, indicator=bool(self.indicator), n_jobs=self.n_jobs)
 
     def _add(self, piece: TableCounts) -> None:
         before, observed = self.counts_, self._observed
@@ -646,7 +635,7 @@ class TIWSEncoder(OutOfFoldEncoder):
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
             known = target.y[train], is_classes
             counts = self._counting.first_piece(table.taken(train), encoded, known, each, whole=True)
-            columns = self._columns_of(counts, encoded, self._classes, table.names)
+            columns = fit_columns(self, counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
             return FittedFold(table.taken(held_out), encoding)

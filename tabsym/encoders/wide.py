@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from tabsym.categories import UNSEEN, Categories, RawCodes
+from tabsym.encoders.folds import FoldFitter, OutOfFoldEncoder, refuse_one_class
 from tabsym.encoders.lookups import MISSING
-from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder, refuse_one_class
 from tabsym.frame import (
     TARGET_TYPES,
     Kind,

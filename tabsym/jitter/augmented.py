@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -29,6 +29,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import is_frame, take_rows
 from tabsym.frame.storage import dtype_of, to_numbers
+from tabsym.jitter.averaging import with_tags_of
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
@@ -91,15 +92,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         self.encoder = encoder
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
+        return with_tags_of(self.estimator, super().__sklearn_tags__())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
@@ -167,8 +160,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        check_is_fitted(self)
-        return self.estimator_.predict(_plain(self.encoder_.transform(X)))
+        encoded = self._encoded(X)
+        return self.estimator_.predict(encoded)
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -182,8 +175,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(_plain(self.encoder_.transform(X)))
+        encoded = self._encoded(X)
+        return self.estimator_.predict_proba(encoded)
 
     @_estimator_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -197,8 +190,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,), of several classes (n_rows, n_classes)
         """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(_plain(self.encoder_.transform(X)))
+        encoded = self._encoded(X)
+        return self.estimator_.decision_function(encoded)
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -216,7 +209,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, y = split_target(X, y, type(self).__name__)
-        encoded, y = _plain(self.encoder_.transform(X)), plain_labels(y)
+        encoded, y = self._encoded(X), plain_labels(y)
         if sample_weight is None:
             return float(self.estimator_.score(encoded, y))
         return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))
@@ -273,9 +266,13 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
             seen = (take_rows(table.native, train), target[train], None if weight is None else weight[train])
             new = take_rows(table.native, test)
-            for name, model in self._contestants(column, seen).items():
-                losses[name][test] = _losses(model, new, target[test])
+            for name, (model, encode) in self._contestants(column, seen).items():
+                losses[name][test] = _losses(model, encode(new), target[test])
         return _table_of(losses, symbols, each)
+
+    def _encoded(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return _plain(self.encoder_.transform(X))
 
     def _encoder(self) -> TIWSEncoder:
         if self.encoder is None:
@@ -285,18 +282,20 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         return clone(self.encoder)
 
     def _contestants(self, column: str, seen: tuple[Any, NDArray[Any], Floats | None]) -> dict[str, Any]:
-        """This model and those it is compared with, trained on the same rows."""
+        """This model and those it is compared with, trained on the same rows, and what makes rows ready for each."""
         X, y, weight = seen
         encoded, without = self._encoder().set_params(indicator=False), self._encoder().set_params(indicator=False)
-        one = nw.from_native(X, eager_only=True)
-        others = one.drop(column).to_native()
+
+        def others_of(rows: Any) -> Any:
+            return nw.from_native(rows, eager_only=True).drop(column).to_native()
+
         _leave_out(without, column, X)
         plain = _fitted(clone(self.estimator), encoded.fit_transform(X, y, weight), y, weight)
-        blind = _fitted(clone(self.estimator), without.fit_transform(others, y, weight), y, weight)
+        blind = _fitted(clone(self.estimator), without.fit_transform(others_of(X), y, weight), y, weight)
         return {
-            "augmented": clone(self).fit(X, y, sample_weight=weight),
-            "encoded": _Over(encoded, plain, None),
-            "without column": _Over(without, blind, column),
+            "augmented": (clone(self).fit(X, y, sample_weight=weight), lambda rows: rows),
+            "encoded": (plain, encoded.transform),
+            "without column": (blind, lambda rows: without.transform(others_of(rows))),
         }
 
 
@@ -308,16 +307,6 @@ def _leave_out(encoder: TIWSEncoder, column: str, X: Any) -> None:
         encoder.set_params(cols=[name for name in named if name != column])
     if isinstance(encoder.numeric, dict):
         encoder.set_params(numeric={name: how for name, how in encoder.numeric.items() if name != column})
-
-
-class _Over:
-    """A fitted model over a fitted encoder, without one of the columns."""
-
-    def __init__(self, encoder: TIWSEncoder, model: Any, without: str | None):
-        self.encoder, self.model, self.without = encoder, model, without
-
-    def encoded(self, X: Any) -> Any:
-        return self.encoder.transform(X if self.without is None else nw.from_native(X).drop(self.without).to_native())
 
 
 def _plain(rows: Any) -> Any:
@@ -342,14 +331,12 @@ def _is_rare(column: Column) -> bool:
 
 def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
     """Of each row: log-loss or squared error."""
-    inner = model.model if isinstance(model, _Over) else model
-    rows = model.encoded(X) if isinstance(model, _Over) else X
-    if not is_classifier(inner):
-        return np.asarray((np.asarray(y, dtype=float) - inner.predict(rows)) ** 2)
-    shares = inner.predict_proba(rows)
-    position = np.searchsorted(inner.classes_, y)
-    known = (position < len(inner.classes_)) & (inner.classes_[np.minimum(position, len(inner.classes_) - 1)] == y)
-    chosen = np.where(known, shares[np.arange(len(y)), np.minimum(position, len(inner.classes_) - 1)], 0.0)
+    if not is_classifier(model):
+        return np.asarray((np.asarray(y, dtype=float) - model.predict(X)) ** 2)
+    shares = model.predict_proba(X)
+    position = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    known = model.classes_[position] == y
+    chosen = np.where(known, shares[np.arange(len(y)), position], 0.0)
     return -np.log(np.maximum(chosen, _MIN_PROBABILITY))
 
 

@@ -1,18 +1,32 @@
-"""Predictions of rows with unknown categories: averaged over donors, as they are or as scores before the link."""
+"""Predictions of rows with unknown categories: averaged over donors, as they are or as scores before the link.
+
+What a wrapped model shows of itself is here, too: its raw scores, its link, and how it takes unknown categories.
+XGBoost 3.1 and 3.2 take an unknown category for a neighbour in sort order without a word, so no unknown level reaches
+it: behind `NativeCategories` the category is missing there anyway, and elsewhere a missing value is asked about
+instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.base import is_classifier
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders import TIWSEncoder
+from tabsym.encoders import NativeCategories, TIWSEncoder
+from tabsym.encoders.native import word_beside
 from tabsym.frame import match_features, read_table, take_rows
+from tabsym.integrations import available, load_adapter
 from tabsym.jitter.replacing import (
     Donors,
     Longer,
@@ -23,11 +37,152 @@ from tabsym.jitter.replacing import (
     source_of,
     without_strange_levels,
 )
-from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
 from tabsym.tiws.column import FittedColumn, Unseen
-from tabsym.tiws.donors import DonorRule
+from tabsym.tiws.regression import DonorRule
 
 Floats = NDArray[np.float64]
+
+CALLER = "JitterPredictor"
+"""In messages."""
+ROWS_FOR_LINK = 64
+"""By which a link is found."""
+
+Ask = Callable[[Any], Any]
+Link = Callable[[Floats], Floats]
+LINKS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": lambda score: score,
+    "logistic": lambda score: np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else expit(score),
+    "softmax": lambda score: softmax(score, axis=1),
+    "exponential": np.exp,
+}
+_NEAR = 1e-4  # of float32
+
+
+def parts_of(model: Any) -> tuple[Ask | None, Any]:
+    """What makes a table ready for a model's last estimator (None: nothing does), and that estimator."""
+    if isinstance(model, Pipeline):
+        return (model[:-1].transform if len(model.steps) > 1 else None), model.steps[-1][1]
+    if isinstance(getattr(model, "categories_", None), NativeCategories):  # CatBoost's adapter
+        return model.categories_.transform, model.booster_
+    return None, model
+
+
+def library(estimator: Any) -> str:
+    """The package that an estimator is of."""
+    names = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    return next((name for name in names if name in ("lightgbm", "xgboost", "catboost")), names[0])
+
+
+def raw_scores(model: Any) -> Ask | None:
+    """What gives a model's raw scores of a table; None: nothing does."""
+    if hasattr(model, "decision_function"):
+        found: Ask = model.decision_function
+        return found
+    ready, booster = parts_of(model)
+    name = library(booster)
+    score: Any = None
+    if isinstance(booster, HistGradientBoostingRegressor):
+        score = _hist_scores
+    elif name in available():
+        score = getattr(load_adapter(name), "raw_scores", None)
+    if score is None:
+        return None
+    return lambda X: score(booster, X if ready is None else ready(X))
+
+
+def _hist_scores(booster: Any, frame: Any) -> Floats:
+    """Scores before the link, which a `HistGradientBoostingRegressor` does not tell."""
+    scores = booster._raw_predict(frame)
+    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+
+Road = Literal["model", "missing"]
+"""Unknown values go to the model as they are, or as missing ones."""
+
+
+def road_of(model: Any) -> Road:
+    """The road for a model."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else getattr(model, "categories_", None)
+    is_native = isinstance(first, NativeCategories)  # which makes unknown categories missing
+    return "model" if is_native or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
+
+
+def placeholder(symbols: Sequence[Any], road: Road) -> Any:
+    """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
+    if road == "missing":
+        return None
+    present = [symbol for symbol in symbols if symbol is not None]
+    if all(isinstance(symbol, str) for symbol in present):
+        return word_beside(set(present), "(never seen)")
+    if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
+        return type(present[0])(max(present) + 1)
+    return None
+
+
+def _parts(model: Any) -> Iterator[Any]:
+    yield model
+    if hasattr(model, "get_params"):
+        for value in model.get_params(deep=True).values():
+            yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+    """The link under which a model's scores are its answers, or a `ValueError` where it is none of the usual ones."""
+    scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
+    if answers.ndim == 2 and scores.ndim == 1:
+        names = ["logistic"]
+    for name in names:
+        with np.errstate(over="ignore"):
+            made = LINKS[name](scores)
+        if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
+            return LINKS[name]
+    raise ValueError(
+        "average='raw' needs a model whose predictions follow from its scores by a "
+        "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
+    )
+
+
+def score_of(model: Any) -> Ask:
+    """What gives a model's raw scores, or a `ValueError`."""
+    score = raw_scores(model)
+    if score is None:
+        raise ValueError(
+            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
+        )
+    return score
+
+
+def name_of(model: Any) -> str:
+    """What a model is called; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator can answer; CatBoost has its own way to say so."""
+    own = getattr(estimator, "is_fitted", None)
+    if callable(own):
+        return bool(own())
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def with_tags_of(model: Any, tags: Any) -> Any:
+    """The tags of an estimator that takes tables and predicts by a model."""
+    inner = get_tags(model)
+    tags.estimator_type = inner.estimator_type
+    tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+    tags.target_tags.required = True
+    tags.input_tags.allow_nan = inner.input_tags.allow_nan
+    tags.input_tags.string = tags.input_tags.categorical = True
+    return tags
+
+
+# -- averages over donors --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -126,9 +281,9 @@ class Batch:
     most: int
 
     @classmethod
-    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], caller: str) -> Batch:
+    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment]) -> Batch:
         """Find unknown values of the columns to treat, and their donors."""
-        table = match_features(encoder, read_table(X, caller=caller, allow_empty=True))
+        table = match_features(encoder, read_table(X, caller=CALLER, allow_empty=True))
         found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in found}
         known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}
@@ -142,7 +297,7 @@ class Batch:
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
             symbols = [None] if treat.used == "missing" else fitted.donor_symbols
-            weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
+            weigh = _weigher(fitted, one.unseen, treat)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
             positions.append(Found(document, weigh))
             most = max(most, len(symbols))
@@ -212,15 +367,13 @@ class Batch:
         return out
 
 
-def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
-    if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
+def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Places], Floats]:
+    if treatment.used == "missing":
+        return lambda numbers: np.ones((len(numbers), 1))
+    if treatment.rule is None and fitted.method.method == "poster":  # weights depend on all documents of a call
         weights = fitted.weights(unseen)
         return lambda numbers: weights[numbers]
-    return lambda numbers: fitted.weights(unseen.take(numbers), rule=rule)
-
-
-def _all_alike(numbers: Places) -> Floats:
-    return np.ones((len(numbers), 1))
+    return lambda numbers: fitted.weights(unseen.take(numbers), rule=treatment.rule)
 
 
 def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:

@@ -23,11 +23,22 @@ from tabsym.frame import (
     read_table,
     take_rows,
 )
+from tabsym.jitter.averaging import (
+    CALLER,
+    ROWS_FOR_LINK,
+    Ask,
+    Road,
+    Treatment,
+    found_link,
+    name_of,
+    placeholder,
+    road_of,
+    score_of,
+)
 from tabsym.jitter.replacing import TILE, longer, replaced, source_of, without_strange_levels
-from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
-from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
+from tabsym.tiws.regression import MIN_TO_TUNE, DonorRule
 from tabsym.tiws.similarity import Geometry, median_distance
 from tabsym.validation import Number, check_option
 
@@ -44,7 +55,7 @@ class Losses:
     target: NDArray[Any]
 
     @classmethod
-    def check(cls, loss: str | None, y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str) -> Losses:
+    def check(cls, loss: str | None, y: Any, n_rows: int, classes: NDArray[Any] | None) -> Losses:
         """The loss of a task (`classes`: those of a classifier), or a `ValueError` that says what there is."""
         possible = ("log_loss",) if classes is not None else ("squared_error", "poisson")
         name = possible[0] if loss is None else loss
@@ -53,8 +64,8 @@ class Losses:
             raise ValueError(f"loss={loss!r} is not known for {kind}; use {' or '.join(map(repr, possible))}.")
         if classes is not None:
             remedy = "leave its rows out, or fit the model on all classes"
-            return cls(name, check_classes(y, n_rows, classes=classes, caller=caller, remedy=remedy).codes)
-        target = check_regression_target(y, n_rows, caller=caller)
+            return cls(name, check_classes(y, n_rows, classes=classes, caller=CALLER, remedy=remedy).codes)
+        target = check_regression_target(y, n_rows, caller=CALLER)
         if name == "poisson" and (target < 0).any():
             raise ValueError("loss='poisson' needs a target without negative values; use 'squared_error'.")
         return cls(name, target)
@@ -106,6 +117,11 @@ class Calibration:
     rows: int
     categories: int
     road: Road
+
+    @property
+    def treatment(self) -> Treatment:
+        """What becomes of the column's unknown values."""
+        return Treatment(self.road) if self.used == "default" else Treatment("jitter", self.rule)
 
 
 @dataclass(frozen=True)
@@ -231,18 +247,18 @@ def _error(difference: Floats, group: Places, weight: Floats) -> float:
 
 
 def calibrated(
-    caller: str, model: Any, encoder: TIWSEncoder, names: list[str], average: str,
+    model: Any, encoder: TIWSEncoder, names: list[str], average: str,
     data: tuple[Any, Any, Any], loss: str | None, n_rows: int, random_state: Any,
 ) -> dict[str, Calibration]:  # fmt: skip
     """What is found for each column; `data`: table, target and weights."""
     X, y, sample_weight = data
     check_option("n_rows", n_rows, [Number(at_least=1, whole=True)])
     check_same_rows(X, y=y, sample_weight=sample_weight)
-    table = match_features(encoder, read_table(X, caller=caller))
+    table = match_features(encoder, read_table(X, caller=CALLER))
     weight = check_weights(sample_weight, len(table))
     weight = np.ones(len(table)) if weight is None else weight
     classes = np.asarray(model.classes_) if is_classifier(model) else None
-    losses = Losses.check(loss, y, len(table), classes, caller)
+    losses = Losses.check(loss, y, len(table), classes)
     codes = dict(zip(table.names, codes_of(table, encoder.counts_.words), strict=True))
     usable = weight > 0
     for name in encoder.columns_:

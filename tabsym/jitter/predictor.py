@@ -9,23 +9,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.frame import match_features, plain_labels, read_table, split_target
-from tabsym.jitter.averaging import Answers, Batch, Treatment
+from tabsym.jitter.averaging import CALLER, Answers, Batch, Treatment, is_fitted, road_of, with_tags_of
 from tabsym.jitter.calibration import Calibration, calibrated
 from tabsym.jitter.replacing import kept_donors
-from tabsym.jitter.wrapped import is_fitted, road_of
 from tabsym.models.targets import score_of
 from tabsym.validation import Number, check_declared_options, check_option
 
 AVERAGES = ("probability", "raw")
 COUNT = Number(at_least=1, whole=True)
-
-
-_WHO = "JitterPredictor"
 
 
 def _model_has(method: str) -> Any:
@@ -115,7 +111,7 @@ class JitterPredictor(BaseEstimator):
         self
         """
         self._check_options()
-        X, y = split_target(X, y, _WHO)
+        X, y = split_target(X, y, CALLER)
         self.encoder_ = self.encoder if is_fitted(self.encoder) else clone(self.encoder).fit(X, y)
         self.model_ = self.model if is_fitted(self.model) else clone(self.model).fit(X, plain_labels(y))
         self._treatments()
@@ -172,7 +168,7 @@ class JitterPredictor(BaseEstimator):
         self._check_options()
         model, encoder = self._fitted_parts()
         names, data = list(self._treatments()), (X, y, sample_weight)
-        found = calibrated(_WHO, model, encoder, names, self.average, data, loss, n_rows, random_state)
+        found = calibrated(model, encoder, names, self.average, data, loss, n_rows, random_state)
         self.calibration_ = found
         return self
 
@@ -351,7 +347,7 @@ class JitterPredictor(BaseEstimator):
         -------
         float
         """
-        X, y = split_target(X, y, _WHO)
+        X, y = split_target(X, y, CALLER)
         return score_of(getattr(self, "model_", self.model), y, self.predict(X), sample_weight)
 
     @property
@@ -380,13 +376,7 @@ class JitterPredictor(BaseEstimator):
         return type(self)(**options)
 
     def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.model)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
+        return with_tags_of(self.model, super().__sklearn_tags__())
 
     # -- pieces -------------------------------------------------------------------------------
 
@@ -394,7 +384,10 @@ class JitterPredictor(BaseEstimator):
         self._check_options()
         check_option("n_draws", n_draws, [COUNT, None])
         model, encoder = self._fitted_parts()
-        batch = Batch.of(X, encoder, self._guarded(), _WHO)
+        treated = self._treatments()
+        if road_of(model) == "missing":  # unknown values of the other columns become missing: XGBoost may get them
+            treated = {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
+        batch = Batch.of(X, encoder, treated)
         seed = check_random_state(random_state).randint(2**31)
         random = np.random.default_rng(seed)
         return Answers(model, batch, self.average, self.max_donors, return_std, n_draws, random)
@@ -433,20 +426,4 @@ class JitterPredictor(BaseEstimator):
                     f"columns names {name!r}, which the encoder does not encode; it encodes {have or 'none'}."
                 )
         found = getattr(self, "calibration_", {})
-        return {name: _treatment(found.get(name)) for name in names}
-
-    def _guarded(self) -> dict[str, Treatment]:
-        """Of all encoded columns: unknown values of the others become missing, where XGBoost may get them."""
-        treated = self._treatments()
-        model, encoder = self._fitted_parts()
-        if road_of(model) == "model":
-            return treated
-        return {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
-
-
-def _treatment(calibration: Any) -> Treatment:
-    if calibration is None:
-        return Treatment()
-    if calibration.used == "default":
-        return Treatment(calibration.road)
-    return Treatment("jitter", calibration.rule)
+        return {name: found[name].treatment if name in found else Treatment() for name in names}

@@ -190,10 +190,6 @@ class Longer:
     values: Any
     n_rows: int
 
-    def where(self, rows: Places, symbol: Places) -> Places:
-        """Places of the categories asked for, by number; below 0 the row's own."""
-        return np.where(symbol < 0, rows, self.n_rows + symbol)
-
 
 def source_of(X: Any, table: Table) -> Any:
     """What rows are taken from: the user's own frame or array; of lists an array; of all else a frame of it."""
@@ -229,7 +225,7 @@ def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequ
     elif isinstance(part, pd.DataFrame):
         part = part.copy()
     for one, symbol in zip(columns, symbols, strict=True):
-        part = _with_column(part, one, one.where(rows, symbol))
+        part = _with_column(part, one, np.where(symbol < 0, rows, one.n_rows + symbol))
     return part
 
 

@@ -30,6 +30,7 @@ from tabsym.frame import (
 from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Rules, Tree, TreeColumns, TreeDonors, grow_tree, spread, write_tree
 from tabsym.models.docs import fill_in
 from tabsym.models.targets import LabelClassifier, NumberRegressor
+from tabsym.tiws.counts import counted_rows
 from tabsym.validation import check_declared_options
 
 TREE_PARAMETERS = """\
@@ -110,7 +111,7 @@ class JitterTree(TableEstimator):
 
     def _fit(self, table: Table, y: Floats, weight: Floats | None, n_classes: int) -> None:
         """Grow on rows of weight above 0; fitted attributes are set last, all together."""
-        rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        rows = counted_rows(weight)
         columns = TreeColumns.fit(table, self.cols, rows)
         cells, target = columns.cells(table), y
         counted = np.ones(len(table)) if weight is None else weight

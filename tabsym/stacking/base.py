@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.out_of_fold import check_groups, cv_of_rows, split_by_target
+from tabsym.encoders.folds import check_groups, cv_of_rows, split_by_target
 from tabsym.frame import (
     Table,
     TableEstimator,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.encoders.out_of_fold import Split
+from tabsym.encoders.folds import Split
 from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
 from tabsym.stacking.layer import Layer, Plan, StackRows, margins_of, rounds_of

@@ -15,19 +15,19 @@ from tabsym.categories.contingency import PairCounts
 from tabsym.frame.dtypes import read_list, written_list
 from tabsym.threads import one_blas_thread
 from tabsym.tiws.counts import documents_of_rows
-from tabsym.tiws.donors import PRIOR_ROWS, DonorRule, similarities, weights_of
 from tabsym.tiws.regression import (
     Components,
     Conformal,
     Covariance,
     DocumentRegression,
+    DonorRule,
     Estimates,
     Sums,
     choose_covariance,
     components_of,
     drawn,
 )
-from tabsym.tiws.similarity import Base, Described, Geometry, NameReader
+from tabsym.tiws.similarity import Base, Described, Geometry, NameReader, similarities, weights_of
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,8 @@ MAX_DONORS = 1500
 """Categories that unknown ones are compared with, of more a sample: equations take their number cubed."""
 MAX_COMPARED = 500
 """Categories by which the covariance and the donors' rule are chosen, of more a sample."""
+PRIOR_ROWS = 1.0
+"""Of method "poster": rows at the mean of all that a known category's estimate is drawn by."""
 _TILE = 512  # unknown categories at a time
 
 
@@ -136,7 +138,11 @@ class FittedColumn:
     @cached_property
     def estimates(self) -> Floats:
         """Of known categories (l, q): their means, drawn to the centre."""
-        return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
+        if self.method.smooth != "auto":
+            rows = float(self.method.smooth)
+        else:
+            rows = PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
+        return drawn(self.sums, self._centre, rows) + self.sums.origin
 
     @property
     def donor_symbols(self) -> list[Any]:
@@ -152,12 +158,6 @@ class FittedColumn:
     def _centre(self) -> Floats:
         """What means are drawn to (q,), from the origin."""
         return self.sums.grand_mean if self.method.method == "poster" else self.components.centre
-
-    @property
-    def _prior_rows(self) -> float:
-        if self.method.smooth != "auto":
-            return float(self.method.smooth)
-        return PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
 
     def with_sums(self, sums: Sums) -> FittedColumn:
         """As if some rows' targets were not known; documents, covariance and the donors' rule stay."""
@@ -268,7 +268,12 @@ class FittedColumn:
         return Estimates(values, np.where(empty, self.components.between, found.variances))
 
     def _shares(self, values: Floats) -> Floats:
-        return on_simplex(values) if self.method.simplex else values
+        """Estimates (m, q); those of several classes, where they are shares, not below 0 and of sum 1."""
+        if not self.method.simplex or values.shape[1] == 1:
+            return values
+        positive = np.maximum(values, 0.0)
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[1])
 
     @property
     def _seen(self) -> NDArray[np.int64]:
@@ -323,15 +328,6 @@ class FittedColumn:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, symbols=read_list(state["symbols"]))
-
-
-def on_simplex(values: Floats) -> Floats:
-    """Estimates (m, q); those of several classes not below 0 and of sum 1."""
-    if values.shape[1] == 1:
-        return values
-    positive = np.maximum(values, 0.0)
-    total = positive.sum(axis=1, keepdims=True)
-    return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[1])
 
 
 def sampled(
@@ -394,7 +390,9 @@ class Observed:
             position.setdefault(symbol, len(position))
         at = np.array([position[symbol] for symbol in other.symbols], dtype=np.int64)
         size = len(position), self.documents.shape[1]
-        old = sparse.csr_array((self.documents.data, self.documents.indices, self._pointer(size[0])), shape=size)
+        pointer = self.documents.indptr
+        pointer = np.append(pointer, np.full(len(position) + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
+        old = sparse.csr_array((self.documents.data, self.documents.indices, pointer), shape=size)
         new = sparse.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), shape=(size[0], len(at))) @ other.documents
         rows = np.bincount(at, other.rows, minlength=size[0]).astype(np.float64)
         rows[: len(self.rows)] += self.rows
@@ -423,10 +421,6 @@ class Observed:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, symbols=read_list(state["symbols"]))
 
-    def _pointer(self, n: int) -> NDArray[Any]:
-        pointer = self.documents.indptr
-        return np.append(pointer, np.full(n + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
-
 
 @dataclass(frozen=True)
 class UnseenRows:
@@ -435,12 +429,6 @@ class UnseenRows:
     rows: NDArray[np.int64]
     which: NDArray[np.int64]
     unseen: Unseen
-
-
-def no_rows(n_words: int) -> UnseenRows:
-    """Where every category was seen."""
-    none = np.empty(0, dtype=np.int64)
-    return UnseenRows(none, none, Observed.none(n_words).all())
 
 
 def unseen_rows(

@@ -176,6 +176,11 @@ def refuse_strange(numeric: Any, names: list[str]) -> None:
         raise ValueError(f"numeric names {strange[0]!r}, and there is no such column; there are {have}.")
 
 
+def counted_rows(weight: Floats | None) -> NDArray[np.int64] | None:
+    """The rows of weight above 0; None where they are all."""
+    return None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+
+
 def documents_of_rows(
     codes: Sequence[NDArray[np.integer[Any]]],
     offsets: NDArray[np.int64],
@@ -215,7 +220,7 @@ class ContextCounting:
     ) -> TableCounts:
         """Words made from this table; `target`: (n, q) and whether it holds classes; `whole`: no piece follows."""
         refuse_strange(self.numeric, table.names)
-        keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        keep = counted_rows(weight)
         symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
         words = self._words(table, symbolic.union(encoded), target, weight, keep)
         return self.count(table, words, encoded, target[0], weight)
@@ -225,7 +230,7 @@ class ContextCounting:
         origin: Floats | None = None,
     ) -> TableCounts:  # fmt: skip
         """The counts of a table whose every category is a word."""
-        rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        rows = counted_rows(weight)
         codes = codes_of(table, words, self.n_jobs)
         if rows is not None and weight is not None:
             codes, y, weight = [column[rows] for column in codes], y[rows], weight[rows]
@@ -239,7 +244,7 @@ class ContextCounting:
 
     def new_words(self, table: Table, words: tuple[Words, ...], weight: Floats | None) -> tuple[Words, ...]:
         """The words of before and those of a further piece."""
-        keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        keep = counted_rows(weight)
         grown: list[Words] = []
         for column, before in zip(table.columns, words, strict=True):
             if isinstance(before, CategoryWords):
@@ -282,10 +287,14 @@ class ContextCounting:
             return np.asarray(how, dtype=np.float64)
         if how == "quantile":
             return deciles(values, weight)
-        table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
-        intervals = fit_column(table, Settings(prove=False), classes=True)
-        assert isinstance(intervals, Intervals)
-        return np.asarray(intervals.bounds[np.isfinite(intervals.bounds)])
+        return _supervised_edges(code_numbers(values).count(cut_by[0], cut_by[1], weight))
+
+
+def _supervised_edges(table: Contingency) -> Floats:
+    """The inner bounds of MODL's intervals."""
+    intervals = fit_column(table, Settings(prove=False), classes=True)
+    assert isinstance(intervals, Intervals)
+    return np.asarray(intervals.bounds[np.isfinite(intervals.bounds)])
 
 
 def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) -> list[NDArray[np.int32]]:
@@ -310,13 +319,10 @@ def count_lazily(
 ) -> TableCounts:
     """The counts of a lazy frame; `target`: its classes, None for numbers."""
     refuse_strange(counting.numeric, rows.table.names)
-    words = _words(counting, rows, encoded, target)
+    words = _lazy_words(counting, rows, encoded, target)
     positions = {column.name: position for position, column in enumerate(rows.table.columns)}
     numbers = [positions[name] for name in encoded]
-    sums = {
-        j: _sums_of_numbers(rows, words[j]) if target is None else _sums_of_classes(rows, words[j], target)
-        for j in numbers
-    }
+    sums = {j: _sums(rows, words[j], target) for j in numbers}
     chosen = set(numbers)
     blocks = {
         (left, right): _block(rows, words[left], words[right])
@@ -330,7 +336,7 @@ def count_lazily(
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _words(
+def _lazy_words(
     counting: ContextCounting, rows: LazyRows, encoded: list[str], target: LazyTarget | None
 ) -> tuple[Words, ...]:
     cut_by = None
@@ -350,7 +356,12 @@ def _words(
             bins = replace(bins, edges=np.unique(rows.quantiles(name, DECILES)))
         elif how == "modl":
             cut_by = cut_by or target or _deciles_of_target(rows)
-            bins = replace(bins, edges=_supervised_edges(rows, column, cut_by))
+            table = rows.numbers_by_target(name, cut_by)
+            if table is None:
+                groups = rows.groups([nw.col(name), cut_by.key])
+                coded = code_numbers(rows.read(groups, "k0", name).values)
+                table = coded.count(cut_by.codes(rows, groups, "k1"), cut_by.values, sizes_of(groups))
+            bins = replace(bins, edges=_supervised_edges(table))
         words.append(bins)
     return tuple(words)
 
@@ -364,19 +375,6 @@ def _deciles_of_target(rows: LazyRows) -> LazyTarget:
     column = rows.read(groups, "k0", rows.target)
     order = np.argsort(column.values)
     return LazyTarget.of(key, np.arange(len(order)), column, np.argsort(order))
-
-
-def _supervised_edges(rows: LazyRows, column: Column, cut_by: LazyTarget) -> Floats:
-    table = rows.numbers_by_target(column.name, cut_by) or _by_value(rows, column.name, cut_by)
-    intervals = fit_column(table, Settings(prove=False), classes=True)
-    assert isinstance(intervals, Intervals)
-    return np.asarray(intervals.bounds[np.isfinite(intervals.bounds)])
-
-
-def _by_value(rows: LazyRows, name: str, cut_by: LazyTarget) -> Contingency:
-    groups = rows.groups([nw.col(name), cut_by.key])
-    coded = code_numbers(rows.read(groups, "k0", name).values)
-    return coded.count(cut_by.codes(rows, groups, "k1"), cut_by.values, sizes_of(groups))
 
 
 # -- counts ----------------------------------------------------------------------------------------
@@ -408,17 +406,16 @@ def _block(rows: LazyRows, left: Words, right: Words) -> sparse.csr_array:
     return block
 
 
-def _sums_of_classes(rows: LazyRows, word: Words, target: LazyTarget) -> Sums:
-    groups = rows.groups([_key(rows, word), target.key])
-    y = np.eye(len(target.values))[target.codes(rows, groups, "k1")]
-    return Sums.count(_codes(rows, groups, "k0", word), y, sizes_of(groups), len(word), np.zeros(y.shape[1]))
-
-
-def _sums_of_numbers(rows: LazyRows, word: Words) -> Sums:
+def _sums(rows: LazyRows, word: Words, target: LazyTarget | None) -> Sums:
+    """Of the classes, or of the number that the target is, by the words of a column."""
+    if target is not None:
+        groups = rows.groups([_key(rows, word), target.key])
+        y = np.eye(len(target.values))[target.codes(rows, groups, "k1")]
+        return Sums.count(_codes(rows, groups, "k0", word), y, sizes_of(groups), len(word), np.zeros(y.shape[1]))
     assert rows.target is not None
-    y = nw.col(rows.target).cast(nw.Float64)
+    number = nw.col(rows.target).cast(nw.Float64)
     origin = rows.mean(rows.target)
-    groups = rows.groups([_key(rows, word)], sum=y - origin, square=(y - origin) * (y - origin))
+    groups = rows.groups([_key(rows, word)], sum=number - origin, square=(number - origin) * (number - origin))
     codes = _codes(rows, groups, "k0", word)
 
     def by_word(values: NDArray[Any]) -> Floats:

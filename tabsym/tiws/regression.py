@@ -7,11 +7,15 @@ no harm. The estimate of a category without targets is the best linear unbiased 
 
 Intervals for unknown categories are conformal over categories, which are taken to be exchangeable: how far each known
 category's mean was from its prediction by the others, in units of what was expected, is what an unknown one's is.
+
+Where a model is asked about known categories in place of an unknown one, these are its donors, with weights that sum to
+1: the weight of a donor falls with its distance, by a rate chosen by leaving each known category out, and with how
+little is known of it (rho_k = n_k / (n_k + s2 / tau2)).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +24,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 
-from tabsym.tiws.similarity import Geometry, SimilarityKernel
+from tabsym.tiws.similarity import Geometry, SimilarityKernel, median_distance
 
 Floats = NDArray[np.float64]
+
 
 MIN_VARIANCE = 1e-8
 """Of categories' means, in units of the target's variance: an uninformative column has no estimate below."""
@@ -55,14 +60,6 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         assert np.array_equal(self.origin, other.origin)
         return Sums(self.rows + other.rows, self.sums + other.sums, self.squares + other.squares, self.origin)
-
-    def __sub__(self, other: Sums) -> Sums:
-        """What is left without some rows; rounding leaves nothing where no rows are."""
-        rows = self.rows - other.rows
-        held = (rows > 1e-9 * self.rows)[:, None]
-        parts = (self.sums - other.sums, self.squares - other.squares)
-        sums, squares = (np.where(held, part, 0.0) for part in parts)
-        return Sums(np.where(held[:, 0], rows, 0.0), sums, squares, self.origin)
 
     def counted_from(self, origin: Floats) -> Sums:
         """The same sums with another origin."""
@@ -185,7 +182,8 @@ class DocumentRegression:
     @classmethod
     def of(cls, sums: Sums, components: Components, covariance: Covariance, geometry: Geometry) -> DocumentRegression:
         """With the equations to solve; `geometry`: of the categories with each other."""
-        return cls(sums, components, covariance, _matrix(sums, components, covariance, geometry))
+        similarity = 0.0 if covariance.kernel is None else geometry.covariance(covariance.kernel)
+        return cls(sums, components, covariance, _matrix(sums, components, covariance, similarity))
 
     def estimates(self, geometry: Geometry) -> Estimates:
         """Of categories without targets; `geometry`: of them with the regression's categories."""
@@ -205,7 +203,8 @@ class DocumentRegression:
         """Of each category from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
         precision = cho_solve(self._factor, np.eye(len(self.matrix)))
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
-        weighted, means = precision @ self._means, self._means
+        means = self.sums.means
+        weighted = precision @ means
         values, variances = np.empty_like(means), np.empty(len(means))
         scatter = self.components.within / self.sums.rows
         for group in np.unique(groups):
@@ -223,16 +222,12 @@ class DocumentRegression:
     @cached_property
     def mean(self) -> Floats:
         """The mean of categories' means (q,), by generalised least squares."""
-        return np.asarray(self._ones @ self._means / self._ones.sum())
+        return np.asarray(self._ones @ self.sums.means / self._ones.sum())
 
     @cached_property
     def weights(self) -> Floats:
         """What similarity is multiplied by (l, q)."""
-        return np.asarray(cho_solve(self._factor, self._means - self.mean))
-
-    @property
-    def _means(self) -> Floats:
-        return self.sums.means
+        return np.asarray(cho_solve(self._factor, self.sums.means - self.mean))
 
     @cached_property
     def _known(self) -> Floats:
@@ -256,34 +251,19 @@ SAME_COST = 1e-9
 def choose_covariance(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
     """The covariance of greatest restricted likelihood; of equal ones the first."""
     best, least = Covariance(None, 0.0, 1.0), np.inf
-    plain = [Covariance(None, 0.0, scale) for scale in SCALES]
-    kernels = list(geometry.candidates())
-    for one in plain:
-        cost = _cost(sums, components, _matrix(sums, components, one, geometry))
-        if _is_less(cost, least):
-            best, least = one, cost
-    for kernel in kernels:
-        similarity = geometry.covariance(kernel)
-        for share in SHARES[1:]:
+    for kernel in (None, *geometry.candidates()):
+        similarity = 0.0 if kernel is None else geometry.covariance(kernel)
+        for share in SHARES[:1] if kernel is None else SHARES[1:]:
             for scale in SCALES:
                 one = Covariance(kernel, share, scale)
-                cost = _cost(sums, components, _mixed(sums, components, one, similarity))
-                if _is_less(cost, least):
+                cost = _cost(sums, _matrix(sums, components, one, similarity))
+                # by more than rounding, which the order of rows and the origin of the target decide
+                if least == np.inf or cost < least - SAME_COST * (1.0 + abs(least)):
                     best, least = one, cost
     return best
 
 
-def _is_less(cost: float, least: float) -> bool:
-    """By more than rounding, which the order of rows and the origin of the target decide."""
-    return least == np.inf or cost < least - SAME_COST * (1.0 + abs(least))
-
-
-def _matrix(sums: Sums, components: Components, one: Covariance, geometry: Geometry) -> Floats:
-    similarity = 0.0 if one.kernel is None else geometry.covariance(one.kernel)
-    return _mixed(sums, components, one, similarity)
-
-
-def _mixed(sums: Sums, components: Components, one: Covariance, similarity: Floats | float) -> Floats:
+def _matrix(sums: Sums, components: Components, one: Covariance, similarity: Floats | float) -> Floats:
     """The covariance (l, l) of categories' mean targets."""
     size = one.scale * components.between
     matrix = np.zeros((len(sums.rows),) * 2) + size * one.share * similarity
@@ -291,7 +271,7 @@ def _mixed(sums: Sums, components: Components, one: Covariance, similarity: Floa
     return matrix
 
 
-def _cost(sums: Sums, components: Components, matrix: Floats) -> float:
+def _cost(sums: Sums, matrix: Floats) -> float:
     """Minus the logarithm of the restricted likelihood, summed over the target's components."""
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     means = sums.means
@@ -330,3 +310,77 @@ class Conformal:
         with np.errstate(divide="ignore"):
             spread = np.sqrt(variances + np.where(rows > 0, self.within / rows, 0.0))
         return np.asarray(score * spread[:, None])
+
+
+# -- donors, and how they are weighed --------------------------------------------------------------
+
+
+RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""g, per median squared distance of seen documents."""
+NAME_RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""The same for names, per unit of 1 - cosine."""
+MIN_TO_TUNE = 4
+"""Of fewer known categories all donors of one are alike: one left out leaves two at most."""
+
+
+@dataclass(frozen=True)
+class DonorRule:
+    """How weights follow from distances: `rate` per `unit`, `name_rate`; `known` (l,) is each donor's rho."""
+
+    rate: float
+    name_rate: float
+    unit: float
+    known: Floats
+
+    @classmethod
+    def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DonorRule:
+        """The rates that best predict left-out categories' targets; `geometry`: of categories with each other."""
+        rule = cls(0.0, 0.0, median_distance(geometry.distances) or 1.0, _known(sums.rows, components))
+        if len(sums.rows) < MIN_TO_TUNE:
+            return rule
+        estimates = drawn(sums, components.centre, components.ratio)
+        sure = 1 / (components.between + components.within / sums.rows)
+        truth, everyone = sums.means - components.centre, np.arange(len(sums.rows))
+
+        def left_out_error(one: DonorRule) -> float:
+            """Of categories foretold by the others, as far as that is worth."""
+            foretold = one.weights(geometry, everyone) @ estimates - components.centre
+            return float((sure[:, None] * (truth - worth(foretold, truth, sure) * foretold) ** 2).sum())
+
+        return min(rule.others(geometry), key=left_out_error)
+
+    def of(self, rows: Floats, components: Components) -> DonorRule:
+        """The same rule for donors of so many rows (l,)."""
+        return replace(self, known=_known(rows, components))
+
+    def others(self, geometry: Geometry) -> list[DonorRule]:
+        """The rules to choose from."""
+        names = NAME_RATES if geometry.names is not None else (0.0,)
+        return [DonorRule(rate, name, self.unit, self.known) for rate in RATES for name in names]
+
+    def weights(self, geometry: Geometry, own: NDArray[np.integer] | None = None) -> Floats:
+        """Of donors (l,) for each category (m, l); `own` (m,): a donor that is left out, below 0 for none."""
+        logits = -self.rate * geometry.distances / self.unit
+        if self.name_rate:
+            assert geometry.names is not None
+            logits = logits - self.name_rate * (1 - geometry.names)
+        with np.errstate(divide="ignore"):
+            logits = logits + np.log(self.known)
+        if own is not None:
+            held = np.flatnonzero(own >= 0)
+            logits[held, own[held]] = -np.inf
+        top = logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
+        total = weights.sum(axis=1, keepdims=True)
+        return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[1])
+
+
+def _known(rows: Floats, components: Components) -> Floats:
+    """rho: how much of a category's estimate is its own."""
+    return rows / (rows + components.ratio)
+
+
+def worth(foretold: Floats, truth: Floats, sure: Floats) -> float:
+    """The share in [0, 1] of what is foretold (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
+    square = float((sure[:, None] * foretold**2).sum())
+    return float(np.clip((sure[:, None] * foretold * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0

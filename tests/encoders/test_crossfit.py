@@ -32,7 +32,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder, load, save
 from tabsym import OneHotEncoder as TabsymOneHotEncoder
 from tabsym.encoders import NativeCategories
-from tabsym.encoders.stored import StoredEncoder
+from tabsym.encoders.crossfit import StoredEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")  # category_encoders'
 

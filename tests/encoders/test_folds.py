@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder
-from tabsym.encoders.out_of_fold import check_rows_once
+from tabsym.encoders.folds import check_rows_once
 
 RNG = np.random.default_rng(0)
 N = 300

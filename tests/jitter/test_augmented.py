@@ -54,7 +54,7 @@ def test_an_unseen_copy_is_estimated_without_its_symbol():
     """By leaving each group of symbols out and encoding its rows as unseen ones of an encoder that has the rest."""
     encoder = TIWSEncoder(cols=["model"], numeric="passthrough", random_state=0)
     rows, _, _ = encoder.augment(X, Y)
-    from tabsym.encoders.tiws_rows import folds_of_categories
+    from tabsym.encoders.tiws_column import folds_of_categories
 
     fitted = encoder.columns_["model"].fitted
     groups = folds_of_categories(fitted.sums.rows, 0)

@@ -20,9 +20,9 @@ from sklearn.svm import LinearSVC
 from tabsym import JitterPredictor, TIWSEncoder
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
+from tabsym.jitter.averaging import raw_scores
 from tabsym.jitter.calibration import _error
 from tabsym.jitter.replacing import MAX_COMBINATIONS, Donors, Mixture
-from tabsym.jitter.wrapped import raw_scores
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
 from tests.oracles.jitter import replace_and_average
@@ -559,7 +559,7 @@ def test_calibration_falls_back_where_documents_are_noise():
 
 
 def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
-    from tabsym.tiws.donors import RATES
+    from tabsym.tiws.regression import RATES
 
     frame, y = columns_of_cars(told=True, seed=3)
     model = blind_to_body(frame, y)

@@ -1,9 +1,8 @@
-"""Encoding out of fold: the folds, and the base of tabsym's own supervised encoders.
+"""The folds of cross-fitting, and the base of tabsym's own supervised encoders, which encode training rows by them.
 
-A number of folds, a splitter of scikit-learn (of groups, over time) or a list of splits becomes row numbers: which rows
-an encoder or a stack is fitted on, and which rows it then encodes. Splits that leak, and groups that no splitter keeps
-together, are refused; rows that no fold holds out are reported. `CrossFit`, in `crossfit`, does for any other encoder
-what `OutOfFoldEncoder` does for these.
+A number of folds, a splitter of scikit-learn (of groups, over time) or a list of splits becomes row numbers. Splits
+that leak, and groups that no splitter keeps together, are refused; rows that no fold holds out are reported.
+`CrossFit`, in `crossfit`, does for any other encoder what `OutOfFoldEncoder` does for tabsym's.
 """
 
 from __future__ import annotations
@@ -24,6 +23,9 @@ from sklearn.utils.multiclass import type_of_target
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.frame import Table, check_same_rows, check_weights, split_columns
 from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+
 
 Split = tuple[NDArray[Any], NDArray[Any]]
 
@@ -54,7 +56,8 @@ def split_rows(
     splitter = check_cv(int(cv) if numbered else cv, y, classifier=classes)
     if numbered:
         splitter.shuffle, splitter.random_state = True, random_state
-    if groups is None and _needs_groups(splitter):
+    routing = getattr(splitter, "get_metadata_routing", None)  # by which scikit-learn's say whether they need groups
+    if groups is None and routing is not None and routing().split.requests.get("groups") is True:
         raise ValueError(
             f"cv={splitter!r} needs the group of each row; pass groups=... to fit (encoders: to fit_transform), "
             "or in a Pipeline have "
@@ -107,12 +110,6 @@ def refuse_lost_groups(cv: Any, groups: Any) -> None:
     """A `ValueError` where groups were given and `cv` would not look at them."""
     if groups is not None and (cv is None or isinstance(cv, Integral)):
         raise ValueError(f"cv={cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5).")
-
-
-def _needs_groups(splitter: Any) -> bool:
-    """Whether a splitter asks for groups, as scikit-learn's say of themselves."""
-    routing = getattr(splitter, "get_metadata_routing", None)
-    return routing is not None and routing().split.requests.get("groups") is True
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
@@ -244,7 +241,9 @@ def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
     return found
 
 
-Floats = NDArray[np.float64]
+# -- encoders by folds -----------------------------------------------------------------------------
+
+
 FittedRows = tuple[NDArray[Any], Any]
 """Rows that a fold holds out, and what was learned from its training rows."""
 FoldFitter = tuple[NDArray[Any], bool, Callable[[NDArray[Any], NDArray[Any]], Any]]

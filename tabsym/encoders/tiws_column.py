@@ -1,4 +1,7 @@
-"""Rows as `TIWSEncoder` encodes them by fitted columns: known categories by their estimates, others from their rows."""
+"""A fitted column of `TIWSEncoder`: the options and the target that it is fitted by, checked, and how it encodes rows.
+
+Known categories are encoded by their estimates, others from their rows.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 
 from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
+from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
-from tabsym.frame import Table
+from tabsym.frame import (
+    Table,
+    check_classes,
+    check_regression_target,
+    check_target,
+    holds_classes,
+    name_of_target,
+)
 from tabsym.models.export_terms import Coding
 from tabsym.threads import in_threads
-from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, no_rows, unseen_rows
+from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows
 from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of
+from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -44,29 +58,23 @@ class TIWSColumn:
         return columns if self.indicator is None else [*columns, unseen.astype(np.int64)]
 
 
-def state_of(name: str, fitted: FittedColumn, classes: NDArray[np.generic] | None, *, indicator: bool) -> TIWSColumn:
-    """With a column for each class, where there are more than two."""
-    if classes is not None and len(classes) > 2:
-        names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
-    else:
-        names, shown = [name], [0 if classes is None else 1]
-    flag = f"{name}_unknown" if indicator else None
-    return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
-
-
 def fit_columns(
-    counts: TableCounts, positions: Mapping[str, int], classes: NDArray[np.generic] | None, method: Method, *,
-    indicator: bool, n_jobs: int | None,
-) -> dict[str, TIWSColumn]:  # fmt: skip
-    """What is fitted of each encoded column, by counts; `positions`: of these columns in the table."""
+    encoder: Any, counts: TableCounts, encoded: list[str], classes: NDArray[np.generic] | None, names_in: list[str]
+) -> dict[str, TIWSColumn]:
+    """What is fitted of each encoded column, by counts, with an output column for each of more than two classes."""
+    method = Method(encoder.method, bool(encoder.names), encoder.smooth, encoder.idf_rows)
 
     def fit(name: str) -> TIWSColumn:
-        number = positions[name]
+        number = names_in.index(name)
         symbols = categories_of(counts, number).symbols.tolist()
         fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
-        return state_of(name, fitted, classes, indicator=indicator)
+        names, shown = [name], [0 if classes is None else 1]
+        if classes is not None and len(classes) > 2:
+            names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
+        flag = f"{name}_unknown" if encoder.indicator else None
+        return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
 
-    return dict(zip(positions, in_threads(fit, list(positions), n_jobs), strict=True))
+    return dict(zip(encoded, in_threads(fit, encoded, encoder.n_jobs), strict=True))
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,8 @@ class RowEncoding:
         codes, raw = self.codes(table, name)
         n_words = int(self.counts.offsets[-1])
         if not (codes == UNSEEN).any():
-            return no_rows(n_words)
+            none = np.empty(0, dtype=np.int64)
+            return UnseenRows(none, none, Observed.none(n_words).all())
         before = Observed.none(n_words) if anew else self.observed[name]
         words = codes_of(table, self.counts.words) if words is None else words
         return unseen_rows(codes, raw, words, self.counts.offsets, context or self.context, before)
@@ -110,7 +119,11 @@ class RowEncoding:
         for name, state in self.columns.items():
             codes, raw = self.codes(table, name)
             values = np.append(state.fitted.estimates, np.zeros((1, state.fitted.estimates.shape[1])), axis=0)[codes]
-            nan = self._to_be_nan(codes, raw)
+            nan = np.zeros(len(codes), dtype=bool)
+            if self.handle_missing == "return_nan":
+                nan |= raw.codes < 0
+            if self.handle_unknown == "return_nan":
+                nan |= (codes == UNSEEN) & (raw.codes >= 0)
             if ((codes == UNSEEN) & ~nan).any():
                 words = codes_of(table, self.counts.words) if words is None else words
                 found = self.unseen(table, name, words=words)
@@ -167,10 +180,6 @@ class RowEncoding:
                 f"lookup; set_params({', '.join(by_row)}) to export the encoder without that."
             )
 
-    def _to_be_nan(self, codes: NDArray[np.int32], raw: RawCodes) -> NDArray[np.bool_]:
-        nan = (raw.codes < 0) if self.handle_missing == "return_nan" else np.zeros(len(codes), dtype=bool)
-        return nan | ((codes == UNSEEN) & (raw.codes >= 0)) if self.handle_unknown == "return_nan" else nan
-
 
 def categories_of(counts: TableCounts, number: int) -> Categories:
     """The categories of an encoded column."""
@@ -215,9 +224,9 @@ def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
     return rng.permutation(len(rows)) % CATEGORY_FOLDS
 
 
-def print_columns(fitted: dict[str, FittedColumn]) -> None:
+def print_columns(states: dict[str, TIWSColumn]) -> None:
     """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
-    for name, one in fitted.items():
+    for name, one in ((name, state.fitted) for name, state in states.items()):
         share = one.covariance.share
         told = (
             f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
@@ -257,3 +266,129 @@ def carried_over(
         keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
         out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
     return out
+
+
+# -- what is given, checked ------------------------------------------------------------------------
+
+
+def check_options(encoder: Any) -> None:
+    """A `ValueError` that names the argument and what it can be."""
+    check_declared_options(encoder)
+    if encoder.names and encoder.method == "poster":
+        raise ValueError("names=True needs method='documents'; set names=False with method='poster'.")
+    numeric, allowed = encoder.numeric, ("modl", "quantile", "passthrough")
+    if isinstance(numeric, str) and numeric in allowed:
+        return
+    words = ", ".join(map(repr, allowed))
+    if not isinstance(numeric, Mapping):
+        raise ValueError(
+            f"numeric={numeric!r} is not known; use one of {words}, or a dict of column names and edges (or one of "
+            "these words)."
+        )
+    for name, edges in numeric.items():
+        if isinstance(edges, str):
+            if edges not in allowed:
+                raise ValueError(f"numeric has {edges!r} for column {name!r}; use one of {words}, or edges.")
+            continue
+        try:
+            values = np.asarray(edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.full(1, np.nan)
+        if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
+            raise ValueError(f"The edges of column {name!r} in numeric must be ascending finite numbers.")
+
+
+@dataclass(frozen=True)
+class TargetComponents:
+    """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) for classification."""
+
+    y: Floats
+    classes: NDArray[Any] | None
+    codes: NDArray[Any]
+
+
+def components(
+    y: Any, n_rows: int, target_type: str, caller: str, classes: Any = None, weight: Floats | None = None
+) -> TargetComponents:
+    """The target of a table, checked; `classes`: all that there can be, if they are known.
+
+    Otherwise classes whose rows all have `weight` (n,) 0 are absent, as these rows are.
+    """
+    if classes is not None:
+        if target_type == "continuous":
+            raise ValueError("target_type='continuous' has no classes; leave classes out.")
+        distinct = np.unique(column_or_1d(classes))
+        if len(distinct) < 2:
+            raise ValueError(f"classes={list(classes)!r} is not possible; give all classes, at least 2.")
+        return further(y, n_rows, distinct, caller)
+    if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
+        found = check_classes(y, n_rows, caller=caller).weighed(weight)
+        if len(found.classes) < 2:
+            raise ValueError(
+                f"{caller} needs at least 2 classes, but the rows of positive weight have 1 class only "
+                f"({found.classes.tolist()[0]!r}); choose another target or other weights."
+            )
+        return TargetComponents(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
+    return further(y, n_rows, None, caller)
+
+
+def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | None:
+    """The classes of a lazy frame's target, checked; None where it holds numbers."""
+    name = rows.target
+    assert name is not None
+    if target_type != "classes" and rows.is_number(name) and rows.n_distinct(name) > MAX_TARGET_CELLS:
+        ends = rows.total(low=nw.col(name).min(), high=nw.col(name).max())
+        check_regression_target(list(ends.values()), 2, caller=caller)
+        return None
+    groups = rows.groups([nw.col(name)])
+    column = rows.read(groups, "k0", name)
+    series = column.series.to_native()
+    values = check_target(series, len(groups), caller)
+    if holds_classes(values, target_type, caller, name, rows=sizes_of(groups)):
+        found = check_classes(series, len(groups), caller=caller)
+        return LazyTarget.of(nw.col(name), found.classes, column, found.codes)
+    check_regression_target(series, len(groups), caller=caller)
+    return None
+
+
+def further(
+    y: Any, n_rows: int, classes: NDArray[Any] | None, caller: str, weight: Floats | None = None
+) -> TargetComponents:
+    """The target of a further piece of a table, with the classes of the first; rows of `weight` 0 may have others."""
+    if classes is None:
+        values = check_regression_target(y, n_rows, caller=caller)
+        return TargetComponents(values[:, None], None, values)
+    if weight is not None:
+        counted = check_classes(y, n_rows, caller=caller).weighed(weight)
+        y = counted.classes[counted.codes]
+    found = check_classes(y, n_rows, classes=classes, caller=caller)
+    return TargetComponents(np.eye(len(classes))[found.codes], classes, found.codes)
+
+
+def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:
+    """A `ValueError` where the classes given with a further piece are not those of the first."""
+    if given is None:
+        return
+    if before is None:
+        raise ValueError("classes were given, but the target held numbers before; leave classes out.")
+    if not np.array_equal(np.unique(column_or_1d(given)), before):
+        raise ValueError(
+            f"classes={list(given)!r} is not the same as on last call to partial_fit, was: {before.tolist()!r}; leave "
+            "classes out."
+        )
+
+
+def check_mergeable(one: Any, other: Any) -> None:
+    """A `ValueError` where the counts of two fitted encoders cannot be added."""
+    if one._names_in != other._names_in or list(one.columns_) != list(other.columns_):
+        raise ValueError("merge needs encoders of the same columns, in the same order.")
+    classes = [None if encoder._classes is None else encoder._classes.tolist() for encoder in (one, other)]
+    if classes[0] != classes[1]:
+        told = ["numbers" if labels is None else f"the classes {labels}" for labels in classes]
+        raise ValueError(f"merge needs encoders of the same target; these have {told[0]} and {told[1]}.")
+    for a, b in zip(one.counts_.words, other.counts_.words, strict=True):
+        if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
+            raise ValueError(
+                f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
+                "numeric={'column': [...]}."
+            )
