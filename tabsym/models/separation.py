@@ -38,15 +38,14 @@ CERTAIN_IN_PRODUCTS = 1e-12
 def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
     """Mask (coefficients, K) of unpenalized coefficients of which all informative rows are predicted with certainty.
 
-    Of a sum of terms: those of categories, slopes by category, and slopes of numbers that mostly have one value, such
-    as indicators. The further an iteration goes, the less information is left, and rounding leaves none at all.
+    Of a sum of terms: those of categories, and slopes of numbers that mostly have one value, such as indicators. The further an iteration goes, the less information is left, and rounding leaves none at all.
     """
     found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
     for index, term in enumerate(solver.terms):
         own, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
         if is_free and model.spec.blocks[term.block].source is None:
             found[own] = _is_certain_off_the_mode(solver, term)
-        elif is_free:
+        elif is_free and not len(term.x):
             hessians, weights = solver.own_curvature(index), model.weights[own][:, None]
             usual = hessians.sum(axis=0) / weights.sum()  # of a row: little where a class is rare
             found[own] = hessians < np.exp(-FAR_SCORE) * usual * weights

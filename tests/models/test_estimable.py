@@ -193,17 +193,6 @@ def test_an_indicator_that_decides_the_target_has_no_estimate(loss, share):
     assert both[0]["sd"] == pytest.approx(both[1]["sd"], rel=1e-3)
 
 
-def test_a_slope_of_a_category_whose_rows_are_all_certain_has_no_estimate():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.choice(list("pqr"), 600), "x": rng.normal(size=600)})
-    table["y"] = np.where(table["a"] == "p", 0, rng.poisson(1.0, 600))
-    with pytest.warns(ConvergenceWarning, match="'w', 'v' separate"):
-        model = WideRegressor("y ~ w[a] + v[a]*x + c[1]", loss="poisson", alpha=0.0).fit(table)
-    slopes = model.coefs_["v"]["sd"]
-    assert np.isinf(slopes["p"])
-    assert np.isfinite(slopes[["q", "r"]]).all()
-
-
 def test_an_indicator_with_an_event_has_an_estimate():
     """One event in 3,000 rows: statsmodels' deviation, and no warning."""
     rng = np.random.default_rng(0)
