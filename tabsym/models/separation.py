@@ -38,7 +38,8 @@ CERTAIN_IN_PRODUCTS = 1e-12
 def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
     """Mask (coefficients, K) of unpenalized coefficients of which all informative rows are predicted with certainty.
 
-    Of a sum of terms: those of categories, and slopes of numbers that mostly have one value, such as indicators. The further an iteration goes, the less information is left, and rounding leaves none at all.
+    Of a sum of terms: those of categories, and slopes of numbers that mostly have one value, such as indicators. The
+    further an iteration goes, the less information is left, and rounding leaves none at all.
     """
     found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
     for index, term in enumerate(solver.terms):
