@@ -52,7 +52,7 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
 class InfrequentRule:
     """What makes a category infrequent.
 
-    `smallest`: fewer rows than so many, or than this share of all; `at_most`: so many output columns.
+    `smallest`: fewer rows than this number, or than this share of all; `at_most`: the most output columns.
     `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
     """
 

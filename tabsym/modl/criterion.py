@@ -345,7 +345,7 @@ def interval_cost(
     n_candidates : int
     granularity : int or None
         Khiops' granularity; None: the least cost over those whose quantile grid has all the cuts. Where none
-        has them, the finest (every cut can be told apart there).
+        has them, the finest (every cut has its own position there).
 
     Returns
     -------
