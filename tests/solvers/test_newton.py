@@ -722,17 +722,18 @@ def test_other_starts_are_others(monkeypatch):
 def test_means_that_factors_are_held_to_use_degrees_of_freedom():
     """The dispersion is the squared rest over the rows that nothing was fitted to: numbers, scalars and means.
 
-    Of the means of two factors only the product is identified: together they use one.
+    Of the means of two factors only the product is identified: together they use one. Variances are of factors of
+    mean 1, beside which there is a scale.
     """
     table, y = products(60)
     model = WideRegressor("g[a]*m[b]*x + c[1]", loss="squared_error", tol=1e-5).fit(table, y)
-    spec, theta = model.model_.spec, model.model_.theta[:, 0]
+    spec = model.model_.spec
     one, other = (
         (table[column].astype(str).to_numpy()[:, None] == model.coefs_[name].index.to_numpy(dtype=str)).astype(float)
         for column, name in (("a", "g"), ("b", "m"))
     )
-    g, m = theta[spec.coefs(0)], theta[spec.coefs(1)]
-    x = table[["x"]].to_numpy()
+    g, m = (model.coefs_[name].iloc[:, 0].to_numpy() for name in ("g", "m"))
+    x = table[["x"]].to_numpy() * model.coefs_["scale of g*m"].to_numpy().item()
     jacobian = np.column_stack([x * one * (other @ m)[:, None], x * other * (one @ g)[:, None], np.ones(60)])
     information, penalty = jacobian.T @ jacobian, np.zeros((jacobian.shape[1],) * 2)
     for name, own in (("g", spec.coefs(0)), ("m", spec.coefs(1))):

@@ -32,7 +32,7 @@ from tabsym.models.inspection.page import notebook_html, rows_of_report, write_r
 from tabsym.models.inspection.pictures import draw_explanation, draw_model, draw_term
 from tabsym.models.inspection.significance import compare_nested, wald_tests_of_terms
 from tabsym.models.interactions import table_of_crosses
-from tabsym.models.model import CoefficientFrames, WideModel
+from tabsym.models.model import CoefficientFrames, WideModel, mean_of_factor
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
@@ -101,13 +101,17 @@ class Readable:
 
         Columns: `variance`, for smooth terms that of the difference of neighbouring bins; `sd`, the standard deviation
         of coefficients about their mean, which is comparable between all terms; `edf`, the effective degrees of
-        freedom, given the other terms; `coefficients`, their number.
+        freedom, given the other terms; `coefficients`, their number. Those of factors that are shown with mean 1 are
+        relative to it, as their coefficients are.
         """
         certainty, spec = self._certainty("variances_"), self.model_.spec
+        means = [mean_of_factor(self.model_, block) for block in range(len(spec.blocks))]
+        squares = np.array([1.0 if mean is None else float(np.square(mean).mean()) for mean in means])
+        sd = np.sqrt([self.model_.entry_variance(block) for block in range(len(spec.blocks))])
         frame = pd.DataFrame(
             {
-                "variance": certainty.variances,
-                "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(spec.blocks))]),
+                "variance": certainty.variances / squares,
+                "sd": sd / np.sqrt(squares),
                 "edf": certainty.edf,
                 "coefficients": [size * self.model_.n_outputs for size in spec.sizes],
             },

@@ -278,7 +278,11 @@ class CommonLevels:
                 for one, other in permutations(held, 2)
                 if beside[one] == beside[other] and spec.sizes[one] > spec.sizes[other]
             ]
-        self._directions = sparse.hstack(found).tocsc()
+        self._directions: sparse.csc_array = sparse.hstack(found).tocsc()
+
+    def moves(self, block: int) -> bool:
+        """Whether directions change coefficients of a block."""
+        return bool(self._directions[self._spec.coefs(block)].count_nonzero())
 
     def share(self, phi: Floats, precision: Floats) -> Floats:
         """Coefficients (coefficients * K,) of least penalty, by the terms' precisions, with the same predictors."""

@@ -61,6 +61,9 @@ FLATTEST = 1e-6
 
 FIRST_VARIANCE = 1.0
 
+TINY = 1e-30
+"""The least mean square of a factor."""
+
 MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 """Bounds of a precision."""
 
@@ -87,6 +90,10 @@ class FormulaOptimum:
 class Objective:
     """The loss of the rows, plus half the precision times each term's sum of squares (about its mean in products).
 
+    The squares of a factor are times the mean squares of the others: those of what it adds to the linear predictor,
+    which is the same however factors exchange scale or the intercept takes their means. Deviations themselves would
+    have no penalty where the means of the other factors grow.
+
     Parameters
     ----------
     spec : ModelSpec
@@ -103,6 +110,8 @@ class Objective:
         The unit of changes of the mean loss: for regression the variance of the targets.
     joint : dict of bytes -> (Floats, Floats)
         What `_joint_posterior` found last, by coefficients and precisions.
+    beside : dict of int -> list of list of int
+        For factors whose prior is so: the other factors of each of their terms.
     """
 
     def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool) -> None:
@@ -114,6 +123,9 @@ class Objective:
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
         self.centred = [centred and block.neutral_mean for block in spec.blocks]
         self._levels = CommonLevels(spec, task.program, rows, self.centred)
+        self.beside = _factors_beside(spec, self.centred)
+        if any(self._levels.moves(index) for index in self.beside):
+            self.beside = {}
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
         self.reached: Floats | None = None
         self._lowest = np.inf
@@ -138,10 +150,16 @@ class Objective:
         """The objective, minimized over directions that leave the linear predictors unchanged, and its gradient."""
         phi = self.shared(phi)
         lost, gradient, _ = self.sums(phi)
+        squares = self.mean_squares(phi)
         for index, own in self.held():
-            away = self.away(index, phi)
-            lost += 0.5 * self.precision[index] * float(np.square(away).sum())
-            gradient[own] += self.precision[index] * away.ravel()
+            away, times = self.away(index, phi), self.times(index, squares)
+            half = 0.5 * self.precision[index] * float(np.square(away).sum())
+            lost += times * half
+            gradient[own] += times * self.precision[index] * away.ravel()
+            for others in self.beside.get(index, ()):
+                for other in others:
+                    changes = half * np.prod([squares[one] for one in others]) / squares[other]
+                    gradient[self.own(other)] += changes * 2.0 * phi[self.own(other)] / self.spec.sizes[other]
         if lost < self._lowest:
             self._lowest, self.reached = lost, phi
         return lost, gradient
@@ -150,13 +168,34 @@ class Objective:
         """Set precisions of terms; objectives before and after are not comparable."""
         self.precision[indices], self._lowest = precisions, np.inf
 
+    def own(self, index: int) -> slice:
+        """The slice of a block's coefficients."""
+        own, k = self.spec.coefs(index), self.task.n_outputs
+        return slice(own.start * k, own.stop * k)
+
+    def mean_squares(self, phi: Floats) -> dict[int, float]:
+        """Those of the blocks beside which others have a prior on what they add (summed over outputs)."""
+        blocks = {other for terms in self.beside.values() for others in terms for other in others}
+        return {
+            index: max(float(np.square(phi[self.own(index)]).sum()) / self.spec.sizes[index], TINY) for index in blocks
+        }
+
+    def times(self, index: int, squares: dict[int, float]) -> float:
+        """What a block's squares are multiplied by in the penalty."""
+        if index not in self.beside:
+            return 1.0
+        return float(sum(np.prod([squares[other] for other in others]) for others in self.beside[index]))
+
+    def precisions(self, phi: Floats) -> Floats:
+        """Those of the coefficients themselves (blocks,)."""
+        squares = self.mean_squares(phi)
+        return self.precision * [self.times(index, squares) for index in range(len(self.precision))]
+
     def held(self) -> Iterator[tuple[int, slice]]:
         """The penalized terms, and the slices of their coefficients."""
-        k = self.task.n_outputs
         for index, block in enumerate(self.spec.blocks):
             if block.source is not None:
-                own = self.spec.coefs(index)
-                yield index, slice(own.start * k, own.stop * k)
+                yield index, self.own(index)
 
     def away(self, index: int, phi: Floats) -> Floats:
         """Deviations of a term's coefficients from the mean of its prior (categories, rank * K)."""
@@ -167,9 +206,9 @@ class Objective:
 
     def curvature(self, phi: Floats) -> Floats:
         """The Hessian's diagonal, with the penalty."""
-        curvature = self.sums(phi)[2]
+        curvature, precisions = self.sums(phi)[2], self.precisions(phi)
         for index, own in self.held():
-            curvature[own] += self.precision[index]
+            curvature[own] += precisions[index]
         return curvature
 
 
@@ -202,9 +241,9 @@ def fit_formula(
         phi, converged, interrupted = objective.shared(objective.reached), False, True
         weighed = _weigh(objective, phi)
     dispersion = weighed.dispersion
-    variances = np.full(len(spec.blocks), np.inf)
+    variances, precisions = np.full(len(spec.blocks), np.inf), objective.precisions(phi)
     for index, _ in objective.held():
-        variances[index] = dispersion / objective.precision[index] if objective.precision[index] > 0 else np.inf
+        variances[index] = dispersion / precisions[index] if precisions[index] > 0 else np.inf
     joint_edf = _joint_edf(objective, phi) if newton.posterior else np.nan
     told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
@@ -359,7 +398,7 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         by = sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr()
-        information = (by.T @ (by * hessians[:, output][:, None])).toarray() + _penalty(objective)
+        information = (by.T @ (by * hessians[:, output][:, None])).toarray() + _penalty(objective, phi)
         found.append(inverse(information)[0])
         unknown.append(without_information(information, _exchanges(spec, phi[output::k])))
         untold |= np.diag(information) == 0.0
@@ -410,7 +449,7 @@ def _joint_posterior(objective: Objective, phi: Floats) -> tuple[Floats, Floats]
             derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
             by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
         information = _information(objective, phi, by).reshape(k * spec.n_coefs, -1)
-        found = inverse(information + np.kron(np.eye(k), _penalty(objective)))[0]
+        found = inverse(information + np.kron(np.eye(k), _penalty(objective, phi)))[0]
         objective.joint = {at: (found, information)}
     return objective.joint[at]
 
@@ -427,14 +466,14 @@ def _information(objective: Objective, phi: Floats, by: Sequence[Any]) -> Floats
     return blocks
 
 
-def _penalty(objective: Objective) -> Floats:
+def _penalty(objective: Objective, phi: Floats) -> Floats:
     """The precisions (coefficients, coefficients) of the prior, of one output."""
-    found = np.zeros((objective.spec.n_coefs, objective.spec.n_coefs))
+    found, precisions = np.zeros((objective.spec.n_coefs, objective.spec.n_coefs)), objective.precisions(phi)
     for index, _ in objective.held():
         own, rank = objective.spec.coefs(index), objective.spec.blocks[index].rank
         size = (own.stop - own.start) // rank
         held = np.eye(size) - (1.0 / size if objective.centred[index] else 0.0)
-        found[own, own] = objective.precision[index] * np.kron(held, np.eye(rank))
+        found[own, own] = precisions[index] * np.kron(held, np.eye(rank))
     return found
 
 
@@ -512,13 +551,13 @@ def _weigh(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     spec, k = objective.spec, objective.task.n_outputs
     edf, variances = np.zeros(len(spec.blocks)), np.zeros((spec.n_coefs, k))
     slopes, hessians = _grads(objective, phi)
-    used = 0.0
+    used, precisions = 0.0, objective.precisions(phi)
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         posteriors = FormulaSpreads(derivatives, hessians[:, output])
         for index, _ in objective.held():
             centred = objective.centred[index]
-            found = posteriors.of(index, float(objective.precision[index]), centred=centred)
+            found = posteriors.of(index, float(precisions[index]), centred=centred)
             edf[index] += found.edf
             variances[spec.coefs(index), output] = found.variances
             used += spec.blocks[index].rank if centred else 0
@@ -572,10 +611,15 @@ def _margins(objective: Objective, phi: Floats) -> Floats:
 def _move_variances(objective: Objective, phi: Floats, weighed: _EvaluatedTerms) -> float:
     """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
     held = [index for index, _ in objective.held()]
-    lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
+    squares = objective.mean_squares(phi)
+    lengths = np.array(
+        [objective.times(index, squares) * np.square(objective.away(index, phi)).sum() for index in held]
+    )
     now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
-    free = scale_free(objective.spec)[held]
+    free = scale_free(objective.spec)
+    relative = free[list(objective.beside)]
+    free = (free @ null_space(relative) if len(relative) else free)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
     edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
@@ -583,11 +627,26 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _EvaluatedTerms)
     return float(moving.max(initial=0.0))
 
 
+def _factors_beside(spec: ModelSpec, centred: Sequence[bool]) -> dict[int, list[list[int]]]:
+    """By block that is multiplied by others, without vectors: the other factors of each of its terms."""
+    found: dict[int, list[list[int]]] = {}
+    for term in spec.fitted_terms:
+        blocks = [factor.block for factor in term.factors]
+        for at, block in enumerate(blocks):
+            found.setdefault(block, []).append([*blocks[:at], *blocks[at + 1 :]])
+    return {
+        block: terms
+        for block, terms in found.items()
+        if centred[block] and any(terms) and all(spec.blocks[other].rank == 1 for others in terms for other in others)
+    }
+
+
 def scale_free(spec: ModelSpec) -> Floats:
     """Directions (terms, d) in which logarithms of the terms' scales can change while every linear predictor stays.
 
-    The factors of a product can exchange scale: only the product of their variances is identified. Along these
-    directions the variances keep their initial values, as they would drift without end.
+    The factors of a product can exchange scale: only the product of their variances is identified, where they are not
+    those of what factors add. Along these directions the variances keep their initial values, as they would drift
+    without end.
     """
     factors = np.zeros((len(spec.fitted_terms), len(spec.blocks)))
     for number, term in enumerate(spec.fitted_terms):
