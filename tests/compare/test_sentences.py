@@ -124,7 +124,13 @@ class Facts:
             r"Worse than the baseline in some folds: (.+)\.": self.partly_under,
             r"Column '(\w+)' alone reaches (\d+) % of (.+)'s gain over the baseline: .+\?": self.leak,
             r"(\w+) failed: (.+)\.": self.failed,
+            r"The machine was busy with other processes during (all fits|the fits of .+): .+\.": self.busy,
         }
+
+    def busy(self, whose):
+        rows = [row for row in self.verdicts.values() if row.get("busy")]
+        assert rows and (whose == "all fits") == (len(rows) == len(self.verdicts))
+        assert whose == "all fits" or whose == "the fits of " + "; ".join(row["label"] for row in rows)
 
     def leak(self, column, percent, label):
         fractions = {one["column"]: one["fraction"] for one in self.settings["column_gains"]}
