@@ -232,9 +232,15 @@ def to_terms(model: Any, base: Any = None) -> ModelTerms:
             tuple(terms),
             getattr(model, "_offset_column", None),
             checked,
-            tuple(map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)]))),
+            _features(model),
         )
     )
+
+
+def _features(model: Any) -> tuple[str, ...]:
+    """The columns of fit by the names that terms know them by, which of columns without names are made."""
+    made = getattr(model, "_names_made", [f"x{index}" for index in range(model.n_features_in_)])
+    return tuple(map(str, getattr(model, "feature_names_in_", made)))
 
 
 def _link(model: WideModel) -> str:
