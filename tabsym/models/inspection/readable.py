@@ -22,6 +22,7 @@ from tabsym.frame import Table, split_target
 from tabsym.frame.frames import as_rows
 from tabsym.models.inspection.coef_table import differences, model_by, table_of
 from tabsym.models.inspection.explain import (
+    OFFSET,
     contributions,
     describe_crosses,
     describe_model,
@@ -37,7 +38,6 @@ from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
-OFFSET = "(offset)"
 
 
 class Readable:
