@@ -24,7 +24,7 @@ from tabsym.models.data import OffsetColumn
 from tabsym.models.identified import means_of
 from tabsym.models.inspection.coef_table import (
     bases_taken_up,
-    deviation_of_difference,
+    deviations_of_differences,
     position_of,
     shifts_of_scalars,
     without_home,
@@ -419,8 +419,8 @@ def with_bases(
         shift = own.values[at]
         sd = own.sd
         if sd is not None:
-            rows = [deviation_of_difference(fitted, term.name, row, at) for row in range(len(own.values))]
-            sd = np.array(rows).reshape(own.values.shape)
+            rows = range(len(own.values))
+            sd = deviations_of_differences(fitted, term.name, rows, [at] * len(rows)).reshape(own.values.shape)
         found[index] = replace(own, values=own.values - shift, default=own.default - shift, sd=sd)
         scalar = found[into]
         known = scalar.sd is not None
