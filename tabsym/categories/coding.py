@@ -79,15 +79,24 @@ def encode_column(column: Column) -> RawCodes:
     ------
     TypeError
         Where a value cannot be a symbol (a list, a dict) or types are mixed.
+    ValueError
+        Where it is a date that Python has not.
     """
     stored = column.stored
     if isinstance(stored, pd.Categorical):
         categories = stored.categories
         return RawCodes(*renumber_used(stored.codes, lambda used: _symbols_at(categories, used)))
-    arrow = arrow_in(stored)
+    arrow, is_polars = arrow_in(stored), library_of(stored) == "polars"
+    may_be_dates = is_polars and column.kind is not Kind.SYMBOLIC  # whose type, if an Enum, is not to be asked
+    if may_be_dates and getattr(stored.dtype, "time_unit", None) == "ns":  # of which Python's own types lose digits
+        arrow = stored.to_arrow()
     if arrow is not None:
-        return _encode_arrow(arrow, column.name)
-    is_polars = library_of(stored) == "polars"
+        try:
+            return _encode_arrow(arrow, column.name)
+        except OverflowError:
+            _refuse_far_dates(column.name)
+    if may_be_dates and _holds_far_dates(stored):
+        _refuse_far_dates(column.name)
     if is_polars and len(stored) > 1 and _is_enum(stored):
         return _encode_polars(stored, column, in_order=True)
     if len(stored) <= FEW:
@@ -129,6 +138,26 @@ def _refuse_nested(name: str) -> NoReturn:
         f"Column {name!r} holds nested values (lists, dicts or the like), an argument must be a string or a "
         "number: turn each value into one."
     ) from None
+
+
+def _refuse_far_dates(name: str) -> NoReturn:
+    raise ValueError(
+        f"Column {name!r} holds dates before the year 1 or after 9999 (as the infinity of databases is), which are no "
+        "categories; make them missing, or the column text."
+    ) from None
+
+
+def _holds_far_dates(series: Any) -> bool:
+    """Whether dates of polars are none of Python's, on which its conversion would end with a panic."""
+    import polars as pl
+
+    if not isinstance(series.dtype, pl.Date | pl.Datetime) or (first := series.to_physical().min()) is None:
+        return False
+    units = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+    a_day = 86_400 * units[series.dtype.time_unit] if isinstance(series.dtype, pl.Datetime) else 1
+    epoch = date(1970, 1, 1).toordinal()
+    least, most = ((day.toordinal() - epoch) * a_day for day in (date.min, date.max))
+    return not least <= first <= series.to_physical().max() < most + a_day
 
 
 def _is_enum(series: Any) -> bool:

@@ -74,6 +74,7 @@ class ColumnEncoder(TableTransformer):
     }
 
     _named_in: Sequence[str] = ()  # columns of fit's table that were target and weights
+    _texts_in: Sequence[str] = ()  # columns of text that are not encoded
     _counts_only = False
     """Whether fit needs nothing but how often each category occurs, so that an engine can count."""
 
@@ -146,10 +147,9 @@ class ColumnEncoder(TableTransformer):
         for column, (raw, each) in zip(columns, counted, strict=True):
             kept = raw if each is None else _of_rows(raw, each > 0)
             states[column.name] = self._learn_column(column.name, kept, None if each is None else each[each > 0])
-        remember_features(self, table)
         self._named_in = named
         self.columns_ = self._settle(states)
-        self._names_in = table.names
+        self._remember(table)
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
             self.invariant_cols_ = self._find_invariant([raw for raw, _ in counted])
@@ -214,6 +214,12 @@ class ColumnEncoder(TableTransformer):
         return self.get_feature_names_out()
 
     # -- steps ---------------------------------------------------------------------
+
+    def _remember(self, table: Table) -> None:
+        """The columns of fit, once it is known which are encoded, and those of text among the others."""
+        remember_features(self, table)
+        self._names_in = table.names
+        self._texts_in = [one.name for one in table.columns if one.name not in self.columns_ and one.holds_text]
 
     def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
         """The table X with the columns of fit, whose rows go with y if there is one."""

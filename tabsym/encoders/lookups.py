@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -143,7 +145,7 @@ def unknown_in(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> nw.LazyFrame[A
     _check_type(frame, lookup)
     names = list(frame.columns)
     frame, (keys, codes) = frame.filter(~is_missing(frame, lookup.column)), _keys(lookup)
-    if _by_expression(frame, len(keys)):
+    if _by_expression(frame, keys):
         dtype = nw.Float64() if frame.implementation.is_dask() else nw.Int64()  # pandas' integers have no null
         position = _replaced(_key(frame, lookup), keys, codes, None, dtype)
     else:
@@ -196,7 +198,7 @@ def _looked_up(
 ) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
     """The output columns, by code, of a column of categories; what they are of missing values is left open."""
     keys, codes = _keys(lookup)
-    if _by_expression(frame, len(keys)):
+    if _by_expression(frame, keys):
         key = _key(frame, lookup)
         return frame, [_replaced(key, keys, [one[code] for code in codes], one[-1]) for one in columns]
     frame, position = _joined(frame, lookup, {str(j): [one[code] for code in codes] for j, one in enumerate(columns)})
@@ -205,8 +207,13 @@ def _looked_up(
     return frame, [nw.when(position.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
 
 
-def _by_expression(frame: nw.LazyFrame[Any], n_keys: int) -> bool:
-    return frame.implementation.is_polars() or n_keys <= FEW
+def _by_expression(frame: nw.LazyFrame[Any], keys: list[Any]) -> bool:
+    return frame.implementation.is_polars() or (len(keys) <= FEW and not _have_nanoseconds(keys))
+
+
+def _have_nanoseconds(keys: list[Any]) -> bool:
+    """Whether some are moments or durations of pandas with digits that literals of the engines lose."""
+    return any(getattr(key, "nanosecond", 0) or getattr(key, "nanoseconds", 0) for key in keys)
 
 
 def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dtype: Any = None) -> nw.Expr:
@@ -215,6 +222,10 @@ def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dt
         dtype = nw.String() if isinstance(first, str) or first is None else nw.Float64()
     if not keys:
         return nw.lit(default, dtype)
+    if _have_nanoseconds(keys):
+        is_duration = isinstance(keys[0], timedelta)
+        key = key.dt.total_nanoseconds() if is_duration else key.dt.timestamp("ns")
+        keys = [(pd.Timedelta if is_duration else pd.Timestamp)(one).value for one in keys]
     return key.replace_strict(keys, values, default=nw.lit(default, dtype), return_dtype=dtype)
 
 

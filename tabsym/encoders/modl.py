@@ -56,7 +56,6 @@ from tabsym.frame import (
     check_weights,
     match_features,
     read_table,
-    remember_features,
     split_columns,
     type_of,
 )
@@ -490,11 +489,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         states = {name: MODLColumn.of(name, one, *outputs_of(name, one, self.output)) for name, one in fitted.items()}
         if self.verbose:
             print_heads(fitted)
-        if table is not None:
-            remember_features(self, table)
-            self._names_in = table.names
-            self._types_in = {column.name: type_of(column) for column in table.columns}
         self.columns_ = states
+        if table is not None:
+            self._remember(table)
+            self._types_in = {column.name: type_of(column) for column in table.columns}
         self._classes = classes
         if classes and states:
             self.classes_ = next(iter(tables.values())).targets

@@ -46,7 +46,6 @@ from tabsym.frame import (
     library_of_frame,
     match_features,
     read_table,
-    remember_features,
     split_columns,
     symbolic_columns,
 )
@@ -556,11 +555,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         states = fit_columns(self, counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
             print_columns(states)
-        if table is not None:
-            remember_features(self, table)
-            self._names_in = table.names
-            self._library_in = library_of_frame(table.native)
         self.columns_ = states
+        if table is not None:
+            self._remember(table)
+            self._library_in = library_of_frame(table.native)
         self.counts_ = counts
         self._classes = classes
         if classes is not None:

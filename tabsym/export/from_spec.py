@@ -99,12 +99,11 @@ def from_spec(spec: dict[str, Any]) -> "Scorer":
 
 
 class Scorer:
-    """Made by `from_spec`. Rows are a frame, a mapping of column -> values, a list of mappings, or an array."""
+    """Made by `from_spec`. Rows are a frame, a mapping of column -> values, a list of mappings, an array, or a row."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec, self._columns = spec, {one["name"]: one for one in spec["columns"]}
-        known = [[_plain(_read(one)) for one in coding.get("categories", ())] for coding in spec["codings"]]
-        self._codes = [dict(zip(values, range(len(values)), strict=True)) for values in known]
+        self._codes = [{_plain(_read(x)): n for n, x in enumerate(c.get("categories", ()))} for c in spec["codings"]]
         self._known = [{key: row for row, key in enumerate(zip(*one.get("codes", ())))} for one in spec["tables"]]
         rows = [([*one.get("ones", one.get("values")), one["default"]], one.get("text")) for one in spec["tables"]]
         self._values = [np.array(values, dtype=object if is_text else float) for values, is_text in rows]
@@ -112,8 +111,7 @@ class Scorer:
 
     def decision_function(self, rows: Any, offset: Any = None) -> Any:
         """Linear predictors (n,); for more than two classes (n, classes)."""
-        margins = _SpecTable(self, rows).margins(offset)
-        return margins[:, 0] if margins.shape[1] == 1 else margins
+        return m[:, 0] if (m := _SpecTable(self, rows).margins(offset)).shape[1] == 1 else m
 
     def predict(self, rows: Any, offset: Any = None) -> Any:
         """Predicted values, or classes, (n,)."""
@@ -140,10 +138,12 @@ class _SpecTable:
     """A table, and the codes and numbers of its columns, which are made once."""
 
     def __init__(self, scorer: Scorer, rows: Any) -> None:
-        names = scorer.spec["features"]
+        names, rows = scorer.spec["features"], [rows] if hasattr(type(rows), "to_frame") else rows  # a Series
         if isinstance(rows, (list, tuple)):
-            rows = {name: [row[name] for row in rows] for name in names if not rows or name in rows[0]}
+            rows = {key: [row[key] for row in rows] for key in (rows[0].keys() if rows else names) if str(key) in names}
         rows = dict(zip(names, rows.T, strict=True)) if isinstance(rows, np.ndarray) else rows
+        keys = rows.keys() if hasattr(rows, "keys") else getattr(rows, "column_names", None) or rows.columns
+        self.labels = {str(key): key for key in keys}  # a spec has the names of columns as text
         self.scorer, self.spec, self.rows, self.made = scorer, scorer.spec, rows, dict[Any, Any]()
         self.n = len(next(iter(rows.values()), ())) if isinstance(rows, dict) else len(rows)
         for one in self.spec["checked"]:
@@ -153,7 +153,7 @@ class _SpecTable:
     def values(self, name: str, raw: bool = False) -> list[Any]:
         """A column as plain values, or as it is in the table."""
         own = self.scorer._columns.get(name, {})
-        column = self.rows[own.get("from", name)]
+        column = self.rows[self.labels[own.get("from", name)]]
         # Arrow has to_pylist, and iterates over scalars of its own, which equal no category
         column = list((getattr(column, "to_list", None) or getattr(column, "to_pylist", column.__iter__))())
         if len(column) != self.n:

@@ -64,7 +64,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
         Also behind `DateParts` in a pipeline, or the winner of a comparison, whose columns of categories are text. Or
         MODLEncoder, OneHotEncoder, TIWSEncoder or WideEncoder, as far as each value of a column has one encoding;
-        columns that an encoder passes on are numbers.
+        columns that an encoder passes on are numbers, or, where its output has no numbers, text.
     path : path, optional
         Where to write the file as well.
     missing_text : str, default ""
@@ -245,22 +245,30 @@ class _EncoderParts(GraphParts):
         self.inputs = {
             name: input_type(name, one.kind, [one.coding], missing_text) for name, one in self.lookups.items()
         }
-        texts = {one.values.dtype == object for one in lookups if one.names}
-        passed = [name for name in self.features if name not in self.lookups]
-        if True in texts and (False in texts or passed):
-            name = next((one.column for one in lookups if one.values.dtype != object), *passed[:1])
+        passed = {
+            name: STRING if name in encoder._texts_in else DOUBLE for name in self.features if name not in self.lookups
+        }
+        made = {one.column: STRING if one.values.dtype == object else DOUBLE for one in lookups if one.names} | passed
+        text = next((name for name, kind in made.items() if kind == STRING), None)
+        number = next((name for name, kind in made.items() if kind == DOUBLE), None)
+        if text in passed and number is not None:
             raise ValueError(
-                f"The encoder makes text of some columns and numbers of column {name!r}, and an ONNX output has one "
+                f"The encoder passes on the text of column {text!r} beside numbers, such as those of column "
+                f"{number!r}, and an ONNX output has one type; encode {text!r}, too, or leave it out of the table."
+            )
+        if text is not None and number is not None:
+            raise ValueError(
+                f"The encoder makes text of some columns and numbers of column {number!r}, and an ONNX output has one "
                 "type; encode them by two encoders."
             )
-        self.inputs = {name: self.inputs.get(name, DOUBLE) for name in self.features}
+        self.inputs = {name: self.inputs[name] if name in self.lookups else passed[name] for name in self.features}
         width = sum(len(self.lookups[name].names) if name in self.lookups else 1 for name in self.features)
         if not width:
             raise ValueError(
                 "The encoder makes no column, as all are constant or dropped, and an ONNX output has at least one; fit "
                 "with drop=None and drop_invariant=False."
             )
-        self.outputs = {"variable": (STRING if True in texts else DOUBLE, width)}
+        self.outputs = {"variable": (DOUBLE if text is None else STRING, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
         """Add the lookups of the encoded columns; the name of the output, in which all columns are."""

@@ -458,6 +458,11 @@ def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> di
             f"{type(layer.booster).__name__} has no file of its own that other programs read; stack with a booster of "
             "LightGBM, XGBoost or CatBoost, or write all by tabsym.save."
         )
+    if layer.mode == "alone" and layer.offset is not None:
+        raise ValueError(
+            f"The booster beside the wide model starts from {layer.offset}, which the files do not hold; stack with "
+            "mode='margin', or write all by tabsym.save."
+        )
     inputs, categorical = _inputs(stack, layer)
     names = [name for output in inputs["outputs"] for name in output["names"]]  # as the booster knows the columns
     names += margin_names(names, n_outputs) if layer.mode == "feature" else []

@@ -144,6 +144,16 @@ class Column:
             return bool(self.series.is_null().all())
         return bool(np.isnan(to_numbers(self.stored, self.name)).all())
 
+    @property
+    def holds_text(self) -> bool:
+        """Whether the values are text, by type or, of objects and categories, by the first one."""
+        if self.kind is not Kind.SYMBOLIC:
+            return False
+        if isinstance(self.series.dtype, (nw.String, nw.Enum)):
+            return True
+        first = self.series.drop_nulls().head(1).to_list()
+        return isinstance(first[0], str) if first else isinstance(self.series.dtype, nw.Categorical)
+
     def as_numbers(self) -> Column:
         """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
         is_numeric = self.kind is not Kind.SYMBOLIC or not self.is_empty

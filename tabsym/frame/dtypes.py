@@ -158,6 +158,8 @@ def _polars(values: NDArray[Any], kind: StoredType | None) -> Any:
     if kind is None:
         return pl.Series(values=values.tolist(), strict=False)
     dtype = kind.dtype
+    if values.dtype == object and getattr(dtype, "time_unit", None) == "ns":  # which polars rounds, of Python's types
+        return pl.Series(values=[_nanoseconds(value) for value in values.tolist()], dtype=pl.Int64).cast(dtype)
     if values.dtype == object:
         return pl.Series(values=values.tolist(), dtype=dtype)
     if dtype in (pl.Date, pl.Datetime, pl.Duration):
@@ -167,6 +169,17 @@ def _polars(values: NDArray[Any], kind: StoredType | None) -> Any:
         return series.cast(dtype)
     series = pl.Series(values=values).fill_nan(None)
     return series if dtype.is_integer() and not _are_exact_integers(values) else series.cast(dtype)
+
+
+def _nanoseconds(value: Any) -> int | None:
+    """A moment, since 1970, or a duration in whole nanoseconds; None for a missing one."""
+    if value is None or pd.isna(value):
+        return None
+    if isinstance(value, datetime.timedelta):
+        return int(pd.Timedelta(value).value)
+    if not isinstance(value, datetime.datetime):
+        raise TypeError(f"{value!r} is no moment.")
+    return int(pd.Timestamp(value).value)
 
 
 def _arrow(values: NDArray[Any], kind: StoredType | None) -> Any:

@@ -24,6 +24,7 @@ from tabsym.frame import (
     check_weights,
     plain_labels,
     read_table,
+    relative_weights,
     split_target,
     symbolic_columns,
 )
@@ -105,6 +106,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
+            Only relative weights matter: encoder and estimator get them over the mean of those above 0.
         groups : array-like of shape (n_rows,), optional
             For an encoder whose `cv` keeps groups together.
 
@@ -119,11 +121,13 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         """
         encoder = self._encoder()
         X, y = split_target(X, y, type(self).__name__)
-        rows, target, weight = encoder.augment(X, y, sample_weight, groups)
-        n = len(target) // 2
+        check_same_rows(X, y=y, sample_weight=sample_weight)  # an index of the weights is lost below
+        n = len(read_table(X, caller=type(self).__name__))
+        relative = relative_weights(check_weights(sample_weight, n))
+        rows, target, weight = encoder.augment(X, y, relative, groups)
         drawn = check_random_state(encoder.random_state).random_sample(n) < SHARE
         chosen = np.arange(n) + n * drawn
-        each = None if sample_weight is None else 2 * weight[chosen]
+        each = None if relative is None else 2 * weight[chosen]
         self.estimator_ = self._trained(_plain(take_rows(rows, chosen)), target[chosen], each)
         self.encoder_ = encoder
         self.n_features_in_ = encoder.n_features_in_
@@ -264,7 +268,11 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         for fold in np.unique(group):
             out = group[symbols] == fold
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
-            seen = (take_rows(table.native, train), target[train], None if weight is None else weight[train])
+            seen = (
+                take_rows(table.native, train),
+                target[train],
+                None if weight is None else relative_weights(weight[train]),
+            )
             new = take_rows(table.native, test)
             for name, (model, encode) in self._contestants(column, seen).items():
                 losses[name][test] = _losses(model, encode(new), target[test])

@@ -403,7 +403,7 @@ def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats
     numbers = np.array([
         n_classes > 0, rules.entropy, rules.min_rows_leaf, rules.min_weight_leaf, rules.min_rows_split,
         rules.max_depth, rules.min_gain, rules.max_features, rules.smooth,
-        max(1.0, n / weight.sum()),
+        n / weight.sum(),
     ], dtype=np.float64)  # fmt: skip
     fixed = (
         cells, sizes > 0, y, weight, orders, numbers, np.zeros((4, width)), np.zeros(5), np.zeros(6),

@@ -24,6 +24,7 @@ from tabsym.frame import (
     check_weights,
     match_features,
     read_table,
+    relative_weights,
     remember_features,
     split_target,
 )
@@ -137,9 +138,7 @@ class JitterTree(TableEstimator):
         encoder.set_params(
             cols=[table.names[position] for position in split], target_type="classes" if n_classes else "continuous"
         )
-        if weight is not None:  # which the encoder takes for rows, and boosting makes sum to 1
-            weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())
-        return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, weight)
+        return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, relative_weights(weight))
 
     # -- rows --------------------------------------------------------------------------------
 
@@ -380,7 +379,8 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans; one class is possible.
         sample_weight : array-like of shape (n_rows,), optional
-            A row of weight 2 counts as two rows where impurity is measured; rows of weight 0 count as absent.
+            Only relative weights matter, also where rows are counted to shrink means of categories (`smooth`) and to
+            find similar ones: weights have a mean of 1 over the rows of weight above 0, the others count as absent.
 
         Returns
         -------
@@ -519,7 +519,8 @@ class JitterTreeRegressor(NumberRegressor, JitterTree):
         y : array-like of shape (n_rows,), or the name of its column in X
             Finite numbers.
         sample_weight : array-like of shape (n_rows,), optional
-            A row of weight 2 counts as two rows where impurity is measured; rows of weight 0 count as absent.
+            Only relative weights matter, also where rows are counted to shrink means of categories (`smooth`) and to
+            find similar ones: weights have a mean of 1 over the rows of weight above 0, the others count as absent.
 
         Returns
         -------

@@ -362,12 +362,16 @@ class WideBase(Readable, TableEstimator):
                     f"offset= is given, and {self._offset_column} is read from the table; leave offset out."
                 )
             return own
-        if offset is None and getattr(self, "_had_offset", False):
-            warn_user(
-                f"{type(self).__name__} was fitted with offset=, and predicts without one; give offset to predict, or "
-                "name a column of the table by offset_column."
-            )
+        if offset is None:
+            self._warn_of_no_offset("predicts without one; give offset to predict, or")
         return offset
+
+    def _warn_of_no_offset(self, how: str) -> None:
+        """A `UserWarning` where training had an offset that is no column of the table."""
+        if getattr(self, "_had_offset", False):
+            warn_user(
+                f"{type(self).__name__} was fitted with offset=, and {how} name a column of the table by offset_column."
+            )
 
     def _score_deviations(self, X: Any) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table."""

@@ -156,7 +156,12 @@ def solved_config(e: Any, *, posterior: bool = True) -> Config:
         penalties=alpha if isinstance(alpha, Mapping) else None,
         verbose=common["verbose"],
     )
-    is_number = isinstance(alpha, float)
+    is_number, fixed = isinstance(alpha, float), check_fixed(e.fixed)
+    for name in newton.penalties or ():
+        if name in fixed:
+            raise ValueError(
+                f"alpha names {name!r}, whose coefficients are given by fixed, without a penalty; leave it out."
+            )
     monotonic = check_monotonic(e.monotonic_cst)
     if common["formula"] is not None and isinstance(monotonic, tuple):
         raise ValueError(
@@ -165,7 +170,7 @@ def solved_config(e: Any, *, posterior: bool = True) -> Config:
     return Config(
         **common,
         monotonic=monotonic,
-        fixed=check_fixed(e.fixed),
+        fixed=fixed,
         optimizer=newton,
         count_effect=check_flag("count_effect", e.count_effect),
         by_evidence=not is_number,

@@ -24,7 +24,7 @@ from tabsym.models.data import OffsetColumn
 from tabsym.models.identified import means_of
 from tabsym.models.inspection.coef_table import (
     bases_taken_up,
-    deviation_of_difference,
+    deviations_of_differences,
     position_of,
     shifts_of_scalars,
     without_home,
@@ -232,9 +232,15 @@ def to_terms(model: Any, base: Any = None) -> ModelTerms:
             tuple(terms),
             getattr(model, "_offset_column", None),
             checked,
-            tuple(map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)]))),
+            _features(model),
         )
     )
+
+
+def _features(model: Any) -> tuple[str, ...]:
+    """The columns of fit by the names that terms know them by, which of columns without names are made."""
+    made = getattr(model, "_names_made", [f"x{index}" for index in range(model.n_features_in_)])
+    return tuple(map(str, getattr(model, "feature_names_in_", made)))
 
 
 def _link(model: WideModel) -> str:
@@ -413,8 +419,8 @@ def with_bases(
         shift = own.values[at]
         sd = own.sd
         if sd is not None:
-            rows = [deviation_of_difference(fitted, term.name, row, at) for row in range(len(own.values))]
-            sd = np.array(rows).reshape(own.values.shape)
+            rows = range(len(own.values))
+            sd = deviations_of_differences(fitted, term.name, rows, [at] * len(rows)).reshape(own.values.shape)
         found[index] = replace(own, values=own.values - shift, default=own.default - shift, sd=sd)
         scalar = found[into]
         known = scalar.sd is not None

@@ -193,6 +193,11 @@ def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack
     known &= len(set(parts)) == len(parts)  # no interaction has a column twice
     if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
         return None
+    given = [spec.numerics[term.numeric].label for term in spec.terms if not term.factors and term.numeric is not None]
+    if name in given:
+        raise ValueError(
+            f"alpha names {name!r}, which has no coefficient in the formula, and no penalty; leave it out."
+        )
     raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
 
 

@@ -29,9 +29,11 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.frame.frames import take_rows
+from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
+from tabsym.models.data import offset_column_of
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.stacking.layer import (
     HIST,
@@ -143,7 +145,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             group = None if group is None else group[kept]
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
+        wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(table, seed))
         train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
         own = None if weight is None else weight[train]
         rows = StackRows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
@@ -170,7 +172,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             )
         started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
         learned = cache(lambda: replace(started, margins=crossed.margins()))  # where something starts from them
-        plans = self._plans(booster, other, loss, table, labels, seed)
+        plans = self._plans(wide, booster, other, loss, table, labels, seed)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
             evaluated = StackRows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
@@ -193,7 +195,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
-    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+    def _parts(self, table: Table, seed: int) -> tuple[Any, Any, Any]:
         """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
         is_class = is_classifier(self)
         kind = "classifier" if is_class else "regressor"
@@ -208,6 +210,8 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             raise TypeError(f"wide must be a Wide{kind.title()} or WideSGD{kind.title()}, not {wide!r}.")
         if not (is_classifier if is_class else is_regressor)(booster):
             raise TypeError(f"booster must be a {kind}, not {booster!r}.")
+        if (offset := offset_column_of(wide, table, None)) is not None:  # which may be a position in an array
+            wide.set_params(**{offset.option: offset.name})
         return wide, booster, alone
 
     @property
@@ -269,12 +273,6 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         return dict(state)
 
     def _check_options(self, *, has_eval_set: bool) -> None:
-        for option in ("offset_column", "exposure_column"):
-            if getattr(self.wide, option, None) is not None:
-                raise ValueError(
-                    f"wide has {option}={getattr(self.wide, option)!r}, which the booster would use as a feature; "
-                    "leave it out."
-                )
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
                 raise TypeError(f"{name}={part!r} is not an estimator; pass an instance with fit and predict, or None.")
@@ -309,7 +307,9 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                 "another splitter."
             )
 
-    def _plans(self, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
+    def _plans(
+        self, wide: Any, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int
+    ) -> list[Plan]:
         """What may stand over the wide model, or beside it, by `mode`."""
         task = "regression" if labels is None else "binary" if len(labels) == 2 else "multiclass"
         columns = None
@@ -320,7 +320,23 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                 raise type(error)(f"booster_cols={self.booster_cols!r}: {error}") from error
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
         mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
-        first = Plan(booster, mode, self.codes, task, columns, seed, classes=labels)
+        offset = offset_column_of(wide, table, None)
+        if offset is not None:
+            if columns is not None and offset.name in columns:
+                raise ValueError(
+                    f"booster_cols names {offset.name!r}, which is no feature: wide has {offset}, from which the "
+                    "booster starts; leave it out."
+                )
+            if mode == "feature":
+                why = "mode='feature' makes scores a column, so that they are not added; use mode='margin'"
+                if not can_start:
+                    why = (
+                        f"{type(booster).__name__} cannot start from scores with the link {link_of(loss)!r}; use a "
+                        "booster of LightGBM, XGBoost or CatBoost"
+                    )
+                raise ValueError(f"wide has {offset}, which is added to its scores: {why}, or leave it out.")
+            columns = [name for name in table.names if name != offset.name] if columns is None else columns
+        first = Plan(booster, mode, self.codes, task, columns, seed, offset, classes=labels)
         matched(booster, loss, mode)  # refuses what cannot be, before any booster is trained
         if self.mode != "auto":
             return [first]

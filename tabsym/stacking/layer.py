@@ -21,12 +21,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
 from tabsym.encoders.native import fit_coder
+from tabsym.frame import read_table
 from tabsym.frame.frames import pick_columns, take_rows
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
 from tabsym.models import WideClassifier, WideRegressor
-from tabsym.models.inspection.explain import columns_of_terms
+from tabsym.models.data import OffsetColumn
+from tabsym.models.inspection.explain import OFFSET, columns_of_terms
 
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
@@ -46,6 +48,7 @@ class Plan:
     task : "binary", "multiclass" or "regression"
     columns : those of the table that the booster sees, None for all
     classes : the labels of the classes 0, 1, ..., None for numbers
+    offset : the column of the wide model's offset, from which a booster without margins starts; None without one
     variant : what distinguishes it from a plan of the same mode that was tried before
     """
 
@@ -55,6 +58,7 @@ class Plan:
     task: str
     columns: list[str] | None = None
     random_state: int | None = None
+    offset: OffsetColumn | None = None
     variant: str = field(default="", compare=False)
     classes: NDArray[Any] | None = field(default=None, compare=False)
 
@@ -75,9 +79,12 @@ class StackRows:
 class Layer:
     """A fitted `Plan`: scores (n, K) on the scale of the wide model's margins."""
 
+    offset: OffsetColumn | None = None  # of files of former commits
+
     def __init__(self, plan: Plan, loss: Loss, rows: StackRows, n_rounds: int | None = None):
         self.mode = plan.mode
         self.columns = plan.columns
+        self.offset = plan.offset
         self.loss = loss
         adapter = adapter_of(plan.booster)
         self._codes = plan.codes
@@ -102,13 +109,23 @@ class Layer:
         if not len(margins):
             return margins
         frame = self.frame(X, margins)
+        start = self.start(X, margins)
         if self._library is not None:
             adapter = load_adapter(self._library)
-            on = margins if self.mode == "margin" else None
-            shaped = margins[:, 0] if on is not None and margins.shape[1] == 1 else on
-            return _columns(adapter.raw_scores(self.booster, frame, shaped))  # type: ignore[attr-defined]
+            return _columns(adapter.raw_scores(self.booster, frame, _shaped(start)))  # type: ignore[attr-defined]
         added = self._own_scores(frame)
-        return margins + added if self.mode == "margin" else added
+        return added if start is None else start + added
+
+    def start(self, X: Any, margins: Floats) -> Floats | None:
+        """The scores (n, K) from which the booster starts: the margins, or their offset; None where from none."""
+        if self.mode == "margin":
+            return margins
+        return None if self.offset is None else self.offset.split(read_table(X, allow_empty=True))[1][:, None]
+
+    @property
+    def starts(self) -> bool:
+        """Whether the booster starts from scores, so that it says what is added to them."""
+        return self.mode == "margin" or self.offset is not None
 
     @property
     def most_categories(self) -> int:
@@ -135,7 +152,7 @@ class Layer:
         A `ValueError` for a booster that has none.
         """
         if self._library is not None and hasattr(adapter := load_adapter(self._library), "contributions"):
-            return np.asarray(adapter.contributions(self.booster, frame, on_margin=self.mode == "margin"))
+            return np.asarray(adapter.contributions(self.booster, frame, on_margin=self.starts))
         raise ValueError(
             f"{type(self.booster).__name__} has no contributions of columns; use a booster of LightGBM, XGBoost or "
             "CatBoost, or sklearn.inspection.permutation_importance."
@@ -144,24 +161,23 @@ class Layer:
     def path(self, X: Any, margins: Floats, every: int) -> Iterator[tuple[int, Floats]]:
         """(rounds, scores) after every few rounds; of an estimator without rounds the last only."""
         frame = self.frame(X, margins)
-        on = self.mode == "margin"
-        start = margins if on else np.zeros_like(margins)
+        start = self.start(X, margins)
+        first = np.zeros_like(margins) if start is None else start
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
-            for rounds, added in adapter.path(self.booster, frame, every, on_margin=on):
-                yield rounds, start + _columns(added)
+            for rounds, added in adapter.path(self.booster, frame, every, on_margin=self.starts):
+                yield rounds, first + _columns(added)
         elif isinstance(self.booster, HIST):
             for rounds, added in _hist_path(self.booster, frame, every, self.loss):
-                yield rounds, start + added
+                yield rounds, first + added
         else:
             yield rounds_of(self.booster), self.scores(X, margins)
 
     def _fitted(self, booster: Any, frame: pd.DataFrame, rows: StackRows, n_rounds: int | None) -> Any:
+        start = self.start(rows.X, rows.margins)
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
-            on = None
-            if self.mode == "margin":
-                on = rows.margins[:, 0] if rows.margins.shape[1] == 1 else rows.margins
+            on = _shaped(start)
             if n_rounds is None:
                 return adapter.fit_margin(booster, frame, rows.y, on, sample_weight=rows.weight)
             return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
@@ -169,7 +185,7 @@ class Layer:
             booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
         if isinstance(booster, HIST):
             frame = _without_empty(frame)
-        target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
+        target = rows.y if start is None else rows.y - start[:, 0]
         if rows.weight is not None and not has_fit_parameter(booster, "sample_weight"):
             raise TypeError(
                 f"{type(booster).__name__} takes no sample_weight in fit; leave it out, or use one that does."
@@ -197,7 +213,7 @@ class Layer:
         """Scores (n, K) of an estimator without an adapter, by what it predicts."""
         if not is_classifier(self.booster):
             predicted = np.asarray(self.booster.predict(frame), dtype=np.float64)[:, None]
-            return predicted if self.mode == "margin" else _scores_of_values(predicted, self.loss)
+            return predicted if self.starts else _scores_of_values(predicted, self.loss)
         chances = np.asarray(self.booster.predict_proba(frame))
         logs = np.log(np.maximum(chances, _MIN_VALUE))
         return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
@@ -261,6 +277,11 @@ def margin_names(taken: Iterable[Any], n_margins: int) -> list[str]:
     while any(name.startswith(stem) for name in others):
         stem += "_"
     return [stem] if n_margins == 1 else [f"{stem}{position}" for position in range(n_margins)]
+
+
+def _shaped(start: Floats | None) -> Floats | None:
+    """The scores that a booster starts from, as adapters take them."""
+    return start[:, 0] if start is not None and start.shape[1] == 1 else start
 
 
 def _columns(scores: Any) -> Floats:
@@ -390,7 +411,7 @@ def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDA
     of_wide: Floats | None = None
     for (part, term), values in found.items():
         if part == "wide":
-            _divide(own, columns[term], values)
+            _divide(own, columns.get(term, ()), values)  # the offset is no column's
         elif term == WIDE:
             of_wide = values
         elif term in own:
@@ -401,7 +422,7 @@ def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDA
     if of_wide is not None:
         alone = {name: np.zeros_like(of_wide) for name in rows.names}
         for term, values in _terms(wide, rows.X, classes).items():
-            _divide(alone, columns[term], values)
+            _divide(alone, columns.get(term, ()), values)
         of_columns = _sizes(alone, rows.weight)
         sizes += _sizes({WIDE: of_wide}, rows.weight) * of_columns / (float(of_columns.sum()) or 1.0)
     return sizes / (float(sizes.sum()) or 1.0)
@@ -437,6 +458,9 @@ def contributions_of(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | 
         names = [*own, *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
         empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
         made = share * layer.contributions(frame) if len(frame) else empty
+        start = layer.start(X, margins) if layer.mode == "alone" else None
+        if start is not None:
+            found["wide", OFFSET] = share * start + found.get(("wide", OFFSET), np.zeros_like(start))
         for position, name in enumerate(names):
             before = found.get(("booster", name))
             found["booster", name] = made[:, :, position] if before is None else before + made[:, :, position]

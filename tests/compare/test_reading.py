@@ -452,6 +452,30 @@ def test_what_separates_words_in_cells_is_not_the_separator(case, tmp_path):
     assert found.frame.shape == (30, 3) and found.frame.iloc[0, 1] == cell
 
 
+TIES = {  # header, what a row has behind its number, separator, columns
+    "a bar in a name and in cells": ("id,a|b", ",5|7", ",", 2),
+    "a bar in a name and in text": ("id,a|b", ",p|q", ",", 2),
+    "a bar in a name": ("id,a|b", ",7", ",", 2),
+    "bars, and a unit": ("id|a, m", "|1,5", "|", 2),
+    "bars, and decimal commas": ("id|a|b", "|1,5|2,5", "|", 3),
+    "bars, and more of them than commas": ("id|a,b|c", "|1,5|2,5", "|", 3),
+    "semicolons": ("id;a,b", ";1,5", ";", 2),
+    "semicolons, and text": ("id;a,b", ";x,y", ";", 2),
+    "tabs": ("id\ta,b", "\t1,5", "\t", 2),
+    "tabs, and text": ("id\ta,b", "\tx,y", "\t", 2),
+}
+
+
+@pytest.mark.parametrize("case", TIES)
+def test_of_two_separators_that_fit_alike(case, tmp_path):
+    header, cells, separator, n_columns = TIES[case]
+    path = tmp_path / "t.csv"
+    path.write_text(header + "\n" + "".join(f"{row}{cells}\n" for row in range(30)))
+    found = reading.read(str(path))
+    assert (found.separator, found.frame.shape) == (separator, (30, n_columns))
+    assert list(found.frame) == header.split(separator)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("n_columns", [3, 2_000])

@@ -14,6 +14,7 @@ from tabsym import (
     DateParts,
     MODLEncoder,
     OneHotEncoder,
+    TIWSEncoder,
     WideBoostRegressor,
     WideClassifier,
     WideEncoder,
@@ -264,6 +265,43 @@ def test_encoders(encoder):
         assert found.tolist() == expected.astype(object).where(expected.notna(), "").to_numpy().tolist()
     else:
         np.testing.assert_array_equal(found, expected.to_numpy(dtype=np.float64))
+
+
+TEXTS = {
+    "text": list("xyz") * 4,
+    "category": pd.Categorical(list("xyz") * 4),
+    "object": np.array(["x", None, "z"] * 4, dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_that_an_encoder_passes_on(kind):
+    X = pd.DataFrame({"s": list("aabb") * 3, "t": TEXTS[kind], "x": np.arange(12.0)})
+    y = list("nnpp") * 3
+    encoders = [
+        OneHotEncoder(cols=["s"]),
+        MODLEncoder(cols=["s"], output="mean"),
+        TIWSEncoder(cols=["s"], handle_missing="return_nan", handle_unknown="return_nan"),
+        WideEncoder(cols=["s"]),
+    ]
+    for encoder in encoders:
+        says = "passes on the text of column 't' beside numbers, such as those of column 's.*'.*encode 't', too"
+        with pytest.raises(ValueError, match=says):
+            to_onnx(encoder.fit(X[["s", "t"]], y))
+    with pytest.raises(ValueError, match="makes text of some columns and numbers of column 'x'"):
+        to_onnx(MODLEncoder(cols=["s"], output="group").fit(X, y))
+    alone = MODLEncoder(cols=["s"], output="group").fit(X[["s", "t"]], y)
+    proto, expected = to_onnx(alone), alone.transform(X[["s", "t"]]).astype(object)
+    assert proto.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.STRING
+    found = run(proto, X[["s", "t"]])["variable"]
+    assert found.tolist() == expected.where(expected.notna(), "").to_numpy().tolist()
+
+
+def test_categories_of_numbers_are_passed_on_as_numbers():
+    X = pd.DataFrame({"s": list("aabb") * 3, "t": pd.Categorical([1, 2, 3] * 4)})
+    encoder = OneHotEncoder(cols=["s"]).fit(X)
+    found = run(to_onnx(encoder), X.astype({"t": float}))["variable"]
+    np.testing.assert_array_equal(found, encoder.transform(X).astype(float).to_numpy())
 
 
 def test_encoders_that_are_refused():

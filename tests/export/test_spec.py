@@ -239,6 +239,39 @@ def test_rows_come_in_any_form(kind):
     assert from_spec(to_spec(model)).predict([]).shape == (0,)
 
 
+LABELS = {
+    "whole numbers": [0, 1],
+    "numpy's": [np.int64(7), np.int64(3)],
+    "pairs": [("a", "x"), ("b", 2)],
+    "index of pairs": pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")]),
+    "booleans": [True, False],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_of_columns_that_are_no_text(labels):
+    X = pd.DataFrame({"s": list("abab") * 10, "x": np.arange(40.0)}).set_axis(LABELS[labels], axis=1)
+    model = WideRegressor(loss="squared_error").fit(X, np.arange(40.0) + 3 * (X.iloc[:, 0] == "a"))
+    spec, expected = through_json(model), model.predict(X)
+    for rows in (X, {label: X[label] for label in X}, X.to_dict("records"), X.to_numpy()):
+        np.testing.assert_allclose(from_spec(spec).predict(rows), expected, rtol=1e-14)
+    encoder = OneHotEncoder().fit(X)
+    assert close_columns(from_spec(through_json(encoder)).transform(X), encoder.transform(X))
+
+
+def close_columns(found, frame):
+    return np.array_equal(np.column_stack(list(found.values())).astype(float), frame.to_numpy(dtype=float))
+
+
+@pytest.mark.parametrize("labels", [["s", "x"], [0, 1]])
+def test_a_series_is_a_row(labels):
+    X = pd.DataFrame({"s": list("abab") * 10, "x": np.arange(40.0)}).set_axis(labels, axis=1)
+    model = WideRegressor(loss="squared_error").fit(X, np.arange(40.0) + 3 * (X.iloc[:, 0] == "a"))
+    scorer = from_spec(through_json(model))
+    np.testing.assert_allclose(scorer.predict(X.iloc[3]), model.predict(X.iloc[[3]]), rtol=1e-14)
+    np.testing.assert_allclose(scorer.predict([X.iloc[3], X.iloc[5]]), model.predict(X.iloc[[3, 5]]), rtol=1e-14)
+
+
 def test_wrong_rows_are_refused():
     model = fitted("exposure")
     scorer = from_spec(to_spec(model))

@@ -122,10 +122,10 @@ class Recorder(HistGradientBoostingRegressor):
 
 @pytest.mark.slow
 def test_each_row_is_there_once():
-    weight = rng.uniform(0.5, 2, N)
+    weight = rng.permutation(np.repeat([0.5, 1.5], N // 2))
     encoder = TIWSEncoder(indicator=True, random_state=3)
     rows, _, _ = clone(encoder).augment(X, Y, weight)
-    seen, y, weights = AugmentedModel(Recorder(), encoder=encoder).fit(X, Y, sample_weight=weight).estimator_.seen_
+    seen, y, weights = AugmentedModel(Recorder(), encoder=encoder).fit(X, Y, sample_weight=7 * weight).estimator_.seen_
     np.testing.assert_array_equal(y, Y)
     np.testing.assert_allclose(weights, weight)
     unseen = seen[["model_unknown", "kind_unknown"]].sum(axis=1).to_numpy()
@@ -133,6 +133,24 @@ def test_each_row_is_there_once():
     first, second = rows.iloc[:N].to_numpy(), rows.iloc[N:].to_numpy()
     np.testing.assert_array_equal(seen.to_numpy(), np.where(unseen[:, None] > 0, second, first))
     assert AugmentedModel(Recorder()).fit(X, Y).estimator_.seen_[2] is None
+
+
+@pytest.mark.parametrize("times", [1 / 50, 100.0])
+def test_only_relative_weights_matter(times):
+    weight = rng.uniform(0.5, 2, N) * (rng.random(N) < 0.9)
+    new = X.assign(model=np.where(np.arange(N) % 3, X["model"], "new"))
+    classes = Y > 15
+    one = AugmentedModel(LogisticRegression()).fit(X, classes, sample_weight=weight)
+    other = AugmentedModel(LogisticRegression()).fit(X, classes, sample_weight=weight * times)
+    np.testing.assert_allclose(other.predict_proba(new), one.predict_proba(new), rtol=1e-9)
+    found = [one.evaluate_unknown(X, classes, "model", sample_weight=w, folds=2) for w in (weight, weight * times)]
+    pd.testing.assert_frame_equal(*found, rtol=1e-7)
+
+
+def test_weights_in_another_order_are_refused():
+    weight = pd.Series(np.ones(N), index=X.index[::-1])
+    with pytest.raises(ValueError, match="X and sample_weight have different indexes"):
+        AugmentedModel(LogisticRegression()).fit(X, Y > 15, sample_weight=weight)
 
 
 def test_errors_are_sentences():

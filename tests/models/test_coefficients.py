@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
+from tabsym.models.inspection import coef_table
 from tabsym.solvers.newton import Newton, certainty
 from tests.options import ADDITIVE, GLM
 
@@ -795,6 +796,11 @@ def test_predictions_without_the_offset_of_training_are_told_of():
     model = WideRegressor(loss="poisson", **GLM).fit(X, y, offset=np.log(years))
     with pytest.warns(UserWarning, match="fitted with offset=, and predicts without one"):
         model.predict(X)
+    with pytest.warns(UserWarning, match="fitted with offset=, and explains predictions without one; .* offset_column"):
+        model.explain(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(loss="poisson", exposure_column="e", **GLM).fit(X.assign(e=years), y).explain(X.assign(e=years))
 
 
 @pytest.mark.parametrize(("loss", "power"), [("poisson", 1), ("gamma", 2), ("tweedie", 1.5)])
@@ -1172,6 +1178,19 @@ def test_contrasts_of_several_classes_and_many_coefficients_are_those_of_dense_a
             row[2 + b] = 0.0
             shown = model.coefs_["g"].loc[keys[a], f"sd {one}"]  # less the mean over the classes, as the value
             assert shown == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
+
+
+def test_contrasts_of_many_factors_of_a_product_take_one_covariance(monkeypatch):
+    """It is of all categories: for each pair anew, the time would grow with their square."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str), "b": rng.choice(list("xyz"), 600)})
+    y = (2.0 + X["a"].astype(int) % 3) * X["b"].map({"x": 1.0, "y": 1.5, "z": 2.0}) + rng.normal(0, 0.1, 600)
+    model = WideRegressor("f[a] * g[b] + c[1]", loss="squared_error").fit(X, y)
+    names, made, covariance = list(model.coefs_["f"].index), [], coef_table.covariance_of_factor
+    pairs = [model.contrast("f", one, names[0])["sd"] for one in names]
+    monkeypatch.setattr(coef_table, "covariance_of_factor", lambda *given: made.append(1) or covariance(*given))
+    np.testing.assert_array_equal(model.contrast("f", names, names[0])["sd"], pairs)
+    assert len(made) == 1 and np.isfinite(pairs).all() and pairs[1] > 0.0
 
 
 @pytest.mark.parametrize("kind", ["bins", "categories"])

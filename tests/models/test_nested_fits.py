@@ -8,6 +8,7 @@ import statsmodels.formula.api as smf
 from scipy.stats import chi2, f
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.losses import Tweedie
 
 N = 600
 FAMILIES = {
@@ -112,8 +113,58 @@ def test_fits_to_other_rows_are_not_compared(table):
     with pytest.raises(ValueError, match="have different targets"):
         larger.likelihood_ratio_test(fit(table.assign(poisson=table["poisson"] + 1), small))
     weighted = WideRegressor(small, loss="poisson", alpha=0.0).fit(table[["a", "poisson"]], sample_weight=table["e"])
-    with pytest.raises(ValueError, match=r"have different (sample weights|targets)"):
+    with pytest.raises(ValueError, match=r"have different sample weights"):
         larger.likelihood_ratio_test(weighted)
+
+
+WEIGHTS = np.arange(1.0, N + 1) / N
+OTHER_WEIGHTS = {
+    "none": (None, "sample weights"),
+    "in another unit": (2 * WEIGHTS, "sample weights"),
+    "of the same mean": (np.full(N, WEIGHTS.mean()), "sample weights"),
+    "of other rows": (WEIGHTS[::-1], "pairs of target and sample weight"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_WEIGHTS)
+def test_other_weights_are_told_from_other_targets(table, kind):
+    X, y, (weight, says) = table[["a", "b"]], table["poisson"], OTHER_WEIGHTS[kind]
+    options = {"loss": "poisson", "alpha": 0.0, "interactions": None}
+    larger = WideRegressor(**options).fit(X, y, sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match=f"The two fits have different {says}; fit both to the same rows, with"):
+        larger.likelihood_ratio_test(WideRegressor(**options).fit(X[["a"]], y, sample_weight=weight))
+    with pytest.raises(ValueError, match="The two fits have different targets; fit"):
+        larger.likelihood_ratio_test(WideRegressor(**options).fit(X[["a"]], y + 1, sample_weight=WEIGHTS))
+    offset = WideRegressor(**options).fit(X[["a"]], y, sample_weight=WEIGHTS, offset=np.log(table["e"]))
+    with pytest.raises(ValueError, match="The two fits have different offsets; fit"):
+        larger.likelihood_ratio_test(offset)
+
+
+def test_other_class_weights_and_powers_are_told(table):
+    X, y = table[["a", "b"]], table["logistic"]
+    larger = WideClassifier(alpha=0.0, interactions=None, class_weight="balanced").fit(X, y)
+    with pytest.raises(ValueError, match="The two fits have different class weights; fit both"):
+        larger.likelihood_ratio_test(WideClassifier(alpha=0.0, interactions=None).fit(X[["a"]], y))
+    one, two = (
+        WideRegressor(loss=Tweedie(power), alpha=0.0, interactions=None).fit(own, table["poisson"])
+        for power, own in ((1.5, X), (1.6, X[["a"]]))
+    )
+    with pytest.raises(ValueError, match=r"losses \('tweedie' of power 1.5, 'tweedie' of power 1.6\); fit both with"):
+        one.likelihood_ratio_test(two)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_of_rows_are_the_rows(table, seed):
+    draw = np.random.default_rng(seed)
+    times, weight = draw.integers(0, 3, N), draw.uniform(0.5, 2.0, N)
+    rows = np.repeat(np.arange(N), times)
+    options = {"loss": "poisson", "alpha": 0.0, "interactions": None}
+    larger = WideRegressor(**options).fit(table[["a", "b"]], table["poisson"], sample_weight=weight, freq_weights=times)
+    X, y = table[["a"]].iloc[rows], table["poisson"].iloc[rows]
+    found = larger.likelihood_ratio_test(WideRegressor(**options).fit(X, y, sample_weight=weight[rows]))
+    again = WideRegressor(**options).fit(table[["a", "b"]].iloc[rows], y, sample_weight=weight[rows])
+    wanted = again.likelihood_ratio_test(WideRegressor(**options).fit(X, y, sample_weight=weight[rows]))
+    pd.testing.assert_series_equal(found, wanted, rtol=1e-6)
 
 
 def test_given_coefficients_are_tested_and_are_a_base(table):

@@ -249,6 +249,22 @@ def test_penalties_of_interactions_are_named_in_any_order(interactions):
             WideRegressor(alpha={name: 1.0}, **options).fit(X, y)
 
 
+def test_penalties_of_terms_without_a_penalty():
+    X, y = interacting()
+    X["x"] = np.arange(len(X)) / len(X)
+    values = dict.fromkeys(set(X["g"]), 0.5)
+    cases = [
+        ({"fixed": {"g": values}}, "g", "whose coefficients are given by fixed"),
+        ({"formula": "u[g] + s[1] * x + c[1]", "fixed": {"s": 2.0}}, "s", "whose coefficients are given by fixed"),
+        ({"formula": "u[g] + x + c[1]"}, "x", "which has no coefficient in the formula"),
+        ({"formula": "u[g] + s[1] * x + c[1]"}, "s", r"which has no penalty \(intercept and slopes have none\)"),
+        ({}, "(intercept)", r"which has no penalty \(intercept and slopes have none\)"),
+    ]
+    for options, name, says in cases:
+        with pytest.raises(ValueError, match=rf"alpha names '{re.escape(name)}', {says}.*leave it out"):
+            WideRegressor(loss="squared_error", alpha={name: 1.0}, **options).fit(X, y)
+
+
 def test_penalties_of_interactions_that_are_absent():
     """Where they were searched a warning tells; elsewhere the name is an error."""
     X, y = interacting()

@@ -17,6 +17,7 @@ import pandas as pd
 _SNIFFED = 200  # rows by which the separator of a text file is guessed
 _SEPARATORS = ";\t,|"  # of two that fit alike the first: commas are in numbers, too
 _LISTED = re.compile(r"(?<!\d),|,(?!\d)|,(?!\d{3},)\d+,")  # a comma that is not that of a number
+_NAMES = re.compile(r",(?! )")  # a comma between names; that of a unit has a blank behind it
 _HEAD = 1 << 16  # characters in which such commas are looked for
 _NAMED_SEPARATOR = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
 
@@ -128,8 +129,10 @@ def _separator(text: str, ending: str, asked: str | None) -> str:
     if ending == ".tsv":
         return "\t"
     fits = {sign: _fit(text, sign) for sign in _SEPARATORS}
-    others = ";\t|" if fits["|"][1] >= fits[","][1] else ";\t"
-    if any(fits[sign] >= (1.0, 2) for sign in others) and not _LISTED.search(text.partition("\n")[2][:_HEAD]):
+    header, _, body = text.partition("\n")
+    least = fits[","][1] + bool(_NAMES.search(header))  # fields by which a bar is not that of one name
+    others = ";\t|" if fits["|"][1] >= least else ";\t"
+    if any(fits[sign] >= (1.0, 2) for sign in others) and not _LISTED.search(body[:_HEAD]):
         fits[","] = 0.0, 0  # all commas below the header are within numbers
     return max(fits, key=fits.__getitem__) if any(n_columns for _, n_columns in fits.values()) else ","
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
@@ -151,7 +151,7 @@ def _part(
         sd = np.full(len(value), np.nan) if split.sd is None else split.sd.iloc[:, number].to_numpy(dtype=np.float64)
         if base is not None:
             at = position_of(frame, base, name, split)
-            sd = np.array([deviation_of_difference(model, name, one, at)[number] for one in range(len(value))])
+            sd = deviations_of_differences(model, name, range(len(value)), [at] * len(value))[:, number]
             value = value - value[at]
         elif name in shifts:
             value, sd = value + shifts[name].value[number], shifts[name].sd[[number]]
@@ -253,10 +253,10 @@ def differences(
     values = split.values.to_numpy(dtype=np.float64)
     is_one = not isinstance(a, COLLECTIONS)
     firsts, seconds = ([key_of(model, term, one) for one in keys] for keys in _pairs(a, b))
+    indices = [[position_of(frame, one, term, split) for one in keys] for keys in (firsts, seconds)]
     parts = []
-    for one, other in zip(firsts, seconds, strict=True):
-        first, second = position_of(frame, one, term, split), position_of(frame, other, term, split)
-        value, sd = values[first] - values[second], deviation_of_difference(model, term, first, second)
+    for first, second, sd in zip(*indices, deviations_of_differences(model, term, *indices), strict=True):
+        value = values[first] - values[second]
         lower, upper, p = interval_and_p(value, sd, level)
         columns = {"value": value, "sd": sd, "lower": lower, "upper": upper, "p": p}
         parts.append(pd.DataFrame(columns, index=pd.Index(outputs, name=None if is_one else "class")))
@@ -288,16 +288,17 @@ def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
     return list(a), list(b)
 
 
-def deviation_of_difference(model: WideModel, term: str, a: int, b: int) -> Floats:
-    """Posterior standard deviation of the difference of two coefficients of a term (K,); NaN where unknown."""
+def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int], seconds: Sequence[int]) -> Floats:
+    """Posterior standard deviations (m, K) of differences of coefficients of a term; NaN where unknown."""
     index, certainty = index_of(model.spec, term), model.certainty
     found = None
     if index is not None and certainty is not None and certainty.covariances:
         mean = mean_of_factor(model, index)
         found = certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
     if found is None:
-        return np.zeros(model.n_outputs) if a == b else np.full(model.n_outputs, np.nan)
-    return np.asarray(np.sqrt(found.of_difference(a, b)))
+        same = np.equal(firsts, seconds)[:, None]
+        return np.where(same, 0.0, np.full((len(firsts), model.n_outputs), np.nan))
+    return np.sqrt([found.of_difference(a, b) for a, b in zip(firsts, seconds, strict=True)])
 
 
 def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:

@@ -18,6 +18,8 @@ from tabsym.models.monotonic import describe_directions
 from tabsym.plots.style import LONGEST, category_text, cut
 
 Floats = NDArray[np.float64]
+OFFSET = "(offset)"
+"""The column of `explain` that holds the offset of each row."""
 
 
 def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> dict[str, Floats]:

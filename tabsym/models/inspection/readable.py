@@ -22,6 +22,7 @@ from tabsym.frame import Table, split_target
 from tabsym.frame.frames import as_rows
 from tabsym.models.inspection.coef_table import differences, model_by, table_of
 from tabsym.models.inspection.explain import (
+    OFFSET,
     contributions,
     describe_crosses,
     describe_model,
@@ -37,7 +38,6 @@ from tabsym.solvers.newton.certainty import Certainty
 from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
-OFFSET = "(offset)"
 
 
 class Readable:
@@ -50,6 +50,9 @@ class Readable:
     n_jobs: int | None
 
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
+        raise NotImplementedError
+
+    def _warn_of_no_offset(self, how: str) -> None:
         raise NotImplementedError
 
     def explain(self, X: Any) -> pd.DataFrame:
@@ -67,9 +70,9 @@ class Readable:
             in the main effect of the same category), and that of a category holds the effect of its count. Dropped
             terms are left out. The sum of a row is `decision_function`, or the prediction before its link: with the
             offset of `offset_column` or `exposure_column`, which has a column ``(offset)``, and without one that is
-            passed to `predict`. With several linear predictors the columns are (term, class), and each class has its
-            own sum. Unknown categories contribute as for ``handle_unknown="neutral"``, also under "similar", where the
-            sum is that for "neutral".
+            passed to `predict` (of a fit with one there is a UserWarning). With several linear predictors the columns
+            are (term, class), and each class has its own sum. Unknown categories contribute as for
+            ``handle_unknown="neutral"``, also under "similar", where the sum is that for "neutral".
 
         Examples
         --------
@@ -84,6 +87,8 @@ class Readable:
         """
         X = as_rows(X)
         table, own = self._read_to_predict(X)
+        if own is None:
+            self._warn_of_no_offset("explains predictions without one; to have it there,")
         found = contributions(self.model_, table, self.n_jobs)
         if own is not None:
             column = OFFSET if OFFSET not in found else f"{OFFSET} of the rows"  # beside a term of that name
@@ -287,7 +292,9 @@ class Readable:
             `term`, `category` (a tuple for an interaction, None for a single coefficient), `class` where there are
             several linear predictors, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p`
             (two-sided normal test of no difference), `relativity` (exp of the value on the link scale) and the number
-            of training `rows`.
+            of training `rows`. Where the terms of categories are penalized, `sd` of the intercept, and of a common
+            slope beside slopes by category, is that of the mean of the population that the categories are drawn from,
+            as in mixed models (statsmodels' MixedLM, lme4); the mean of the categories seen is known better.
 
         Examples
         --------

@@ -27,6 +27,7 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import show
 from tabsym.design.sources import Bins, Crossing, Flag
 from tabsym.losses.kernels import HUBER, POISSON
+from tabsym.losses.loss import Loss
 from tabsym.models.identified import at_means_of_numbers, means_of
 from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
@@ -189,8 +190,8 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
         _check_unpenalized(estimator)
     if one.loss.public_name != other.loss.public_name or one.loss.parameter != other.loss.parameter:
         raise ValueError(
-            f"The two fits have different losses ({one.loss.public_name!r}, {other.loss.public_name!r}); fit both with "
-            "the same loss."
+            f"The two fits have different losses ({_name_of(one.loss)}, {_name_of(other.loss)}); fit both with the "
+            "same loss."
         )
     rows = [int(estimator._n_rows()) for estimator in (larger, smaller)]
     if rows[0] != rows[1]:
@@ -226,18 +227,39 @@ def _sums_of(estimator: Any) -> dict[str, float]:
     return getattr(estimator, "_sums", {})
 
 
+def _name_of(loss: Loss) -> str:
+    """As in messages: with the number that tells it from others of its name."""
+    return repr(loss.public_name) + (f" of {loss.argument} {loss.parameter:g}" if loss.argument else "")
+
+
+_COMPARED = {
+    "sample weights": "sample weights",
+    "squared sample weights": "sample weights",
+    "targets of rows": "targets",
+    "targets": "pairs of target and sample weight",
+    "squared targets": "targets",
+    "offsets": "offsets",
+    "squared offsets": "offsets",
+    "offsets times targets": "offsets",
+}
+"""Sums over the training rows, and what differs where they do and those before do not: weights change most of them."""
+
+
 def _check_same_rows(larger: Any, smaller: Any) -> None:
     one, other = _sums_of(larger), _sums_of(smaller)
-    for what in one.keys() & other.keys():
+    for what, name in _COMPARED.items():
+        if what not in one or what not in other:
+            continue
         sizes = [max(abs(sums[what]), _largest_sum(sums, what, larger._n_rows())) for sums in (one, other)]
         if abs(one[what] - other[what]) > SAME * max(sizes):
-            name = what.removeprefix("squared ").removesuffix(" times targets")
-            raise ValueError(f"The two fits have different {name}; fit both to the same rows, with the same {name}.")
+            by_class = getattr(larger, "class_weight", None) != getattr(smaller, "class_weight", None)
+            given = "class weights" if by_class else name
+            raise ValueError(f"The two fits have different {given}; fit both to the same rows, with the same {given}.")
 
 
 def _largest_sum(sums: dict[str, float], what: str, n_rows: float) -> float:
     """What a weighted sum of values or products may be at most by the sums of squares; its own may be 0."""
-    first, _, second = what.partition(" times ")
+    first, _, second = what.removesuffix(" of rows").partition(" times ")
     others = sums.get(f"squared {second}", 0.0) if second else n_rows * sums["sample weights"]
     return float(np.sqrt(sums.get(f"squared {first}", 0.0) * others))
 

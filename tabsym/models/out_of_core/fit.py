@@ -218,7 +218,9 @@ def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
 def sums_of(totals: tuple[float, ...], unit: float) -> dict[str, float]:
     """As `Training.sums`; `unit`: the sample weight that counts 1 in `totals`."""
     names = ("targets", "squared targets", "offsets", "squared offsets", "offsets times targets")
-    return {"sample weights": unit} | {name: unit * float(one) for name, one in zip(names, totals[2:], strict=True)}
+    *weighted, of_rows, squares = map(float, totals[2:])
+    found = {"sample weights": unit, "squared sample weights": unit**2 * squares, "targets of rows": of_rows}
+    return found | {name: unit * one for name, one in zip(names, weighted, strict=True)}
 
 
 ROWS_FOR_START = 100_000

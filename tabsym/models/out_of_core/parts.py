@@ -120,11 +120,15 @@ class Part:
     # -- before the terms are known --------------------------------------------------
 
     def target_sums(self) -> tuple[float, ...]:
-        """Number and weight of rows; weighted sums of targets, their squares, offsets, theirs, and both's products."""
+        """Number and weight of rows; weighted sums of targets, their squares, offsets, theirs, and both's products.
+
+        The last two are the sums of targets and of squared weights.
+        """
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         offset = np.zeros(len(self.y)) if self.offset is None else self.offset
         products = (self.y, np.square(self.y), offset, np.square(offset), offset * self.y)
-        return float(len(self.y)), float(weight.sum()), *(float(weight @ one) for one in products)
+        sums = [float(weight @ one) for one in products] + [float(self.y.sum()), float(weight @ weight)]
+        return float(len(self.y)), float(weight.sum()), *sums
 
     def renumber_classes(self, numbers: Floats) -> tuple[()]:
         """The target's codes by the number of each class."""
