@@ -33,6 +33,7 @@ from tabsym.frame import (
     check_weights,
     match_features,
     read_table,
+    relative_weights,
     remember_features,
     split_target,
 )
@@ -329,7 +330,8 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, TableEstimator):
         y : array-like of shape (n_rows,), or the name of its column in X
             Two classes or more.
         sample_weight : array-like of shape (n_rows,), optional
-            A row of weight 2 counts as two rows; rows of weight 0 count as absent.
+            Only relative weights matter: they are taken over the mean of those above 0, so that they add up to the
+            number of rows, which decides how fine parts are; rows of weight 0 count as absent.
 
         Returns
         -------
@@ -345,7 +347,7 @@ class SelectiveNaiveBayesClassifier(LabelClassifier, TableEstimator):
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
         target = check_classes(y, len(table), caller=type(self).__name__)
-        weight = check_weights(sample_weight, len(table))
+        weight = relative_weights(check_weights(sample_weight, len(table)))
         encoder = MODLEncoder() if self.encoder is None else clone(self.encoder)
         encoder.set_params(output="group", sparse_output=False, target_type="classes")
         encoder.fit(table.native, target.classes[target.codes], weight)

@@ -155,16 +155,30 @@ def test_nothing_informative_predicts_the_frequencies():
         assert found == pytest.approx(np.repeat((200 * frequencies[None] + 0.5 / 3) / 200.5, 200, axis=0))
 
 
-def test_integer_weights_are_repeated_rows():
-    X, y = make_table(150, classes="abc")
+def test_weights_are_relative_and_count_as_rows_once_of_mean_one():
+    """As `MODLEncoder`, which counts weights as rows, finds parts by weights of mean 1; those of survey weights too."""
+    X, y = make_table(400, classes="abc")
     weight = np.random.default_rng(2).integers(0, 3, len(X))
-    weighted = SelectiveNaiveBayesClassifier().fit(X, y, weight)
-    rows = np.repeat(np.arange(len(X)), weight)
-    repeated = SelectiveNaiveBayesClassifier().fit(X.iloc[rows], y[rows])
-    assert weighted.weights_ == pytest.approx(repeated.weights_, abs=1e-6)
-    assert weighted.predict_proba(X) == pytest.approx(repeated.predict_proba(X), abs=1e-6)
+    rows = weight > 0
+    relative = weight / weight[rows].mean()
+    models = [SelectiveNaiveBayesClassifier().fit(X, y, weight * unit) for unit in (1, 1_740.0, 1e-3)]
+    for model in models:
+        assert model.predict_proba(X) == pytest.approx(models[0].predict_proba(X), abs=1e-9)
+        assert model.model_.class_counts.sum() == pytest.approx(rows.sum())
+    encoder = MODLEncoder(output="group", target_type="classes").fit(X, y, sample_weight=relative)
+    assert (encoder.transform(X) == models[0].encoder_.transform(X)).all().all()
+    absent = SelectiveNaiveBayesClassifier().fit(X[rows], y[rows], weight[rows])
+    assert absent.predict_proba(X) == pytest.approx(models[0].predict_proba(X), abs=1e-9)
     kept = y != "a"
     assert SelectiveNaiveBayesClassifier().fit(X, y, kept * 1.0).classes_.tolist() == ["b", "c"]
+
+
+def test_weights_of_all_rows_alike_change_nothing():
+    X, y = make_table(400)
+    plain = SelectiveNaiveBayesClassifier().fit(X, y)
+    weighted = SelectiveNaiveBayesClassifier().fit(X, y, np.full(len(X), 1_740.0))
+    assert weighted.weights_ == pytest.approx(plain.weights_, abs=1e-9)
+    assert weighted.predict_proba(X) == pytest.approx(plain.predict_proba(X), abs=1e-9)
 
 
 def test_missing_and_unknown_values_are_as_the_encoder_says():

@@ -38,6 +38,7 @@ FEW = {"n_estimators": 3, "verbosity": -1, "n_jobs": 1}
 PLAIN = {"cv": 2, "early_stopping": False}
 EXPECTED = {
     "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
+    "SelectiveNaiveBayesClassifier": {"check_sample_weight_equivalence_on_dense_data": EVIDENCE},
     "WideBoostClassifier": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
     "WideBoostRegressor": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
     "WideSGDClassifier": {
