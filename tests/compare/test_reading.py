@@ -452,6 +452,7 @@ def test_what_separates_words_in_cells_is_not_the_separator(case, tmp_path):
     assert found.frame.shape == (30, 3) and found.frame.iloc[0, 1] == cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("n_columns", [3, 2_000])
