@@ -10,7 +10,7 @@ from skrub import TableVectorizer
 from tabsym import OneHotEncoder, TIWSEncoder, WideEncoder, WideRegressor
 from tabsym.datasets import make_retail
 
-sales = make_retail(2_000)
+sales = make_retail(1_000)
 X, y = sales.drop(columns="sales"), sales["sales"]
 
 # one column each to the encoder that suits it: few categories as 0/1 columns, many as one number

@@ -1,11 +1,14 @@
 """Shared fixtures: the same test over every kind of frame, and the development tables."""
 
+import gc
 import os
+import sys
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # several tests at a time: boosters' threads would spin for cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # likewise: a thread per core and test fights the next test's
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["SCIPY_ARRAY_API"] = "1"  # before scipy is imported: scikit-learn skips checks without it
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as containers set it: each process would compile the package anew
 
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from tabsym.jit import compilation_notice
 
+sys.dont_write_bytecode = False
 compilation_notice.is_due = False  # tests that no warning is given pass on a machine without compiled kernels, too
 
 FRAMES = ["pandas-str", "pandas-object", "pandas-category", "pandas-arrow", "polars", "polars-lazy", "pyarrow"]
@@ -49,6 +53,12 @@ def _dtype(values, kind):
 _SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.several_tables.compare_tables")
 
 
+def pytest_configure(config):
+    """Filters of warnings by class: in pyproject.toml they would import scikit-learn before the number of threads."""
+    config.addinivalue_line("filterwarnings", "ignore::sklearn.exceptions.SkipTestWarning")
+    config.addinivalue_line("filterwarnings", "error::numba.core.errors.NumbaPerformanceWarning")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark what the daily run (``-m "not slow"``) leaves out besides what is marked: grids but for their ends."""
@@ -63,6 +73,12 @@ def pytest_collection_modifyitems(items):
     for cases in grids.values():
         for item in cases[1:-1]:
             item.add_marker("slow")
+
+
+def pytest_collection_finish():
+    """What libraries and tests hold is not looked through again at every collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -44,8 +44,18 @@ def classes_of(n):
     return SALES.assign(sales=pd.qcut(SALES["sales"], n, labels=[f"class {j}" for j in range(n)]).astype(str))
 
 
-@pytest.mark.parametrize("name", ["wide", "wide-pairs", "onehot-linear", "lightgbm", "modl-xgboost", "constant"])
-@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+@pytest.mark.slow
+@pytest.mark.parametrize(  # tests/export/test_types.py has every contender with each of its tasks
+    ("name", "task"),
+    [
+        ("wide", "binary"),
+        ("wide-pairs", "regression"),
+        ("onehot-linear", "multiclass"),
+        ("lightgbm", "regression"),
+        ("modl-xgboost", "multiclass"),
+        ("constant", "binary"),
+    ],
+)
 def test_it_comes_back_from_a_file_as_it_was(name, task, tmp_path):
     table = SALES if task == "regression" else classes_of(2 if task == "binary" else 3)
     model = winner(all_contenders()[name], table, task)
@@ -61,6 +71,7 @@ def test_it_comes_back_from_a_file_as_it_was(name, task, tmp_path):
         np.testing.assert_allclose(back.predict_proba(new).sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_new_tables_of_any_kind_mean_the_same():
     model = winner(all_contenders()["wide"])
     want = model.predict(SALES.head(30))
@@ -153,6 +164,7 @@ def test_a_model_is_no_winner_and_a_winner_is_a_model(tmp_path):
     assert tabsym.load(model.save(path)).label == model.label
 
 
+@pytest.mark.slow
 def test_a_boosters_bytes_can_be_refused(tmp_path):
     path = winner(all_contenders()["lightgbm"]).save(tmp_path / "best.skops")
     with pytest.raises(ValueError, match=r"a model of LightGBM in the library's own bytes.*allow_boosters=True"):
@@ -180,6 +192,7 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_trained(tmp_path,
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path, monkeypatch):
     options = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
     with pytest.raises(ValueError, match=r"is a folder; name a file in it, such as best\.skops"):
@@ -226,6 +239,7 @@ def test_ones_own_best_is_saved_from_the_shell_or_the_status_says_not(tmp_path, 
     assert ("The best contender was not saved: " in said) == (factory == "unsaved"), said
 
 
+@pytest.mark.slow
 def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
     """Trained it must be made, and an earlier run's estimator is not kept."""
     rng = np.random.default_rng(0)
@@ -336,17 +350,27 @@ def test_contenders_of_ones_own_get_numbers_too(of_all_types):
         model.predict(new)
 
 
-@pytest.mark.parametrize("task", ["regression", "multiclass"])
-@pytest.mark.parametrize("name", ["wide", "onehot-linear", "target-lightgbm", "lightgbm", "wide-lightgbm"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("wide", "regression"),
+        ("onehot-linear", "multiclass"),
+        ("target-lightgbm", "regression"),
+        ("lightgbm", "multiclass"),
+        ("wide-lightgbm", "multiclass"),
+    ],
+)
 def test_flags_may_be_missing_in_later_rows(name, task):
     table = (SALES if task == "regression" else classes_of(3)).assign(flag=np.arange(300) % 3 == 0)
     new = table.head(30).astype({"flag": object})
     new.loc[[3, 7], "flag"] = None
-    got = winner(all_contenders()[name], table, task).predict(new)
+    model = winner(all_contenders()[name], table, task)
     rest = [row for row in range(30) if row not in (3, 7)]
-    np.testing.assert_array_equal(got[rest], winner(all_contenders()[name], table, task).predict(table.head(30))[rest])
+    np.testing.assert_array_equal(model.predict(new)[rest], model.predict(table.head(30))[rest])
 
 
+@pytest.mark.slow
 def test_blanks_around_names_are_those_of_the_file_and_missing_columns_are_named_together(tmp_path):
     """Headers of text files are read without blanks; those of frames and of Excel are, too."""
     model = winner(all_contenders()["onehot-linear"])
@@ -361,8 +385,11 @@ def test_blanks_around_names_are_those_of_the_file_and_missing_columns_are_named
         model.predict(SALES.drop(columns=["store", "day"]))
 
 
-@pytest.mark.parametrize("words", [("TRUE", "FALSE"), ("True", "False"), ("true", "false")])
-@pytest.mark.parametrize("kind", ["pandas", "parquet"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [(("TRUE", "FALSE"), "pandas"), (("True", "False"), "pandas"), (("true", "false"), "parquet")],
+)
 def test_text_that_reads_as_booleans_stays_the_label(words, kind, tmp_path):
     """Of a frame or file with types; in CSV, which has none, they are booleans, as pandas reads them."""
     rng = np.random.default_rng(0)

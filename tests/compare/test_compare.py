@@ -72,6 +72,7 @@ def test_scores_are_those_of_the_folds(done):
     assert done.ranking.set_index("name").loc["constant", "score"] == pytest.approx(np.mean(want))
 
 
+@pytest.mark.slow
 def test_resume_runs_only_what_is_missing(done, monkeypatch):
     path = done.folder / "results.json"
     body = json.loads(path.read_text())
@@ -136,6 +137,7 @@ def test_resume_refuses_columns_of_other_names(names, tmp_path):
     assert len(compare(table, resume=True, **options).ranking) == 1
 
 
+@pytest.mark.slow
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does
@@ -174,54 +176,51 @@ def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+SIGNALLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from tabsym import compare
+from tabsym.cli import main
+from tabsym.datasets import make_retail
+
+place, out = Path(os.environ["TMPDIR"]), Path(sys.argv[1])
+
+def end(name):
+    while not list(place.glob("tabsym-*/worker0/job.json")):
+        time.sleep(0.05)
+    os.kill(os.getpid(), getattr(signal, name))
+
+def ended_by(name, work):
+    threading.Thread(target=end, args=(name,), daemon=True).start()
+    try:
+        print(name, work(), list(place.iterdir()))
+    except KeyboardInterrupt:
+        print(name, "interrupted", list(place.iterdir()))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+def command(folder):
+    return main(["compare", "--contenders", "constant", "--folds", "2", "--out", str(out / folder), "--quiet"])
+
+ended_by("SIGTERM", lambda: command("first"))
+ended_by("SIGINT", lambda: command("second"))
+of_a_function = {"contenders": ["constant"], "folds": 2, "out": out / "third", "quiet": True}
+ended_by("SIGTERM", lambda: compare(make_retail(60), "sales", **of_a_function))
+"""
+
+
 @pytest.mark.slow
-def test_sigterm_leaves_no_rows_behind(tmp_path):
-    code = (
-        "import os, signal, threading, time\n"
-        "from pathlib import Path\n"
-        "from tabsym import compare\n"
-        "from tabsym.datasets import make_retail\n"
-        "place = Path(os.environ['TMPDIR'])\n"
-        "def end():\n"
-        "    while not list(place.glob('tabsym-*/worker0/job.json')):\n"
-        "        time.sleep(0.05)\n"
-        "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "threading.Thread(target=end, daemon=True).start()\n"
-        "try:\n"
-        "    compare(make_retail(60), 'sales', contenders=['constant'], folds=2, out=place.parent / 'o', quiet=True)\n"
-        "except KeyboardInterrupt:\n"
-        "    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
-        "    print('interrupted')\n"
-    )
+def test_signals_leave_no_rows_behind_and_are_the_status_of_the_command(tmp_path):
+    """As a shell has it: 128 and the signal; the function raises KeyboardInterrupt. One process, to save time."""
     place = tmp_path / "temporary"
     place.mkdir()
-    environment = os.environ | {"TMPDIR": str(place)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, str(tmp_path)],
+        env=os.environ | {"TMPDIR": str(place)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["SIGTERM 143 []", "SIGINT 130 []", "SIGTERM interrupted []"]
     assert not list(place.iterdir())
-    assert (tmp_path / "o" / "results.json").exists()
-
-
-@pytest.mark.slow
-def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
-    """As a shell does: 128 and the signal."""
-    code = (
-        "import os, signal, sys, threading, time\n"
-        "from pathlib import Path\n"
-        "from tabsym.cli import main\n"
-        "def end():\n"
-        "    while not list(Path(os.environ['TMPDIR']).glob('tabsym-*/worker0/job.json')):\n"
-        "        time.sleep(0.05)\n"
-        "    os.kill(os.getpid(), getattr(signal, sys.argv[1]))\n"
-        "threading.Thread(target=end, daemon=True).start()\n"
-        "sys.exit(main(['compare', '--contenders', 'constant', '--folds', '2', '--out', sys.argv[2], '--quiet']))\n"
-    )
-    for name, status in (("SIGTERM", 143), ("SIGINT", 130)):
-        place = tmp_path / name
-        place.mkdir()
-        command = [sys.executable, "-c", code, name, str(tmp_path / f"o{status}")]
-        done = subprocess.run(command, env=os.environ | {"TMPDIR": str(place)}, capture_output=True, check=False)
-        assert done.returncode == status, done.stderr
+    assert all((tmp_path / folder / "results.json").exists() for folder in ("first", "second", "third"))
 
 
 def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp_path, monkeypatch, capsys):
@@ -295,10 +294,14 @@ def test_every_file_of_contenders_takes_part():
     assert len(list(registry.__path__)) == 1
 
 
+FEW = ["store", "group", "price", "promotion", "sales"]
+"""Columns of each kind: with all, the fits of wide models in stacks take most of the time."""
+
+
 @pytest.mark.parametrize("task", ["multiclass", "count"])  # test_export_types trains each for the others, too
 @pytest.mark.slow
 def test_all_contenders_take_part_together(task, tmp_path):
-    table = SALES.head(240).copy()
+    table = SALES.head(240)[FEW].copy()
     if task == "multiclass":
         table["sales"] = pd.qcut(table["sales"], 3, labels=False).map(lambda c: f"class {c}")
     if task == "count":
@@ -315,7 +318,7 @@ def test_all_contenders_take_part_together(task, tmp_path):
 @pytest.mark.parametrize("task", ["binary", "count"])
 @pytest.mark.slow
 def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
-    table = SALES.head(160).copy()
+    table = SALES.head(160)[FEW].copy()
     table["sales"] = (table["sales"] / 10).round() if task == "count" else table["sales"] > table["sales"].median()
     named = [name for name, one in all_contenders().items() if one.by_name]
     also = {"wide-xgboost", "wide-catboost", "wide-hist-gradient-boosting", "tiws-lightgbm", "naive-bayes"}
@@ -330,6 +333,7 @@ def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
     assert set(result.ranking["name"]) == {*named, "constant"}
 
 
+@pytest.mark.slow
 def test_unseen_holds_out_whole_symbols(tmp_path):
     with pytest.raises(ValueError, match="no column 'shop' to split by"):
         compare(SALES, "sales", unseen="shop", out=tmp_path / "o", quiet=True)
@@ -345,6 +349,7 @@ CSV = (
 ) * 40
 
 
+@pytest.mark.slow
 def test_a_csv_with_quotes_blanks_dates_and_accents(tmp_path):
     path = tmp_path / "Verkäufe.csv"
     path.write_text(CSV.replace("Preis ohne", "Preis ohne", 1), encoding="utf-8")

@@ -369,6 +369,7 @@ def test_damaged_predictions_are_forgotten(whole, folder, kind, monkeypatch, tmp
     assert not Path("unpickled").exists()
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_a_prediction(whole, folder):
     path = prediction_path(folder, "own", 0)
     data = path.read_bytes()

@@ -255,6 +255,7 @@ COSTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "is_larger"), [("other", False), ("cost", True)])
 def test_another_metric_of_the_same_name_is_not_gone_on_with(tmp_path, name, is_larger):
     """Its scores would be ranked beside those of the first."""
@@ -315,6 +316,7 @@ def written_by_other_versions(folder, *, dropped):
     path.write_text(json.dumps(results))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropped", [True, False])
 def test_no_contender_has_folds_of_two_versions_of_a_library(dropped, tmp_path, capsys):
     own = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())

@@ -117,6 +117,7 @@ FAR_DATES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_dates", [False, True])
 @pytest.mark.parametrize("name", FAR_DATES)
 def test_far_dates_are_pointed_out(name, as_dates):

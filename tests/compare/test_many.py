@@ -73,6 +73,7 @@ def test_tables_of_different_tasks_and_one_that_fails(tmp_path):
     assert pd.read_csv(tmp_path / "all" / "summary.csv")["mean"].tolist() == pytest.approx(found.ranks["mean"].tolist())
 
 
+@pytest.mark.slow
 def test_one_that_failed_on_a_table_is_last_there(tmp_path):
     from tests.own_contenders import Mean
 

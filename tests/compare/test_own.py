@@ -57,6 +57,7 @@ def test_names_and_the_constant():
         names({"mine": "nomodule"})
 
 
+@pytest.mark.slow
 def test_own_columns_arrive_as_they_are(tmp_path):
     own = [name for name in SALES.columns if name != "sales"]
     result = run(SALES, "sales", {"mine": Mean(columns=own), "wide": None}, tmp_path)
@@ -145,6 +146,7 @@ def test_a_metric_that_fails_is_said(tmp_path):
     assert list(result.ranking.columns) == ["name", "label", "score"]
 
 
+@pytest.mark.slow
 def test_weights_count_in_training_and_scores(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.choice(list("uv"), 120), "y": rng.normal(size=120), "w": rng.integers(1, 5, 120)})
@@ -295,11 +297,14 @@ def test_of_an_error_only_the_first_line_is_said(tmp_path):
     assert result.failures["mine"] == "fold 1: RuntimeError: no fit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("booster", ["LGBMRegressor", "HistGradientBoostingRegressor"])
 def test_an_estimator_that_takes_no_text_is_told_of_the_remedy(booster, tmp_path):
     """LightGBM's own message is of dtypes; what the remedy names works."""
     lightgbm = pytest.importorskip("lightgbm")
-    model = lightgbm.LGBMRegressor(verbose=-1) if booster == "LGBMRegressor" else HistGradientBoostingRegressor()
+    few = {"LGBMRegressor": {"n_estimators": 5, "verbose": -1}, "HistGradientBoostingRegressor": {"max_iter": 5}}
+    kind = lightgbm.LGBMRegressor if booster == "LGBMRegressor" else HistGradientBoostingRegressor
+    model = kind(**few[booster])
     own = {
         "mine": model,
         "encoded": make_pipeline(WideEncoder(), model),

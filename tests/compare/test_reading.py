@@ -476,6 +476,7 @@ def test_of_two_separators_that_fit_alike(case, tmp_path):
     assert list(found.frame) == header.split(separator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("n_columns", [3, 2_000])

@@ -113,6 +113,7 @@ def planted(task, seed, times):
     return error_tables(held, *rows_of(prepared), ["x", "code"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["regression", "binary", "count"])
 def test_a_planted_error_is_marked_and_noise_is_not(task):
     hits, wrong = 0, 0

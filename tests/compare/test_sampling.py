@@ -110,6 +110,7 @@ def test_columns_in_the_names_of_folders_are_features(max_rows, rows, tmp_path):
     assert set(prepared.X["year"]) == {2020, 2021, 2022}
 
 
+@pytest.mark.slow
 def test_a_comparison_of_a_sample(rows, tmp_path):
     rows.to_parquet(tmp_path / "t.parquet")
     options = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True, "max_rows": 900}
@@ -151,6 +152,7 @@ def winner_of(table, name, target, **options):
     return train_best(all_contenders()[name], prepared, plan, metric, None, 0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "roles", "kind"),
     [
@@ -184,6 +186,7 @@ def test_the_wide_model_is_trained_on_all_rows(target, roles, kind, sales, tmp_p
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_out_of_core_where_rows_are_many(sales, monkeypatch):
     own = sales[[*FEATURES, "class"]]
     expected = winner_of(own, "wide", "class").predict_proba(own)

@@ -281,6 +281,7 @@ def leaking():
     })  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_comparison_asks_of_the_column_that_leaks_and_of_no_other(leaking, tmp_path):
     options = {"contenders": ["constant", "onehot-linear"], "folds": 2, "quiet": True}
     asked = compare(leaking, "y", out=tmp_path / "leak", **options)

@@ -499,6 +499,7 @@ def test_what_python_writes_with_separators_is_read_back(value, decimal):
     assert cell.sign * number_of(cell.digits, decimal, thousands) == value
 
 
+@pytest.mark.slow
 @given(st.text(max_size=12))
 def test_any_text_is_a_number_missing_or_strange(text):
     numbers, strange = NumberFormat(".", ",", {"": 1.0}).parse(pd.Series([text, 1.5, None]))
@@ -688,6 +689,7 @@ def test_numbers_that_mean_missing_are_found_however_they_are_written(role, tmp_
             assert again.isna().to_numpy().tolist() == lost.tolist()
 
 
+@pytest.mark.slow
 def test_dates_and_flags_that_mean_missing_are_found_and_words_that_are_nowhere_told_of(tmp_path):
     days = DAYS.mask(H % 5 == 0, pd.Timestamp("1900-01-01"))
     frame = pd.DataFrame({"t": days, "flag": pd.Series(H % 2 == 0), "kind": pd.Categorical(H % 3), "y": F})

@@ -22,6 +22,7 @@ def cut(values, n_bins):
     return np.where(np.isnan(values), "none", np.searchsorted(bounds, values, side="left").astype(str))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_surface_is_the_sum_of_its_bins_by_hand(weighted):
     X, rng = table()
@@ -63,6 +64,7 @@ def test_numbers_that_matter_only_together_are_found(kind):
     assert np.corrcoef(means, score)[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_parts_of_an_interaction_are_one_contribution_and_add_up(tmp_path):
     X, rng = table()
     y = X["x"] * X["z"].fillna(0.0) + 0.3 * rng.normal(size=len(X))
@@ -76,6 +78,7 @@ def test_parts_of_an_interaction_are_one_contribution_and_add_up(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_a_picture_of_an_interaction_is_of_the_sum_of_its_parts():
     X, rng = table()
     y = X["x"] * X["z"].fillna(0.0) + 0.1 * rng.normal(size=len(X))
@@ -135,6 +138,7 @@ def test_surfaces_are_not_multiplied(formula):
         WideRegressor(f"y ~ {formula}").fit(X.assign(y=rng.normal(size=200)))
 
 
+@pytest.mark.slow
 def test_curves_are_there_once():
     X, rng = table(300)
     y = rng.normal(size=300)

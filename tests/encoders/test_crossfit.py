@@ -61,6 +61,7 @@ def by_hand(encoder, frame, y, folds):
     return pd.concat(parts).loc[frame.index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder", [CE.TargetEncoder(), TargetEncoder(), WideEncoder(random_state=0)], ids=lambda e: type(e).__module__[:10]
 )
@@ -129,6 +130,7 @@ WRITTEN = [(encoder(), Y) for encoder in SUPERVISED]
 WRITTEN += [(CE.TargetEncoder(hierarchy={"a": {"early": ("u", "v"), "late": tuple("wxyz")}}, cols=["a"]), Y)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoder", "y"), WRITTEN, ids=lambda value: type(value).__name__)
 def test_encoders_of_category_encoders_are_saved(encoder, y, tmp_path):
     rows = X.assign(a=X["a"].where(X["n"] < 1.5), c=pd.Series(X["a"].map(ord), dtype=object))
@@ -511,6 +513,7 @@ def test_booleans_with_one_missing_value_are_encoded_in_every_fold(name, frame):
     assert nw.from_native(found).schema["b"] == nw.Float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_compositions_encode_the_same_columns_in_every_fold(name):
     X, y = booleans_with_one_gap()
@@ -536,6 +539,7 @@ def test_numbers_that_begin_late_stay_as_they_are(name):
     pd.testing.assert_series_equal(found["x"], X["x"])
 
 
+@pytest.mark.slow
 def test_intervals_of_the_target_are_those_of_all_rows():
     """Folds with as many intervals of the target had the probabilities of others under the same names."""
     for seed in range(8):

@@ -437,6 +437,7 @@ def test_text_that_no_utf8_can_hold_is_named():
             encoder.fit_transform(table, [0, 1, 1] * 40)
 
 
+@pytest.mark.slow
 def test_views_of_text_are_taken_by_folds():
     table = pa.table({"m": pa.array(list("abcdef") * 30, pa.string_view()), "k": np.arange(180.0)})
     y = np.tile(np.arange(6.0), 30) + np.random.default_rng(0).normal(size=180)

@@ -43,6 +43,7 @@ def test_whole_weights_are_repeated_rows(rows, criterion, amounts):
     assert amounts or weighted.classes_.tolist() == plain.classes_.tolist()
 
 
+@pytest.mark.slow
 def test_rows_of_weight_0_are_absent():
     weight = np.where(np.arange(N) < 50, 0.0, 1.0)
     for y in (np.where(np.arange(N) < 50, 9, Y), np.where(np.arange(N) < 50, 1e9, AMOUNT)):
@@ -53,6 +54,7 @@ def test_rows_of_weight_0_are_absent():
         MODLEncoder().fit(X, Y, sample_weight=1.0 - Y)
 
 
+@pytest.mark.slow
 def test_a_row_of_weight_1_is_two_of_a_half():
     for y in (Y, AMOUNT):
         halves = MODLEncoder().fit(pd.concat([X, X]), np.r_[y, y], sample_weight=np.full(2 * N, 0.5))
@@ -72,6 +74,7 @@ def test_weights_of_any_size():
     np.testing.assert_allclose(light.transform(SMALL[:1]), 15 / 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_order_of_rows_does_not_matter(target):
     y = TARGETS[target]
@@ -115,6 +118,7 @@ def test_pieces_of_one_class_of_nothing_but_missing_and_of_one_row():
     same_parts(encoder.partial_fit(X[:100], Y[:100]), MODLEncoder().fit(X[:100], Y[:100]))
 
 
+@pytest.mark.slow
 def test_a_failed_piece_leaves_the_encoder_as_it_was():
     encoder = MODLEncoder(monotonic=True).partial_fit(X, Y)
     before = encoder.transform(X), dict(encoder.costs_), encoder.tables_

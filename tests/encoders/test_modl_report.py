@@ -64,6 +64,7 @@ def test_the_likelihood_of_amounts_counts_ranks_within_their_intervals():
         assert 0 < encoder.prior_costs_[name] < encoder.costs_[name]
 
 
+@pytest.mark.slow
 def test_parts_and_text():
     encoder = MODLEncoder().fit(X.assign(noise=1.0), Y)
     table = encoder.parts("g")
@@ -98,6 +99,7 @@ def test_verbose_writes_a_line_for_each_column(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_plots(target):
     from matplotlib import pyplot as plt

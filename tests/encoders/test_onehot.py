@@ -162,6 +162,7 @@ def test_set_output_of_sparse_is_refused():
         encoder.fit_transform(TRAIN)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.one_of(st.none(), st.sampled_from(["é", "b", "c,d", ""])), min_size=1, max_size=30), st.randoms())
 def test_permuting_rows_permutes_the_output(values, random):

@@ -147,6 +147,7 @@ def test_words_for_missing_and_unknown():
         WideEncoder(handle_unknown="error").fit(X, Y).transform(X.head(1).assign(a="never"))
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_with_groups_of_columns():
     pipeline = make_pipeline(WideEncoder(cols=["a"], random_state=0), HistGradientBoostingClassifier(max_iter=20))
     assert cross_val_score(pipeline, X[["a", "n"]], Y, scoring="roc_auc").mean() > 0.8

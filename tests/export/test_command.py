@@ -184,6 +184,7 @@ def test_winners_that_have_no_onnx(name, words, tmp_path, capsys):
     assert words in capsys.readouterr().err and not (tmp_path / "best.onnx").exists()
 
 
+@pytest.mark.slow
 def test_winners_that_read_text_take_numbers(tmp_path, capsys):
     """From a CSV file of "$1,234.00", dates and several classes to each export and to predictions."""
     amounts = np.random.default_rng(5).gamma(2.0, 900.0, 300)
@@ -231,6 +232,7 @@ def test_predict_reads_a_file_as_its_model_was_told_to(tmp_path):
     assert found.groupby("colour")["prediction"].nunique().min() > 1
 
 
+@pytest.mark.slow
 def test_predict_reads_the_sheet_of_the_training_or_that_it_is_given(tmp_path, capsys):
     first, second = sales(), sales(seed=1)
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
@@ -268,6 +270,7 @@ def test_a_regressor_without_names_predicts_by_the_command(tmp_path):
     assert from_spec(to_spec(model)).predict(np.array([[4.0, 5.0]]))[0] == model.predict([[4.0, 5.0]])[0]
 
 
+@pytest.mark.slow
 def test_predict_reads_files_for_models_that_are_no_wide_models(tmp_path, capsys):
     """Some have a `model_` of their own; encoders are told to have no predictions."""
     rng = np.random.default_rng(0)

@@ -240,6 +240,7 @@ def test_edits_change_the_score(tmp_path):
     assert book.result("prediction") == pytest.approx(before + 10.0)
 
 
+@pytest.mark.slow
 def test_parts_of_dates(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"at": pd.Timestamp("2023-12-20") + pd.to_timedelta(rng.integers(0, 10**8, 300), unit="s")})

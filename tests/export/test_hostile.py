@@ -92,6 +92,7 @@ def test_bytes_of_a_booster_are_read_only_where_that_is_allowed(case, reader, tm
         load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["online:text", "boost-hist:text"])
 def test_a_flipped_bit_is_noticed_or_does_not_matter(case, tmp_path):
     model, X = fitted(case)

@@ -85,6 +85,7 @@ def test_models_alone_and_as_a_last_step(online):
 TEXT, NUMBERS = ["colour", "size"], ["rooms", "price"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder",
     [

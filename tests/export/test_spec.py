@@ -116,6 +116,7 @@ DEVELOPMENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Column .* look like codes")
 @pytest.mark.parametrize("name", DEVELOPMENT)
 def test_development_tables(name, data_folder):

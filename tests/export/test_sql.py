@@ -194,6 +194,7 @@ def test_missing_numbers_without_a_fill_and_nan():
     assert first == second == pytest.approx(smooth.predict(pd.DataFrame({"c": ["a"], "x": [np.nan]}))[0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_parts_of_dates():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"at": pd.Timestamp("2023-12-20") + pd.to_timedelta(rng.integers(0, 10**8, 400), unit="s")})

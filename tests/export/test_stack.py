@@ -159,6 +159,7 @@ def test_the_specs_are_as_the_schema_has_them_and_columns_as_the_booster_got_the
     assert part["names"] == list(found) == list(table())
 
 
+@pytest.mark.slow
 def test_a_winner_by_the_command(tmp_path, capsys):
     frame = table().drop(columns="code").assign(y=target(table(), "three"))
     frame["day"] = frame["day"].dt.strftime("%d.%m.%Y")

@@ -212,6 +212,7 @@ def test_intervals_of_pandas_cut_are_refused_with_what_to_do(write, tmp_path):
     assert "(20, 40]" in to_sql(as_text)
 
 
+@pytest.mark.slow
 def test_views_wide_integers_and_dates_in_what_a_booster_gets():
     """A text view of Arrow, integers of 128 bits of polars; dates are a sentence that names the column."""
     from lightgbm import LGBMClassifier

@@ -2,6 +2,7 @@
 
 import datetime
 import zoneinfo
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -232,12 +233,17 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("model", WIDE.values(), ids=WIDE)
+@cache
+def wide_fitted(model, make, before):
+    return clone(WIDE[model]).fit(make({"x": HELD[before]}), np.arange(20.0) % 2 * 9.0)
+
+
+@pytest.mark.parametrize("model", WIDE)
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 @pytest.mark.parametrize("now", HELD)
 @pytest.mark.parametrize("before", HELD)
 def test_wide_models_tell_dates_numbers_and_durations_apart(model, make, before, now):
-    fitted = clone(model).fit(make({"x": HELD[before]}), np.arange(20.0) % 2 * 9.0)
+    fitted = wide_fitted(model, make, before)
     piece = make({"x": HELD[now]})
     if before == now:
         fitted.predict(piece)

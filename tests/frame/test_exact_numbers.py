@@ -133,6 +133,7 @@ def test_pieces_and_folds_of_numbers_that_float64_rounds(base, make):
     np.testing.assert_array_equal(np.asarray(encoder.fit_transform(X, y)).ravel(), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base, make", BASES.values(), ids=BASES)
 def test_files_and_pickles_are_exact(base, make, tmp_path):
     X = make([base + int(one) for one in OFFSETS])

@@ -161,6 +161,7 @@ def test_contexts_are_those_of_the_collected_table(engine, table, target):
             np.testing.assert_allclose(other.squares, sums.squares, rtol=1e-12, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_transform_is_lazy_and_equal(engine, table):
     new = table.with_columns(
         word=pl.when(pl.col("row") % 13 == 0).then(pl.lit("new")).otherwise("word"),
@@ -291,6 +292,7 @@ def test_weights_by_name_of_a_collected_table(table):
     assert TIWSEncoder().fit_transform(frame, "kind", "weight").columns == ["word", "price"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", [MODLEncoder(output="logodds"), TIWSEncoder(), OneHotEncoder(use_cat_names=True)])
 def test_dask_frames_are_counted_and_stay_lazy(encoder):
     frames = pytest.importorskip("dask.dataframe")

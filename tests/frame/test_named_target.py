@@ -37,7 +37,7 @@ ESTIMATORS = {
     "WideSGDRegressor": WideSGDRegressor(random_state=0),
     "formula": WideSGDRegressor("sales ~ store[store] + colour[colour]", random_state=0),
     "JitterTreeRegressor": JitterTreeRegressor(),
-    "WideBoostRegressor": WideBoostRegressor(random_state=0),
+    "WideBoostRegressor": WideBoostRegressor(WideRegressor(loss="squared_error", **GLM), random_state=0),
     "AugmentedModel": AugmentedModel(WideSGDRegressor(random_state=0)),
     "JitterPredictor": JitterPredictor(make_pipeline(OneHotEncoder(), Ridge()), TIWSEncoder()),
 }
@@ -65,6 +65,7 @@ def test_classifiers_are_scored_by_the_name(model):
     assert fitted.score(dear, "dear") == fitted.score(pl.from_pandas(dear), "dear") == accuracy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda one: type(one).__name__)
 def test_encoders(encoder):
     X = SALES.drop(columns="sales")

@@ -136,6 +136,7 @@ def test_arrays_get_names_and_object_arrays_their_kinds():
 symbols = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "a b", "Z"])), max_size=40)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(symbols, symbols, st.sampled_from(FRAMES))
 def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):

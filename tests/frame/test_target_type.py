@@ -50,6 +50,7 @@ def test_both_encoders_choose_alike(name, frame):
     assert hasattr(MODLEncoder().fit(frame(COLUMNS), y), "classes_") is classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", [MODLEncoder, TIWSEncoder, WideEncoder])
 @pytest.mark.parametrize(
     "name", ["two numbers", "whole floats", "20 numbers", "60 numbers", "counts", "ratings", "text"]

@@ -122,8 +122,10 @@ SAME_NUMBERS = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("unit", [7.0, 0.3, 1e-6, 3e9])
-@pytest.mark.parametrize("name", SAME_NUMBERS)
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [(name, unit) for place, name in enumerate(SAME_NUMBERS) for unit in ((7.0, 1e-6), (0.3, 3e9))[place % 2]],
+)
 def test_weights_in_another_unit_are_the_same_numbers(name, unit):
     rng = np.random.default_rng(5)
     X = pd.DataFrame({"a": rng.choice(list("abcde"), 150), "b": rng.choice(list("uvwxyz"), 150)})

@@ -51,6 +51,7 @@ def assert_same(model, other, rtol):
         np.testing.assert_allclose(found.to_numpy(float), own.to_numpy(float), rtol=rtol, atol=rtol, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options", "target", "weight"),
     [
@@ -77,6 +78,7 @@ def test_coefficients_are_those_of_one_machine(client, kind, options, target, we
     np.testing.assert_array_equal(model.to_local().predict(TABLE[FEATURES]), model.predict(TABLE[FEATURES]))
 
 
+@pytest.mark.slow
 def test_the_given_client_does_the_work_where_another_is_the_default(client):
     """Also where the given one's workers are fewer, and where the other has none of the partitions."""
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
@@ -95,6 +97,7 @@ def test_the_given_client_does_the_work_where_another_is_the_default(client):
     assert_same(second, local, 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [1, 2])
 def test_sums_travel_along_a_tree(client, few, monkeypatch):
     """Of four workers the client asks one or two, and these ask the others."""
@@ -108,6 +111,7 @@ def test_sums_travel_along_a_tree(client, few, monkeypatch):
     assert set(asked) == {(few, 4)}
 
 
+@pytest.mark.slow
 def test_predictions_are_lazy_and_of_the_same_partitions(client):
     frame = frame_of([*FEATURES, "three"])
     model = DaskWideClassifier(interactions=None).fit(frame[FEATURES], frame["three"])
@@ -126,6 +130,7 @@ def test_estimated_penalties_and_the_loss_are_near_those_of_one_machine(client):
     np.testing.assert_allclose(model.predict(TABLE[FEATURES]), local.predict(TABLE[FEATURES]), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_a_fit_is_repeated_bit_by_bit(client):
     """Wherever Dask computes the partitions: estimated penalties, loss and interactions depend on the table alone."""
     first, *others = (DaskWideRegressor().fit(frame_of([*FEATURES, "count"]), "count") for _ in range(3))
@@ -133,6 +138,7 @@ def test_a_fit_is_repeated_bit_by_bit(client):
         np.testing.assert_array_equal(first.predict(TABLE[FEATURES]), other.predict(TABLE[FEATURES]))
 
 
+@pytest.mark.slow
 def test_partitions_without_rows_are_left_out(client, tmp_path):
     frame = frame_of([*FEATURES, "two"], n_parts=4)
     model = DaskWideClassifier(client, **GIVEN).fit(frame.map_partitions(lambda part: part[part.index < 700]), "two")
@@ -180,6 +186,7 @@ def test_columns_of_several_types_are_refused_in_a_sentence(client, cells):
             DaskWideRegressor(client).fit(dd.from_pandas(X, npartitions=2), "y")
 
 
+@pytest.mark.slow
 def test_targets_in_another_order_than_the_table_are_refused(client):
     """As by the local estimators: the labels of a series say which rows are meant, and nothing else does."""
     frame, target = frame_of(FEATURES), frame_of(["amount"])["amount"]

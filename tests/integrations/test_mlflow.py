@@ -59,6 +59,7 @@ def said(model, X):
     return model.predict(X) if hasattr(model, "predict") else model.transform(X).to_numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_requirements")
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda one: type(one).__name__)
 def test_models_and_encoders_come_back(model):

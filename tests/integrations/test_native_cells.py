@@ -113,6 +113,7 @@ def test_ranks_over_tables(cells):
     assert ranks.loc["LightGBM native"].tolist() == [3, 1, 2]
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(cells, tmp_path):
     report.draw_ranks(cells, tmp_path / "ranks.png")
     report.draw_time(cells, tmp_path / "time.png")

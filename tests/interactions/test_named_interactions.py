@@ -135,13 +135,21 @@ def chosen(table, y, **options):
 @pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])
 @pytest.mark.slow
 def test_additive_truths_have_few_interactions(sizes):
-    """Of 200 tables, so that their mean is known to .04."""
-    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(200)]
+    """Of 100 tables, so that their mean is known to .06."""
+    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(100)]
     assert np.mean(false) <= 0.5
 
 
-@pytest.mark.parametrize("task", ["two classes", "three classes", "squared_error", "poisson"])
-@pytest.mark.parametrize(("n_columns", "rows"), [(50, 1000), (50, 2000), (100, 1000)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "n_columns", "rows"),
+    [
+        *((task, 50, 1000) for task in ("two classes", "three classes", "squared_error", "poisson")),
+        ("two classes", 100, 1000),
+        ("squared_error", 50, 2000),
+        ("poisson", 100, 1000),
+    ],
+)
 def test_additive_truths_of_many_columns_have_few_interactions(task, n_columns, rows):
     """Errors by gradients of training rows were too small where main effects overfit: 5 to 25 a table (review)."""
     false = []
@@ -165,7 +173,7 @@ def test_a_true_pair_is_found():
     found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(200)]
     assert np.mean(["c0:c1" in one for one in found]) >= 0.8
     assert np.mean([len(one) for one in found]) <= 1.5
-    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 3000, pair=0.7)) for seed in range(100)]
+    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 3000, pair=0.7)) for seed in range(40)]
     assert np.mean(["c0:c1" in one for one in found]) >= 0.95
 
 

@@ -273,6 +273,7 @@ def with_triples():
     return X, (rng.random(6000) < expit(effect)).astype(int)
 
 
+@pytest.mark.slow
 def test_triples_must_gain_a_share_of_what_the_best_pair_did():
     """However rows are dealt to folds: one triple gains a tenth of the best pair, and none three tenths."""
     X, y = with_triples()
@@ -317,6 +318,7 @@ def test_of_a_name_and_its_id_one_is_crossed():
     assert found in (["c0:c1"], ["c1:id"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numeric", ["smooth", "linear"])
 def test_the_order_of_columns_does_not_matter(numeric):
     rng = np.random.default_rng(11)

@@ -161,6 +161,7 @@ def with_number(X):
     return X.assign(carrier=np.where(X["carrier"].isna(), np.nan, X["weight"].round(1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_number", [False, True])
 def test_files_and_exports_predict_the_same(tmp_path, is_number):
     duckdb = pytest.importorskip("duckdb")
@@ -283,6 +284,7 @@ def test_missing_and_a_category_of_that_name_are_two():
     assert rows == [X["carrier"].isna().sum(), (X["carrier"] == "missing").sum()]
 
 
+@pytest.mark.slow
 def test_many_columns_do_not_fit_the_category_by_chance():
     X, _, rng = table(8000)
     noise = pd.DataFrame({f"c{i}": rng.choice(WEEKS, len(X)) for i in range(250)})

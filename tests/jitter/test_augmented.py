@@ -31,6 +31,7 @@ X = pd.DataFrame(
 Y = 10.0 * KIND + OWN / 24 + 0.5 * X["n"].to_numpy() + rng.normal(0, 1, N)
 
 
+@pytest.mark.slow
 def test_rows_stand_twice_with_half_the_weight():
     weight = rng.integers(0, 3, N).astype(float)
     encoder = TIWSEncoder(indicator=True, random_state=1)
@@ -69,6 +70,7 @@ def test_an_unseen_copy_is_estimated_without_its_symbol():
     assert np.abs(after - before)[held].max() < np.abs(after - before)[~held].max() + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", ["pandas", "polars", "array"])
 def test_every_container(frame):
     table = {"pandas": X, "polars": pl.from_pandas(X), "array": X.to_numpy(dtype=object)}[frame]
@@ -195,6 +197,7 @@ def test_numbers_of_rare_types_reach_the_model_as_floats(column, others):
     np.testing.assert_array_equal(clone(model).fit(table(rows), y).predict(table(rows)), wanted)
 
 
+@pytest.mark.slow
 def test_an_encoder_that_names_the_column_is_compared_without_it():
     """The encoder of the rows without the column cannot be told to encode it."""
     rows, y = X[["model", "kind", "n"]].iloc[:300], Y[:300]

@@ -558,6 +558,7 @@ def test_calibration_falls_back_where_documents_are_noise():
     assert not np.array_equal(before, model.predict(frame[held]))
 
 
+@pytest.mark.slow
 def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
     from tabsym.tiws.regression import RATES
 

@@ -268,6 +268,7 @@ def test_degrees_of_freedom_of_terms_that_overlap_are_counted_once(loss, alpha):
     assert model.bic_ - model.aic_ == pytest.approx((np.log(300) - 2.0) * edf, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_wald_tests_of_terms_without_an_effect_are_small_as_often_as_they_say():
     """Of a categorical column and a smooth; a term that is dropped has no p."""
     found = []
@@ -367,6 +368,7 @@ def test_a_base_that_differences_cancel_needs_no_intercept():
     np.testing.assert_allclose(X["home"].map(value) - X["away"].map(value), model.predict(X), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_intercept_of_base_categories_has_the_deviation_of_the_prediction_there():
     """Beside dense algebra, where effects are random; from samples; and nearly, where a matrix would be too large."""
     rng = np.random.default_rng(0)
@@ -583,6 +585,7 @@ def test_deviations_of_factors_of_classes_are_joint(alpha):
         np.testing.assert_allclose(found, wanted[own[name]], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_deviations_of_factors_cover_the_truth():
     scores = []
     for seed in range(40):
@@ -953,6 +956,7 @@ def dummies(column, keys):
     return (column.to_numpy()[:, None] == np.asarray(keys, dtype=object)).astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ["auto", 0.0])
 def test_deviations_beside_one_large_column_are_exact(alpha):
     """More coefficients than one matrix is made of: the large column is eliminated."""

@@ -665,6 +665,7 @@ def test_a_number_that_is_centred_in_the_formula_is_one_number(formula, plain, a
     np.testing.assert_allclose(online.predict(X), known.predict(X), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "scale"), [(1e-4, 1e-4), (1e-4, 1e4), (1e-6, 100.0)])
 @pytest.mark.parametrize(("seed", "n", "q"), [(2, 2000, 40), (28, 2000, 40), (0, 20_000, 1300)])
 def test_products_are_at_the_optimum_where_the_scales_of_factors_are_hardly_penalized(alpha, scale, seed, n, q):

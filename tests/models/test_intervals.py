@@ -92,6 +92,7 @@ def test_intervals_beat_slopes_where_the_target_is_no_line(numeric):
     new, truth, _ = wave(seed=1)
     linear = WideSGDClassifier(random_state=0).fit(X, y).score(new, truth)
     assert WideSGDClassifier(numeric=numeric, random_state=0).fit(X, y).score(new, truth) > linear + 0.06
+    X, score = X[:1000], score[:1000]
     linear = WideSGDRegressor(random_state=0).fit(X, score).score(X, score)
     assert WideSGDRegressor(numeric=numeric, random_state=0).fit(X, score).score(X, score) > linear + 0.3
 

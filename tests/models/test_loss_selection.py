@@ -93,6 +93,7 @@ def test_with_zeros_tweedie_is_tried_however_variances_go():
     assert set(found["loss"]) == {"squared_error", "poisson", "tweedie"}
 
 
+@pytest.mark.slow
 def test_counts_get_poisson_unless_tweedie_is_certainly_better(monkeypatch):
     """However rows are dealt: on half of the random states tweedie is a little better, never by much."""
     table, y = products(800, lambda rng, mean: rng.poisson(mean / 10.0).astype(float))

@@ -270,6 +270,7 @@ def test_predictions_never_go_the_wrong_way(loss, numeric):
     assert not [name for name in model.interactions_["interaction"] if set(name.split(":")) & set(cst)]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 2**31),

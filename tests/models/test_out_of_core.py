@@ -75,6 +75,7 @@ def assert_same(model, other, rtol):
     np.testing.assert_allclose(model.aic_, other.aic_, rtol=rtol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "target", "more"),
     [
@@ -101,6 +102,7 @@ def test_coefficients_are_those_in_memory(estimator, target, more, in_parts):
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["two", "count"])
 def test_estimated_penalties_losses_and_interactions_are_those_in_memory(target, in_parts):
     kind = WideClassifier if target == "two" else WideRegressor
@@ -219,6 +221,7 @@ def test_totals_of_several_classes_add_up(options, weight, in_parts):
         np.testing.assert_allclose(times @ model.predict_proba(own[["store", "x"]]), np.bincount(y, times), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "rare": 40.0, "yes": 2.0}])
 def test_class_weights_are_those_of_all_rows(class_weight, in_parts, monkeypatch):
     """A sample has other shares of the classes, more so of a rare one, of which it has a row at least."""
@@ -453,18 +456,43 @@ wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
 stages = {"coding": (parts.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
           "list": (kept_rows.Path, "replace", 1), "terms": (parts.Part, "load", 2),
           "sweeps": (BlockDescent, "sweep", 3)}
-owner, name, after = stages[sys.argv[1]]
-method, calls = getattr(owner, name), []
 
-def killing(*given):
-    calls.append(1)
-    if len(calls) == after:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return method(*given)
+def fit_and_be_killed(stage, folder, cache):
+    owner, name, after = stages[stage]
+    method, calls = getattr(owner, name), []
 
-setattr(owner, name, killing)
-WideClassifier().fit(sys.argv[2], "two", cache_dir=sys.argv[3])
+    def killing(*given):
+        calls.append(1)
+        if len(calls) == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return method(*given)
+
+    setattr(owner, name, killing)
+    WideClassifier().fit(folder, "two", cache_dir=cache)
+
+for line in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        fit_and_be_killed(*eval(line))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def killed_fit():
+    """A function that fits in a process of its own, which a stage kills: its exit code. One process imports for all."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+
+        def fit(stage, folder, cache):
+            server.stdin.write(f"{(stage, str(folder), str(cache))}\n")
+            server.stdin.flush()
+            return int(server.stdout.readline())
+
+        yield fit
+        server.stdin.close()
 
 
 @pytest.fixture
@@ -497,12 +525,9 @@ def assert_equal(model, other):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["coding", "files", "list", "terms", "sweeps"])
-def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept):
+def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept, killed_fit):
     folder, cache, coded = kept
-    found = subprocess.run(
-        [sys.executable, "-c", KILLED, stage, str(folder), str(cache)], capture_output=True, check=False
-    )
-    assert found.returncode == -signal.SIGKILL, found.stderr
+    assert killed_fit(stage, folder, cache) == -signal.SIGKILL
     has_rows = stage in ("terms", "sweeps")
     assert ("rows.json" in in_cache(cache)) == has_rows
     model = WideClassifier().fit(folder, "two", cache_dir=cache)
@@ -551,6 +576,7 @@ def test_an_interrupted_fit_keeps_its_coded_rows(kept, monkeypatch):
     assert len(coded) == n_coded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options", "fit", "message"),
     [

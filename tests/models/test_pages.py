@@ -44,6 +44,7 @@ def check(text, *, is_page):
     return page
 
 
+@pytest.mark.slow
 def test_the_report_has_its_sections_and_escapes_names(model, rows, tmp_path):
     X, y = rows
     held = X.head(300).assign(g="new")
@@ -62,6 +63,7 @@ def test_the_report_has_its_sections_and_escapes_names(model, rows, tmp_path):
     assert "script-src" not in policy and policy.startswith("default-src 'none'")
 
 
+@pytest.mark.slow
 def test_without_rows_the_report_says_what_is_left_out(model, rows, tmp_path):
     page = check(model.report(tmp_path / "m.html", title=f"mine {EVIL}").read_text(encoding="utf-8"), is_page=True)
     assert "They need rows, and none were given" in page.text
@@ -95,6 +97,7 @@ def test_bins_are_named_as_in_the_pictures(tmp_path):
     assert not [name for name in [*names, *firsts] if "inf" in name]
 
 
+@pytest.mark.slow
 def test_reports_of_classes_and_of_separated_terms(rows, tmp_path):
     X, y = rows
     three = WideClassifier(interactions=None).fit(X, pd.cut(y, 3, labels=list("abc")).astype(str))

@@ -70,6 +70,7 @@ def test_rows_in_another_order_are_refused_in_reports_and_evaluation_sets(rows, 
             refused()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "power"), [("poisson", 1), ("gamma", 2), ("tweedie", 1.5), ("squared_error", None)])
 def test_a_stack_and_its_wide_model_have_one_measure(loss, power, rows):
     X, y = rows
@@ -89,6 +90,7 @@ def test_a_stack_and_its_wide_model_have_one_measure(loss, power, rows):
 ENCODERS = [TIWSEncoder(), MODLEncoder(output="mean"), CrossFit(TargetEncoder(cv=3))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: type(encoder).__name__)
 def test_folds_of_few_rows_are_told_to_show_the_target(encoder, rows):
     X, y = rows
@@ -101,6 +103,7 @@ def test_folds_of_few_rows_are_told_to_show_the_target(encoder, rows):
     assert not [one for one in told if "at a time" in str(one.message)]
 
 
+@pytest.mark.slow
 def test_names_of_columns_are_taken_or_refused_in_words_of_their_own(rows):
     X, y = rows
     table = X.assign(y=y, w=1.0)

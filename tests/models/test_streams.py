@@ -52,6 +52,7 @@ def test_a_dataset_trains_as_its_pieces_do(folder, small_pieces):
     assert model.loss_curve_[1] < model.loss_curve_[0]
 
 
+@pytest.mark.slow
 def test_classes_of_a_dataset_are_found_wherever_they_are(folder, small_pieces):
     table = TABLE.sort_values("y").drop(columns="v")
     for part in range(3):
@@ -225,6 +226,7 @@ def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
     assert fresh.predict(TABLE[["a"]]).shape == (len(TABLE),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("gradient", ["mean", "gse"])
 def test_many_calls_of_partial_fit_with_a_ridge_end_where_fit_does(gradient, weighted):
@@ -237,7 +239,7 @@ def test_many_calls_of_partial_fit_with_a_ridge_end_where_fit_does(gradient, wei
     options |= {"batch_size": "full", "alpha": 0.5, "gradient": gradient}
     whole = WideSGDRegressor(**options, max_iter=2000).fit(X, y, sample_weight=weight)
     parts = WideSGDRegressor(**options)
-    for _ in range(2000):
+    for _ in range(400):
         parts.partial_fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
     if gradient == "mean":

@@ -214,6 +214,7 @@ def test_the_model_without_a_formula_read_with_params_is_the_score(loss, standar
     assert_equal_scores(scores(model, table, offset), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("standardize", [True, False])
 def test_params_are_the_score_after_partial_fit_with_new_symbols(standardize):
     """Grown entries, or units of a first batch that later calls mix up, would give other scores."""

@@ -207,6 +207,7 @@ def test_polish_brings_perturbed_groups_back_to_the_optimum(n_classes, share):
     assert np.mean(back) >= share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_joins_beside_garbage_find_the_groups_that_were_split(n_classes):
     rng, joined, tried = np.random.default_rng(n_classes + 10), 0, 0

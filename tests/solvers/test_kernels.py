@@ -282,6 +282,7 @@ def test_rare_symbols_take_the_steps_they_missed():
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"])
 @pytest.mark.parametrize("batch", [1, 7])
 def test_the_mean_is_the_sequence_of_torch(rule, batch):
@@ -412,6 +413,7 @@ print(*found)
 """
 
 
+@pytest.mark.slow
 def test_kernels_that_two_processes_have_kept_are_not_taken_for_each_other(tmp_path):
     """Each as the first kernel that its process compiles: numba gives both the same number."""
     script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
@@ -457,6 +459,7 @@ print(call(np.float64), call(np.int64))
 """
 
 
+@pytest.mark.slow
 def test_machine_code_that_two_processes_keep_at_once_is_not_taken_for_each_other(tmp_path):
     """Each finds nothing on disk, writes the index, and then the code, in the other order."""
     script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
@@ -486,6 +489,7 @@ print(total(kind(np.ones(3))))
 """
 
 
+@pytest.mark.slow
 def test_machine_code_of_a_class_that_has_moved_is_made_anew(tmp_path):
     """As after an upgrade: numba's files name the classes of arguments by their modules."""
     script, environment = tmp_path / "kept.py", os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
@@ -507,6 +511,7 @@ def test_machine_code_of_a_class_that_has_moved_is_made_anew(tmp_path):
     assert len(list((tmp_path / "kept").rglob("*.nbi"))) == 1
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_with_the_compiler_switched_off():
     """As debuggers and coverage tools of numba's users do: for all of a process."""
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}

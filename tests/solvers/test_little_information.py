@@ -103,6 +103,7 @@ def test_a_few_missing_values_are_believed():
     assert chance < 0.25  # .4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numeric", ["smooth", "quantile", "modl"])
 def test_missing_values_that_training_had_not_are_uncertain(numeric):
     """As far as the number moves what is predicted, about its mean."""

@@ -289,6 +289,7 @@ def test_programs_are_kept_by_layouts_and_not_in_files():
     assert set(vars(other)) == set(spec.__dataclass_fields__)
 
 
+@pytest.mark.slow
 def test_bins_of_counts_have_several_categories():
     """The effect of a bin of one or two categories would be theirs, which contrasts and tests then lacked."""
     rng, values = np.random.default_rng(0), []
@@ -532,6 +533,7 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(monkeypatch, n, 
         assert score == pytest.approx(np.mean(wanted), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_values_missing_in_rows_held_out_alone_do_no_harm(monkeypatch):
     """The flag of a number is planned from the whole table: rows that are fitted say nothing of it."""
     table, y = amounts(True, 5000)
@@ -567,20 +569,25 @@ def test_large_tables_are_split_once(monkeypatch):
         assert seen == wanted
 
 
-@pytest.mark.parametrize("frame", ["pandas-str", "pandas-category", "polars"])
-@pytest.mark.parametrize("n", [80, 1500, 6000])
+CHOSEN = {
+    "defaults": {},
+    "pairs of quantiles": {"numeric": "quantile", "interactions": "pairwise", "count_effect": False},
+    "similar": ADDITIVE | {"alpha": 0.01, "handle_unknown": "similar"},
+    "formula": {"formula": "1 + g[a] * m[b]", "alpha": 0.0},
+}
+SIZES, KINDS = [80, 1500, 6000], ["pandas-str", "pandas-category", "polars"]
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"numeric": "quantile", "interactions": "pairwise", "count_effect": False},
-        ADDITIVE | {"alpha": 0.01, "handle_unknown": "similar"},
-        {"formula": "1 + g[a] * m[b]", "alpha": 0.0},
-    ],
-    ids=["defaults", "pairs of quantiles", "similar", "formula"],
+    ("options", "n", "frame"),
+    [(name, n, KINDS[(i + j) % 3]) for i, name in enumerate(CHOSEN) for j, n in enumerate(SIZES)],
 )
 def test_the_model_is_that_of_the_chosen_loss_alone(options, n, frame):
-    """To the last bit, whatever is known of the table from the comparison: missing values, rows of weight zero."""
+    """To the last bit, whatever is known of the table from the comparison: missing values, rows of weight zero.
+
+    Every two of options, number of rows and kind of frame meet.
+    """
+    options = CHOSEN[options]
     rng = np.random.RandomState(n)
     table, y = amounts(n != 1500, n)
     table["name"] = rng.zipf(1.4, n).astype(str)
@@ -810,6 +817,7 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     assert 0.5 < sampled[0] < 2.0  # 1 is the truth
 
 
+@pytest.mark.slow
 def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     pytest.importorskip("matplotlib").use("Agg")
     rng = np.random.default_rng(0)
@@ -886,6 +894,7 @@ def test_variances_of_rare_symbols_far_from_where_they_start(variance, rows):
     assert found < 1.03 * min(losses.values()), (found, losses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_targets_of_several_orders_of_magnitude_have_a_log_link(seed):
     """Beside the squared error poisson's loss alone was tried there, which counts little but the largest of them."""

@@ -100,6 +100,7 @@ def test_so_it_is_beside_a_block_that_rows_read_twice(more, mean):
     assert errors(model, *least_squares(model, X, y, formula)).max() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_groups", "n_each", "mean"), [(30, 8, 2.0), (100, 4, 1.0)])
 def test_random_intercepts_and_slopes_are_those_of_a_mixed_model(n_groups, n_each, mean):
     """Their variances by restricted likelihood; each given the other they were up to a quarter too small."""

@@ -464,6 +464,7 @@ def test_penalties_that_are_given_for_every_term_are_those_of_a_number(alpha):
         assert np.abs(found[:k] - (slope - slope.mean()) / size.std()).max() < 5e-3 * found[k:].min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, 1e-6])
 def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
     """Workers and firms, of which few change; beside sparse normal equations."""
@@ -491,6 +492,7 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
     np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 1e-4])
 def test_several_classes_and_a_large_term_are_at_the_optimum(alpha):
     """Beyond one matrix: 1,260 coefficients of cities, which nearly determine a number; beside Newton steps."""

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -410,6 +411,7 @@ def assert_fellner_schall(problem, design, theta, model):
             assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["additive", "in parts", "product"])
 def test_dispersions_of_rare_counts_are_about_1(kind, monkeypatch):
     """Pearson's statistic of a penalized model was .7: five rows with .2 counts for each category (review)."""
@@ -1183,9 +1185,18 @@ def mostly_zeros(seed, n, share):
     return X, score, has, rng
 
 
-@pytest.mark.parametrize("which", ["at random", "by its categories"])
-@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
-@pytest.mark.parametrize(("n", "share"), [(200, 0.1), (1000, 0.05), (3000, 0.05)])
+MOSTLY_ZERO = ["poisson", "tweedie"], ["at random", "by its categories"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "share", "loss", "which"),
+    [
+        *((n, share, *case) for n, share in ((200, 0.1), (1000, 0.05)) for case in product(*MOSTLY_ZERO)),
+        (3000, 0.05, "poisson", "at random"),
+        (3000, 0.05, "tweedie", "by its categories"),
+    ],
+)
 def test_targets_that_are_mostly_zero_do_not_end_shrinkage(n, share, loss, which):
     """Ids and bins fitted the few others exactly: the deviance of new rows was up to 1e8 times the constant model's."""
     power = 1.0 if loss == "poisson" else 1.5

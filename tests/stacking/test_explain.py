@@ -157,6 +157,7 @@ def test_a_wide_model_alone_explains_itself():
         model.booster_frame(X)
 
 
+@pytest.mark.slow
 def test_importances_find_the_columns_and_are_saved(tmp_path):
     model = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), cv=3).fit(X.to_numpy(), TWO)
     assert set(np.argsort(model.feature_importances_)[1:]) == {0, 2, 3}  # kind has no effect

@@ -147,6 +147,7 @@ def test_a_key_of_rows_does_not_predict(name):
     assert np.ptp(out) < 1e-9 or np.corrcoef(out, y)[0, 1] < 0.1
 
 
+@pytest.mark.slow
 def test_the_rule_for_unseen_categories_and_the_cuts_of_numbers_are_the_folds():
     """Categories of few rows, and uninformative columns: leaks made the rows' own targets show (review, F2)."""
     gains = []

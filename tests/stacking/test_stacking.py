@@ -137,6 +137,7 @@ def test_several_classes_on_top_of_margins_by_hand():
     assert set(model.predict(X)) == {"low", "mid", "top"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize(
     "encoder",
@@ -161,6 +162,7 @@ def test_an_encoder_of_targets_codes_the_training_rows_out_of_fold_by_hand(encod
     np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_an_encoder_of_targets_gets_labels_of_several_classes():
     """Numbers of 25 classes would be a quantity to it, and those of 6 skewed ones counts."""
     y = np.array([f"class {place % 25:02d}" for place in range(N)])
@@ -269,6 +271,7 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
     np.testing.assert_array_equal(model.predict_proba(X), WideClassifier(**RIDGE).fit(X, y).predict_proba(X))
 
 
+@pytest.mark.slow
 def test_the_booster_alone_shares_the_answer(monkeypatch):
     monkeypatch.setattr(selection, "ENOUGH", N)
     wide, booster = WideClassifier(categorical_features="all", **ADDITIVE | {"alpha": 1.0}), LGBMClassifier(**SMALL)
@@ -732,11 +735,11 @@ FOREST = {"bagging_freq": 1, "bagging_fraction": 0.5, "n_estimators": 5, "verbos
 def test_forests_beside_the_wide_model_as_a_feature_are_theirs(name):
     """LightGBM's raw scores of a forest are sums of its trees, its predictions are means."""
     forest = LGBMClassifier(**{name: "rf"}, **FOREST)
-    model = WideBoostClassifier(booster=forest, mode="feature", early_stopping=False).fit(X, TWO)
+    model = WideBoostClassifier(WideClassifier(**RIDGE), forest, mode="feature", early_stopping=False).fit(X, TWO)
     own = model.boosters_["feature"].predict_proba(model.booster_frame(X))
     np.testing.assert_allclose(model.predict_proba(X), own, rtol=1e-9)
     forest = LGBMRegressor(**{name: "rf"}, **FOREST)
-    wide = WideRegressor(loss="squared_error")
+    wide = WideRegressor(**SQUARED)
     model = WideBoostRegressor(wide, forest, mode="feature", early_stopping=False).fit(X, 10 + VALUES)
     booster, frame = model.boosters_["feature"], model.booster_frame(X)
     np.testing.assert_allclose(model.predict(X), booster.predict(frame), rtol=1e-9)
@@ -773,7 +776,9 @@ def test_a_class_that_the_rows_held_out_take_with_them_stays_a_class_of_the_stac
     """The wide model of the other rows knows two of three; probabilities have three columns."""
     target, groups = np.where(X["shop"] == "3", "top", TWO), X["shop"].to_numpy()
     for seed in range(12):
-        model = WideBoostClassifier(early_stopping=0.2, cv=GroupKFold(4), random_state=seed, n_jobs=1)
+        model = WideBoostClassifier(
+            WideClassifier(**RIDGE), LGBMClassifier(**SMALL), early_stopping=0.2, cv=GroupKFold(4), random_state=seed
+        )
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model.fit(X, target, groups=groups)
@@ -957,8 +962,8 @@ def test_histogram_boosting_takes_empty_columns(codes, n_filled):
     X.loc[: n_filled - 1, "empty"] = 5.0
     y = 2 * X["x"].gt(0) + X["a"].eq("u") + rng.normal(size=200)
     booster = HistGradientBoostingRegressor(max_iter=10, random_state=0)
-    model = WideBoostRegressor(booster=booster, codes=codes, mode="feature", cv=3, random_state=0).fit(X, y)
-    assert np.isfinite(model.predict(X.assign(empty=1.0))).all()
+    model = WideBoostRegressor(WideRegressor(**SQUARED), booster, codes=codes, mode="feature", cv=3, random_state=0)
+    assert np.isfinite(model.fit(X, y).predict(X.assign(empty=1.0))).all()
 
 
 def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):

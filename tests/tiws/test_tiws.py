@@ -602,6 +602,7 @@ def test_numeric_takes_words_by_column():
         TIWSEncoder(numeric={"p": "deciles"}).fit(X, y)
 
 
+@pytest.mark.slow
 def test_kernels_that_tie_are_taken_in_order():
     """Names without a piece in common: their kernel is that of no names, and which of the two is taken must not hang
     on rounding, as an unknown name may share pieces.
