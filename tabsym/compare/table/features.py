@@ -20,17 +20,9 @@ from numpy.typing import NDArray
 
 from tabsym.compare.table.retyping import word_of
 from tabsym.compare.text import columns_that, listed
-from tabsym.encoders.dates import (
-    date_columns,
-    day_and_month,
-    format_of,
-    has_offsets,
-    looks_like_dates,
-    looks_like_times,
-    moments_of,
-    parts_that_vary,
-)
+from tabsym.encoders.dates import date_columns, parts_that_vary
 from tabsym.frame import Kind, read_table
+from tabsym.frame.dates import day_and_month, format_of, has_offsets, looks_like_dates, looks_like_times, moments_of
 from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, check_later_cells, is_code, whole_values, words_of
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
@@ -166,7 +158,10 @@ def _note_of_numbers(name: str, text: pd.Series) -> list[str]:
 
 
 def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
-    order = day_and_month(kind, _text(series)) if kind not in ("moments", "ISO8601") else ""
+    order, is_open = day_and_month(kind, _text(series)) if kind not in ("moments", "ISO8601") else ("", False)
+    if is_open:
+        option = "--no-dayfirst" if order.startswith("the day") else "--dayfirst"
+        order += f", though all cells could be read the other way: {option}"
     lost = series[moments.isna().to_numpy() & series.notna().to_numpy()]
     cells = "1 cell that is not a date" if len(lost) == 1 else f"{len(lost):,} cells that are not dates"
     missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""

@@ -32,7 +32,8 @@ from tabsym.compare.table.number_format import (
     usual_decimal,
 )
 from tabsym.compare.text import columns_that
-from tabsym.encoders.dates import (
+from tabsym.frame.columns import FIRST_ROUNDED
+from tabsym.frame.dates import (
     MIN_DATE_SHARE,
     date_format,
     format_of,
@@ -44,7 +45,6 @@ from tabsym.encoders.dates import (
     text_and_rest,
     without_words,
 )
-from tabsym.frame.columns import FIRST_ROUNDED
 
 _SCALARS = (str, int, float, np.number, np.bool_, Decimal, datetime.date, datetime.time, datetime.timedelta)
 _BOOLEANS = {"true": True, "false": False}
