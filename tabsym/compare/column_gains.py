@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.ranking import ALPHA, CONSTANT, baseline_in
+from tabsym.compare.ranking import CONSTANT, baseline_in
 from tabsym.compare.results import load_prediction
+from tabsym.compare.significance import ALPHA
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
 from tabsym.compare.table.prepare import CLASSES, Prepared

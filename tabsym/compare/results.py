@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tabsym.compare.job import RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
-from tabsym.compare.ranking import Pair, rank
+from tabsym.compare.ranking import rank
+from tabsym.compare.significance import Pair, pair_of_rows
 from tabsym.compare.splits import Split
 from tabsym.compare.table.prepare import Prepared
 from tabsym.compare.text import MAX_FOLDER_NAME, folder_name
@@ -193,12 +194,12 @@ def pairs_with(
     mine = _by_row(best, prepared, splits, metric, folder)
     if mine is None:
         return {}
-    pairs = {}
+    pairs, tests = {}, [test for _, test in splits]
     for name in others:
         theirs = _by_row(name, prepared, splits, metric, folder)
         if theirs is not None:
             differences = [b - a for a, b in zip(mine, theirs, strict=True)]
-            pairs[name] = _pair(differences, prepared.weight, splits, clusters)
+            pairs[name] = pair_of_rows(differences, prepared.weight, tests, clusters)
     return pairs
 
 
@@ -206,11 +207,11 @@ def clustered_errors(
     names: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path, clusters: NDArray[np.int64]
 ) -> dict[str, float]:
     """By contender, the standard error of its score that comes from the choice of groups or categories."""
-    errors = {}
+    errors, tests = {}, [test for _, test in splits]
     for name in names if metric.by_row is not None else []:
         scores = _by_row(name, prepared, splits, metric, folder)
         if scores is not None:
-            errors[name] = float(np.sqrt(_pair(scores, prepared.weight, splits, clusters).rows))
+            errors[name] = float(np.sqrt(pair_of_rows(scores, prepared.weight, tests, clusters).rows))
     return errors
 
 
@@ -223,36 +224,6 @@ def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, 
     weights = [None if prepared.weight is None else prepared.weight[test] for _, test in splits]
     tests = (test for _, test in splits)
     return [metric.by_row(prepared.y[test], p, w) for test, p, w in zip(tests, predictions, weights, strict=True)]
-
-
-def _pair(
-    differences: list[Floats],
-    weight: Floats | None,
-    splits: list[Split],
-    clusters: NDArray[np.int64] | None = None,
-) -> Pair:
-    """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold.
-
-    Clusters are few, one a fold perhaps: their deviations are from the mean of all folds, those of rows from their
-    fold's.
-    """
-    n = 1 + max(int((test if clusters is None else clusters[test]).max()) for _, test in splits)
-    total, times = np.zeros(n), np.zeros(n, dtype=np.int64)
-    weights = [np.ones(len(test)) if weight is None else weight[test] for _, test in splits]
-    means = [float(np.average(one, weights=w)) for one, w in zip(differences, weights, strict=True)]
-    within = []
-    for difference, w, mean, (_, test) in zip(differences, weights, means, splits, strict=True):
-        off = w / w.sum() * (difference - (mean if clusters is None else np.mean(means)))
-        held, position = np.unique(test if clusters is None else clusters[test], return_inverse=True)
-        share = np.bincount(position, off)  # a unit's share of its fold's score, less the mean
-        n_free = len(held) - 1 if clusters is None else len(held)
-        within.append(float((share**2).sum()) * len(held) / max(n_free, 1))
-        total[held] += share
-        times[held] += 1
-    n_tested = int((times > 0).sum())
-    lost = 1.0 if clusters is None else n_tested / max(n_tested - 1, 1)  # of clusters a degree of freedom counts
-    rows = lost * float((total**2).sum()) / len(splits) ** 2
-    return Pair(rows, lost * float(np.mean(within)), n_tested)
 
 
 _MADE_BY = ("address", "made_by", "versions")

@@ -9,7 +9,7 @@ from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
 from tabsym.compare.own_contenders import choose
-from tabsym.compare.results import _pair
+from tabsym.compare.significance import pair_of_rows
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -95,7 +95,7 @@ def test_symbols_held_out_are_what_was_chosen_and_not_their_rows():
     difference = rng.normal(size=30)
     splits = [(np.flatnonzero(clusters > 2), np.flatnonzero(clusters <= 2)),
               (np.flatnonzero(clusters <= 2), np.flatnonzero(clusters > 2))]  # fmt: skip
-    pair = _pair([difference[test] for _, test in splits], None, splits, clusters)
+    pair = pair_of_rows([difference[test] for _, test in splits], None, [test for _, test in splits], clusters)
     assert pair.rows == pytest.approx(difference.reshape(6, 5).mean(axis=1).var(ddof=1) / 6)
     assert pair.n == 6
 
@@ -106,7 +106,7 @@ def test_clusters_that_are_folds_vary_as_the_folds_do():
     difference, weight = rng.normal(size=30), rng.uniform(0.5, 2.0, 30)
     splits = [(np.flatnonzero(clusters != group), np.flatnonzero(clusters == group)) for group in range(4)]
     means = np.array([np.average(difference[test], weights=weight[test]) for _, test in splits])
-    pair = _pair([difference[test] for _, test in splits], weight, splits, clusters)
+    pair = pair_of_rows([difference[test] for _, test in splits], weight, [test for _, test in splits], clusters)
     assert pair.rows == pytest.approx(means.var(ddof=1) / 4)
     assert pair.within == pytest.approx(means.var(ddof=1))
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tabsym.compare.ranking import Pair, adjusted_for_pairs, against_best, outlying_fold, rank
-from tabsym.compare.results import _pair
+from tabsym.compare.ranking import outlying_fold, rank
+from tabsym.compare.significance import Pair, adjusted_for_pairs, against_best, pair_of_rows
 from tabsym.compare.text import difference, summary, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -71,8 +71,9 @@ def test_with_rows_it_is_the_test_that_the_study_chose(n_contenders, repeats):
     scores = np.array([[[row[r, parts[r] == j].mean() for j in range(folds)] for r in range(repeats)] for row in rows])
     best, p, interval = study.verdict(scores, rows, parts)
     others = [k for k in range(n_contenders) if k != best]
-    tested = [(i // folds, test) for i, (_, test) in enumerate(splits)]
-    pairs = [_pair([rows[k, r, test] - rows[best, r, test] for r, test in tested], None, splits) for k in others]
+    tests = [test for _, test in splits]
+    tested = [(i // folds, test) for i, test in enumerate(tests)]
+    pairs = [pair_of_rows([rows[k, r, test] - rows[best, r, test] for r, test in tested], None, tests) for k in others]
     differences = np.array([(scores[k] - scores[best]).ravel() for k in others])
     found = against_best(differences, pairs, 1 / (folds - 1), np.ones(len(others)))
     np.testing.assert_allclose(found.p_adjusted, p[others], rtol=0.02, atol=1e-8)
@@ -98,9 +99,9 @@ def test_adjusted_p_values_by_a_plain_loop(p):
 
 def test_weights_count_in_what_rows_say():
     rng = np.random.default_rng(0)
-    splits = [(np.arange(30, 60), np.arange(30)), (np.arange(30), np.arange(30, 60))]
+    tests = [np.arange(30), np.arange(30, 60)]
     difference, weight = rng.normal(size=60), rng.integers(1, 4, size=60).astype(float)
-    pair = _pair([difference[:30], difference[30:]], weight, splits)
+    pair = pair_of_rows([difference[:30], difference[30:]], weight, tests)
     want = 0.0
     for part in (slice(0, 30), slice(30, 60)):
         w, d = weight[part], difference[part]
@@ -112,9 +113,9 @@ def test_weights_count_in_what_rows_say():
 def test_a_row_tested_in_each_repeat_counts_once():
     rng = np.random.default_rng(1)
     difference = rng.normal(size=40)
-    half = [(np.arange(20, 40), np.arange(20)), (np.arange(20), np.arange(20, 40))]
-    once = _pair([difference[:20], difference[20:]], None, half)
-    twice = _pair([difference[:20], difference[20:]] * 2, None, half * 2)
+    half = [np.arange(20), np.arange(20, 40)]
+    once = pair_of_rows([difference[:20], difference[20:]], None, half)
+    twice = pair_of_rows([difference[:20], difference[20:]] * 2, None, half * 2)
     assert twice.rows == pytest.approx(once.rows)
 
 
