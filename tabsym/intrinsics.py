@@ -92,7 +92,7 @@ LANES = 4
 
 
 class _Row:
-    """A row of a matrix of doubles as vectors of `LANES`, 2 and 1 numbers, in code that `turn_row` emits."""
+    """A row of a matrix of doubles as vectors of `LANES`, 2 and 1 numbers, in code that `move_and_sum_row` emits."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, array: Any, index: Any, width: int) -> None:
         first = builder.mul(index, ir.Constant(index.type, width))
@@ -154,7 +154,7 @@ def _length(vector: Any) -> int:
 
 
 @_with_constants
-def turn_row(
+def move_and_sum_row(
     typing_context: Any, width: Any, values: Any, row: Any, factors: Any, before: Any, share: Any, sums: Any, at: Any
 ) -> Any:
     """In a kernel: multiply a row of `values` by a row of `factors`, divide it by its sum, and add it times `share`.

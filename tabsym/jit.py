@@ -54,7 +54,7 @@ def allocating_kernel(function: Kernel) -> Kernel:
 
 
 def kernels_by(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
-    """Kernels by constants such as the loss, each compiled when it is first used: ``take_turn(loss)(before, ...)``.
+    """Kernels by constants such as the loss, each compiled when it is first used: ``move_and_sum(loss)(before, ...)``.
 
     `make` returns the plain function for its arguments, numbers that it holds as a closure: numba keeps machine code
     by their values, and leaves out branches that they exclude. One kernel with a branch for each loss took seven

@@ -55,13 +55,13 @@ def solve(
     config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
 ) -> tuple[WideModel, Outcome]:
     """The model at its optimum; `sampler`: of the rows of `coded`."""
-    by_turns = goes_by_turns(model.spec)
-    _refuse_options(config, newton, model, by_turns=by_turns)
+    by_blocks = is_sum_of_blocks(model.spec)
+    _refuse_options(config, newton, model, by_blocks=by_blocks)
     with threads_for_rows(config.n_jobs):
         model, rows, units, ridge = _begun(config, model, coded)
         model = counted(model, coded.count_rows(model.spec))
-        if by_turns:
-            terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng, sampler)
+        if by_blocks:
+            terms, optimum = _by_blocks(config, newton, ridge, model, coded, rows, units, rng, sampler)
             if not newton.posterior:
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
@@ -89,23 +89,23 @@ def solve(
         return fitted, outcome
 
 
-def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_turns: bool) -> None:
+def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_blocks: bool) -> None:
     """A `ValueError` for options that the kind of spec, or the number of classes, has no use for."""
-    if newton.samples and (model.n_outputs > 1 or not by_turns):
+    if newton.samples and (model.n_outputs > 1 or not by_blocks):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
             "and for formulas that multiply or share terms."
         )
-    if by_turns and newton.starts != Newton.starts:
+    if by_blocks and newton.starts != Newton.starts:
         raise ValueError(
             f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
             "multiply: leave it out."
         )
-    if newton.penalties and not by_turns:
+    if newton.penalties and not by_blocks:
         raise ValueError(
             "alpha by term is for sums of terms; give 'auto' or a number for formulas that multiply or share terms."
         )
-    if config.monotonic is not None and not by_turns:
+    if config.monotonic is not None and not by_blocks:
         raise ValueError(
             "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
         )
@@ -195,7 +195,7 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     ]
     if names:
         first = next((name for name in names if model.spec.blocks[left[name]].columns), None)  # slopes have no penalty
-        remedy = f"alpha={{{first!r}: ...}} or 'auto'" if goes_by_turns(model.spec) else "alpha='auto' or a number"
+        remedy = f"alpha={{{first!r}: ...}} or 'auto'" if is_sum_of_blocks(model.spec) else "alpha='auto' or a number"
         warn_user(
             f"{caller}: without penalties the coefficients of {', '.join(map(repr, names[:5]))} are not unique, as "
             "terms determine each other, and their standard deviations are infinite; predictions, aic_ and tests are "
@@ -216,10 +216,10 @@ def _with_likelihood(
 
 def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
     """The model at its optimum for prediction only, without a posterior."""
-    if not goes_by_turns(model.spec):
+    if not is_sum_of_blocks(model.spec):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_turns(config, newton, ridge, model, coded, rows, units, rng)
+    terms, optimum = _by_blocks(config, newton, ridge, model, coded, rows, units, rng)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -235,9 +235,9 @@ def _at_optimum(model: WideModel, terms: list[SolverTerm], optimum: Optimum) -> 
 
 def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
     """The initialized model, its rows with the target in `TargetUnits`, and the ridge penalty in these units."""
-    by_turns = goes_by_turns(model.spec)
-    order = np.arange(len(coded.training.y)) if not by_turns else None
-    codes = None if by_turns and config.init is None else coded.codes
+    by_blocks = is_sum_of_blocks(model.spec)
+    order = np.arange(len(coded.training.y)) if not by_blocks else None
+    codes = None if by_blocks and config.init is None else coded.codes
     if model.loss.code == HUBER and config.standardize:
         scaled = replace(model.units, scale=robust_spread(coded.training))  # outliers inflate the standard deviation
         model = replace(model, units=with_sizes(model.spec, scaled))
@@ -248,12 +248,12 @@ def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, L
     return model, units.rows(rows), units, ridge
 
 
-def goes_by_turns(spec: ModelSpec) -> bool:
+def is_sum_of_blocks(spec: ModelSpec) -> bool:
     """Whether every term has one block of rank 1 that no other term uses: the predictor is then a sum of blocks."""
     return all(spec.stands_alone(term) and spec.blocks[term.factors[0].block].rank == 1 for term in spec.fitted_terms)
 
 
-def _by_turns(
+def _by_blocks(
     config: Config,
     newton: Newton,
     ridge: float | None,

@@ -35,7 +35,7 @@ from tabsym.modl.criterion import (
     parts_cost,
 )
 from tabsym.modl.cuts import is_cheaper
-from tabsym.modl.grid import MAX_TURNS, Grid, GridRows, Shared, Sources
+from tabsym.modl.grid import MAX_ROUNDS, Grid, GridRows, Shared, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly, with_best_target
@@ -178,7 +178,7 @@ class _GivenColumn:
     def _turned(self, best: Grid, rows: GridRows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
         shared = Shared(rows, sources.settings)
-        for _ in range(MAX_TURNS):
+        for _ in range(MAX_ROUNDS):
             source = sources.partition(rows.table(None, best.target_labels), shared, quick=False)
             if source.n_parts < 2:
                 break

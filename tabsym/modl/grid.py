@@ -50,7 +50,7 @@ TargetGiven = Callable[[Indices], Indices]
 
 MAX_TARGET_INTERVALS = 256
 """Numbers of target intervals that have a prior: time, for models of more intervals."""
-MAX_TURNS = 12
+MAX_ROUNDS = 12
 """Searches of either side in turn, or moves of cuts after them: time for cost."""
 COARSE_TARGETS = 8
 """Quick searches cut targets of more than 2 * 2**7 values at so many quantiles, then near those cuts."""
@@ -261,7 +261,7 @@ class GridSearch:
     sources: Sources
     deadline: float = np.inf
     seen: set[bytes] = field(default_factory=set)  # target intervals that were started from
-    _turns: dict[tuple[bytes, bool, bool], Grid | None] = field(default_factory=dict)
+    _rounds: dict[tuple[bytes, bool, bool], Grid | None] = field(default_factory=dict)
 
     def from_each(self, starts: Iterator[Indices]) -> list[Grid]:
         """The models that these lead to, of the first one at least, until time is out; each start but once."""
@@ -273,11 +273,11 @@ class GridSearch:
         return found
 
     def beside(self, best: Grid, starts: Iterator[Indices], n: int) -> list[Grid]:
-        """The models that these lead to, changes of the best one: one turn for each, and all for the n cheapest."""
+        """The models that these lead to, changes of the best one: one round for each, and all for the n cheapest."""
         near = best.source if self.sources.symbolic else None
         first: dict[bytes, Grid] = {}
         for labels in self._unseen(starts):
-            found = self._turn(labels, near=near)
+            found = self._round(labels, near=near)
             if found is not None:
                 first.setdefault(found.target_labels.tobytes(), found)
             if time.monotonic() > self.deadline:
@@ -297,8 +297,8 @@ class GridSearch:
     def alternate(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid:
         """Source given target, target given source, until the cost stops falling; `near`: by groups near these."""
         best = dear(one_cell(self.rows, self.sources))
-        for _ in range(MAX_TURNS):
-            found = self._turn(labels, quick=quick, near=near)
+        for _ in range(MAX_ROUNDS):
+            found = self._round(labels, quick=quick, near=near)
             if found is None or not is_cheaper(found.cost, best.cost):
                 break
             best, labels, near = found, found.target_labels, None if near is None else found.source
@@ -306,18 +306,18 @@ class GridSearch:
                 break
         return best
 
-    def _turn(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid | None:
+    def _round(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid | None:
         """The source given these intervals, then the target given that; kept, as half of all starts meet on the way."""
         key = labels.tobytes(), quick, near is None
-        if key not in self._turns:
+        if key not in self._rounds:
             source = self._source_near(labels, near, quick=quick) if labels.max() > 0 else None
             found = None
             if source is not None and source.n_parts > 1:
                 given = as_grid(self.rows, self.sources, source, labels)
                 other = as_grid(self.rows, self.sources, source, self.target_given(source.labels, quick=quick))
                 found = cheapest(other, given)
-            self._turns[key] = found
-        return self._turns[key]
+            self._rounds[key] = found
+        return self._rounds[key]
 
     def _source_near(self, labels: Indices, near: Partition | None, *, quick: bool) -> Partition:
         if near is None:
@@ -378,7 +378,7 @@ class GridSearch:
     def settled(self, grid: Grid) -> Grid:
         """The column's parts for the target's cuts as they lie now, those moved again, until neither helps."""
         best = grid
-        for _ in range(MAX_TURNS):
+        for _ in range(MAX_ROUNDS):
             if time.monotonic() > self.deadline:
                 break
             source = self.source_given(best.target_labels, quick=False)

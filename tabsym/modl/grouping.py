@@ -169,7 +169,7 @@ class GroupSearch:
 
     @property
     def is_thorough(self) -> bool:
-        """Whether there are many starts; few where the search is a turn of a grid's, of which there are others."""
+        """Whether there are many starts; few where the search is a round of a grid's, of which there are others."""
         return self.settings.prove or self._lumps is None
 
     @property

@@ -53,7 +53,7 @@ MAX_NEAR = 5
 MAX_ABOVE_NULL = 5.0
 """None goes on that costs so many nats more than an uninformative column."""
 MAX_CHANGES_WHERE_CUT, MAX_FURTHER = 4, 12
-"""Rounds in which the best is changed then, and how many of the changed models go on after their first turn."""
+"""Rounds in which the best is changed then, and how many of the changed models go on after their first round."""
 MIDDLE_GRID = 9
 """Changes are then on the grid of 2**9 quantiles, and on all cells so near to the target's cuts:"""
 NEAR_A_CUT = (0, 1, 2, 3, 5, 8, 13, 21)

@@ -16,9 +16,9 @@ IDENTIFIERS = {
         entries n_entries symbol symbols n_symbols by_symbol cross crosses penalised Piece Turns Spreads SpreadsOfOne
         SpreadsOfClasses OneScore ManyClasses Sharing SmallPieces Draws hand_up pull_back sum_pulls pulls_at pull_of
         logistic_pulls kept_pulls softmax_pulls settle Tally Layout layout Rarity rarity Evidence Descent descent Course
-        Known raws
+        Known raws turn take_turn take_turns take_squared_turn goes_by_turns by_turns
     """,
-    ("jitter", "stacking", "tiws", "modl", "export"): "MOST LEAST Likeness Tally stranger",
+    ("jitter", "stacking", "tiws", "modl", "export"): "MOST LEAST Likeness Tally stranger turn turns",
     ("categories", "frame", "encoders"): "Alphabet RawTable raws",
     ("compare",): "Course course",
     ("categories", "compare", "encoders", "export", "frame", "jitter", "modl", "plots", "stacking", "tiws"): """

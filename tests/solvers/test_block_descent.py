@@ -1,4 +1,4 @@
-"""Turns of blocks against steps taken one after the other by dense algebra: small blocks, large ones, and numbers."""
+"""Updates of blocks against steps taken one after the other by dense algebra: small blocks, large ones, and numbers."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ class Obvious:
             total += own * (term.x if len(term.x) else 1.0)
         return total
 
-    def turn(self, place, precision):
+    def update_block(self, place, precision):
         """A step; half of what it gains by the slope."""
         term, decrease = self.terms[place], 0.0
         slope, hess = grads(self.loss, self.scores(), self.y)
@@ -118,7 +118,9 @@ def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, 
     oracle = Obvious(terms, y, ones, start, LOSSES[loss], column, n_models)
     for dropped in ([], [3], [0, 1, 2, 3, 4], []):
         solver.dropped = np.array([place in dropped for place in range(len(terms))])
-        decrease = sum(oracle.turn(place, precisions[place]) for place in range(len(terms)) if place not in dropped)
+        decrease = sum(
+            oracle.update_block(place, precisions[place]) for place in range(len(terms)) if place not in dropped
+        )
         assert solver.sweep() * solver.total == pytest.approx(decrease, rel=1e-4, abs=1e-6)
         for place, (found, wanted) in enumerate(zip(solver.theta, oracle.theta, strict=True)):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{place}")

@@ -347,7 +347,7 @@ def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
 
 
 def test_draws_are_of_the_curvature_where_the_fit_ends(monkeypatch):
-    """After a first sweep: that of the first block's turn was another, before the others moved."""
+    """After a first sweep: that of the first block's update was another, before the others moved."""
     monkeypatch.setattr("tabsym.solvers.newton.fit.finish", lambda *_, **__: (0, False))
     rng = np.random.default_rng(9)
     X = pd.DataFrame({name: rng.choice(list("pqrst"), 900) for name in "uv"})
@@ -368,8 +368,8 @@ def test_draws_are_of_the_curvature_where_the_fit_ends(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [35, 88, 153, 215])
-def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
-    """Steps by the curvature of an entry's last turn grew from sweep to sweep, to 1e119."""
+def test_draws_where_a_huge_outlier_was_moved_after_its_update(seed):
+    """Steps by the curvature of a coefficient's last update grew from sweep to sweep, to 1e119."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({name: rng.integers(0, size, 300).astype(str) for name, size in zip("abc", (150, 3, 40))})
     y = rng.standard_cauchy(300) * 3

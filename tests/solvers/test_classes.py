@@ -10,7 +10,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import posteriors_classes, variances
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.kernels_classes import take_classes_turn
+from tabsym.solvers.newton.kernels_classes import move_and_sum_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import VarianceComponents
 from tests.formulas import TAKES_UP, TERMS
@@ -322,7 +322,7 @@ def test_a_turn_of_the_rows_is_a_softmax_of_moved_scores(n_classes, weighted):
     values, sums = softmax(scores, axis=1), np.full((1 + 4, n_classes), np.nan)
     after %= 4
     after[:5] = -1
-    take_classes_turn(n_classes)(before, np.exp(steps), after, weight, values, sums)
+    move_and_sum_classes(n_classes)(before, np.exp(steps), after, weight, values, sums)
     np.testing.assert_allclose(values, expected, rtol=1e-12)
     by_code = [(expected * shares)[after == code].sum(axis=0) for code in range(-1, 4)]
     np.testing.assert_allclose(sums, by_code, rtol=1e-12)
@@ -331,7 +331,7 @@ def test_a_turn_of_the_rows_is_a_softmax_of_moved_scores(n_classes, weighted):
 def test_rows_with_gaps_are_refused_by_the_kernel_of_vectors():
     codes, ones, sums = np.zeros(4, dtype=np.int32), np.ones((2, 3)), np.empty((2, 3))
     with pytest.raises(TypingError):
-        take_classes_turn(3)(codes, ones, codes, np.empty(0), np.ones((4, 6))[:, ::2], sums)
+        move_and_sum_classes(3)(codes, ones, codes, np.empty(0), np.ones((4, 6))[:, ::2], sums)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

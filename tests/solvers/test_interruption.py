@@ -33,11 +33,11 @@ THREE = np.argmax(np.stack([0 * EFFECT, EFFECT, -EFFECT], 1) + RNG.gumbel(size=(
 def test_what_was_reached_is_kept(model, y, after, monkeypatch):
     sweep, calls = BlockDescent.sweep, []
 
-    def interrupted(turns):
+    def interrupted(solver):
         calls.append(1)
         if len(calls) > after:
             raise KeyboardInterrupt
-        return sweep(turns)
+        return sweep(solver)
 
     monkeypatch.setattr(BlockDescent, "sweep", interrupted)
     model = clone(model)

@@ -38,7 +38,7 @@ from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
-from tabsym.models.solving import conclude, counted, goes_by_turns
+from tabsym.models.solving import conclude, counted, is_sum_of_blocks
 from tabsym.models.start import NO_MEMORY, is_common, starting_parameters, untrained
 from tabsym.models.stream import target_name
 from tabsym.solvers.newton.certainty import Certainty
@@ -317,7 +317,7 @@ def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
         for term in spec.fitted_terms
     )
     shared = any(isinstance(source, Symbols) and len(source.columns) > 1 for source in spec.sources)
-    if not goes_by_turns(spec) or by_number or shared:
+    if not is_sum_of_blocks(spec) or by_number or shared:
         raise ValueError(
             f"The formula of {config.caller} multiplies or shares terms, or has slopes by category, which need "
             "all rows in memory; fit a sum of terms of one column or interaction each, such as "

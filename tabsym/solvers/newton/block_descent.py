@@ -166,14 +166,16 @@ class BlockDescent:
 
     def sweep(self) -> float:
         """Update every term once; the decrease of the objective per row, by its quadratic approximation."""
-        decrease = self._turn_together() if self.together else 0.0
+        decrease = self._update_together() if self.together else 0.0
         small = self.small
         if small is not None:
             n_moves, more = small.sweep(self.dropped, self.precision, self._most)
             self.n_moves, decrease = self.n_moves + n_moves, decrease + more
         done = {*self.together, *(small.indices if small else ())}
         decrease += sum(
-            self.turn(index) for index in range(len(self.terms)) if index not in done and not self.dropped[index]
+            self.update_block(index)
+            for index in range(len(self.terms))
+            if index not in done and not self.dropped[index]
         )
         self.recentering.recenter(decrease)
         self.report(decrease / self.total)
@@ -291,14 +293,14 @@ class BlockDescent:
         slopes = sum_slopes(self.grads()[1], self.weight) if self.loss.code == HUBER else hessians
         return squares, hessians, slopes, 0.0
 
-    def turn(self, index: int) -> float:
+    def update_block(self, index: int) -> float:
         """The Newton step of one term; returns half its Newton decrement."""
         term, theta, precision = self.terms[index], self.theta[index], self.precision[index]
         if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK and not self.is_held(index):
             held = 0.0 if term.prior is Prior.FLAT else precision
             own = self.curvature[index]
             self.n_moves += 1
-            self.curvature[index], decrease = self.rows.take_ridge_turn(term, theta, own, held, self._most)
+            self.curvature[index], decrease = self.rows.update_ridge_block(term, theta, own, held, self._most)
             return decrease
         gradient, curvature = self.rows.collect(term)
         self.curvature[index] = curvature
@@ -309,7 +311,7 @@ class BlockDescent:
         self._move_rows(index, steps)
         return decrease
 
-    def _turn_together(self) -> float:
+    def _update_together(self) -> float:
         """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement, or the like."""
         scores = self.scores()
         self.rows.stand_at(scores)

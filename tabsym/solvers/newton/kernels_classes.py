@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.intrinsics import turn_row
+from tabsym.intrinsics import move_and_sum_row
 from tabsym.jit import kernel, kernels_by, unsigned
 
 MIN_PROBABILITY = 1e-9
@@ -59,22 +59,22 @@ def move_classes(codes, x, steps, values):
 
 
 @kernels_by
-def take_classes_turn(n_classes):
+def move_and_sum_classes(n_classes):
     """Apply the steps (1 + q, K) of the term `before`, as factors, and sum probabilities by the next term.
 
     For terms without a numeric factor; sums (1 + q, K) are overwritten. The first element of both is for rows without a
     coefficient. The number of classes is known when it is compiled, so that a row's are vectors.
     """
 
-    def take_classes_turn(before, steps, codes, weight, values, sums):
+    def move_and_sum_classes(before, steps, codes, weight, values, sums):
         sums[:] = 0.0
         for i in range(len(codes)):
             share = weight[i] if len(weight) else 1.0
-            turn_row(
+            move_and_sum_row(
                 n_classes, values, unsigned(i), steps, unsigned(before[i] + 1), share, sums, unsigned(codes[i] + 1)
             )
 
-    return take_classes_turn
+    return move_and_sum_classes
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 Shapes, for q coefficients of a term and W models or classes: theta (q, W), or flattened (q W,).
 
-One compiled call, `take_turns`, updates several small terms: separate calls would take longer than the updates
+One compiled call, `update_small_blocks`, updates several small terms: separate calls would take longer than the updates
 themselves. Kernels that not every fit needs are called by their addresses, 0 where they are not needed: the others are
 compiled without them.
 """
@@ -172,14 +172,14 @@ def recenter_to_intercept(theta, level):
 
 
 @kernel
-def take_turns(
-    turn_at, squared_at, walk_at, blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, shares,
+def update_small_blocks(
+    sum_at, squared_at, walk_at, blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, shares,
     precisions, ridge, most, y, weight, values, parameter, rate, n_models, lanes, known, theta, curvature, gradient,
     right, pivots, level, grads, slopes, moves,
 ):  # fmt: skip
-    """Newton steps of `blocks` (b,) one after the other, as `take_turn` and a step each; the decrease of the objective.
+    """Newton steps of `blocks` (b,) one after the other, by `move_and_sum` and a step; the decrease of the objective.
 
-    Addresses of kernels: `turn_at`, of `take_turn`; `squared_at`, of `take_squared_turn` for the squared loss;
+    Addresses of kernels: `sum_at`, of `move_and_sum`; `squared_at`, of `move_and_sum_squared` for the squared loss;
     `walk_at`, of `step_walk` where there are walks. The rows are first updated by the `steps` of the term whose codes
     are at the address `before_at`; the pending update of the last term is left in `moves[(b - 1) % 2]`. By term:
     `codes_at`, addresses of codes (n,); `starts`, the offsets of its coefficients in `theta` and `curvature`, those of
@@ -190,8 +190,8 @@ def take_turns(
     """
     n, decrease = len(y), 0.0
     before = vector_at(before_at, n, like)
-    for turn in range(len(blocks)):
-        block = blocks[turn]
+    for number in range(len(blocks)):
+        block = blocks[number]
         codes = vector_at(codes_at[block], n, like)
         start, size = starts[block], starts[block + 1] - starts[block]
         own, hessians, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
@@ -204,12 +204,12 @@ def take_turns(
         else:
             both = grads[: n_lanes * indices]
             call_at(
-                turn_at, (before, nothing, steps, codes, nothing, y, weight, values, parameter, n_lanes, both), None
+                sum_at, (before, nothing, steps, codes, nothing, y, weight, values, parameter, n_lanes, both), None
             )  # fmt: skip
             for e in range(size):
                 toward[e], hessians[e] = both[n_models + e, 0], both[n_models + e, 1]
             known[block] = True
-        moved = moves[turn % 2, :indices]
+        moved = moves[number % 2, :indices]
         for e in range(n_models):
             moved[e] = 0.0
         if walks[block]:
@@ -238,10 +238,10 @@ def weigh_blocks(
     """For each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
 
     `walk_at`: the address of `weigh_walk`; `covers`: whether all rows have a coefficient; `information` on the
-    intercept; the others are as in `take_turns`. `forward` and `space` (coefficients,) are work space.
+    intercept; the others are as in `update_small_blocks`. `forward` and `space` (coefficients,) are work space.
     """
-    for turn in range(len(blocks)):
-        block = blocks[turn]
+    for number in range(len(blocks)):
+        block = blocks[number]
         start, end = starts[block], starts[block + 1]
         own, hessians = theta[start:end], curvature[start:end]
         if walks[block]:
@@ -257,4 +257,4 @@ def weigh_blocks(
                     more += hessians[e]
                 more = max(information - more, 0.0)
             found = weigh_ridge(hessians, own, precisions[block], more, least)
-        weighed[turn, 0], weighed[turn, 1] = found
+        weighed[number, 0], weighed[number, 1] = found

@@ -37,7 +37,7 @@ def _moved(value, step, x, i, loss):
 
 
 @kernels_by
-def take_turn(loss, is_plain):
+def move_and_sum(loss, is_plain):
     """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the next term.
 
     In one pass, for losses with one linear predictor; `grads` is overwritten. `is_plain`: without weights and numeric
@@ -46,7 +46,7 @@ def take_turn(loss, is_plain):
     other.
     """
 
-    def take_turn(before, x_before, steps, codes, x, y, weight, values, parameter, n_lanes, grads):
+    def move_and_sum(before, x_before, steps, codes, x, y, weight, values, parameter, n_lanes, grads):
         for at in range(len(grads)):
             grads[at, 0] = grads[at, 1] = 0.0
         length, last = unsigned(len(grads) // n_lanes), unsigned(n_lanes - 1)
@@ -70,12 +70,12 @@ def take_turn(loss, is_plain):
             grads[at % length, 0] += grads[at, 0]
             grads[at % length, 1] += grads[at, 1]
 
-    return take_turn
+    return move_and_sum
 
 
 @kernel
-def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes, slopes):
-    """As `take_turn`, for the squared loss, whose Hessians are constant: `slopes` (the length of `grads`) alone."""
+def move_and_sum_squared(before, x_before, steps, codes, x, weight, values, n_lanes, slopes):
+    """As `move_and_sum`, for the squared loss, whose Hessians are constant: `slopes` (the length of `grads`) alone."""
     slopes[:] = 0.0
     length, last = unsigned(len(slopes) // n_lanes), unsigned(n_lanes - 1)
     if len(x_before) + len(x) + len(weight) > 0:
@@ -133,7 +133,7 @@ def add_entries(codes, x, theta, n_models, flip, scores):
 
 
 @kernel
-def take_linear_turn(before, x_before, steps, codes, x, hessians, others, reach, sums):
+def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, reach, sums):
     """For two models: add the steps of the term `before` to `reach` (n,); sum residuals by the next term.
 
     The residual is `reach` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over the

@@ -242,7 +242,7 @@ class DescentInParts(BlockDescent):
         self.engine.every("predictor", self.theta)
         self.n_moves += 1
 
-    def _turn_together(self) -> float:
+    def _update_together(self) -> float:
         gradient = self._sums.ask("slopes_together")[0]
         if self._joint is None or self._joint.is_old:
             information = self._sums.ask("information_together")[0]

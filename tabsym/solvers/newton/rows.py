@@ -10,17 +10,17 @@ from scipy.special import softmax
 
 from tabsym.losses.kernels import SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
-from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_classes, take_classes_turn
+from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_and_sum_classes, move_classes
 from tabsym.solvers.newton.kernels_coefs import step_of_pairs, step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_rows import (
     MIN_HESSIAN,
     add_entries,
     codes_of_models,
     move,
+    move_and_sum,
+    move_and_sum_squared,
     row_gradients,
     sum_gradients,
-    take_squared_turn,
-    take_turn,
 )
 from tabsym.solvers.newton.terms import SolverTerm
 from tabsym.threads import by_parts, parts_of
@@ -92,7 +92,7 @@ class SingleOutputRows:
 
             def take_part(number: int, own: slice) -> Floats:
                 slopes = np.empty(n_lanes * length)
-                take_squared_turn(
+                move_and_sum_squared(
                     earlier[own], before.x[own], steps, codes[own], term.x[own], self.weight[own], values[own], n_lanes,
                     slopes,
                 )  # fmt: skip
@@ -112,12 +112,12 @@ class SingleOutputRows:
         space = n_lanes * length
         if len(self._sums) < len(parts_of(len(self.y))) * space:
             self._sums = np.empty((len(parts_of(len(self.y))) * space, 2))
-        turn = take_turn(self.code, len(before.x) + len(term.x) + len(self.weight) == 0)
+        kernel = move_and_sum(self.code, len(before.x) + len(term.x) + len(self.weight) == 0)
         earlier, codes, values = self.codes(before), self.codes(term), self._values
 
         def take_part(number: int, own: slice) -> Floats:
             grads = self._sums[number * space : (number + 1) * space]
-            turn(
+            kernel(
                 earlier[own], before.x[own], steps, codes[own], term.x[own], self.y[own], self.weight[own], values[own],
                 self._parameter, n_lanes, grads,
             )  # fmt: skip
@@ -125,7 +125,7 @@ class SingleOutputRows:
 
         return _added(by_parts(take_part, len(self.y)))
 
-    def take_ridge_turn(
+    def update_ridge_block(
         self, term: SolverTerm, theta: Floats, curvature: Floats, precision: float, most: float
     ) -> tuple[Floats, float]:
         """Newton step of a term with a ridge penalty or none: the Hessian's diagonal, and half the Newton decrement.
@@ -349,11 +349,11 @@ class MulticlassRows:
         (before, steps), self._waiting = self._waiting, None
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
-        values, turn = self._values, take_classes_turn(self.width)
+        values, kernel = self._values, move_and_sum_classes(self.width)
 
         def take_part(number: int, own: slice) -> Floats:
             sums = np.empty((1 + term.size, self.width))
-            turn(before.codes[own], factors, term.codes[own], self.weight[own], values[own], sums)
+            kernel(before.codes[own], factors, term.codes[own], self.weight[own], values[own], sums)
             return sums
 
         sums = _added(by_parts(take_part, len(values)))

@@ -27,8 +27,8 @@ from tabsym.categories import count_column
 from tabsym.intrinsics import address_of, address_of_kernel
 from tabsym.losses.kernels import LOGISTIC, SQUARED
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.kernels_coefs import recenter, recenter_to_intercept, take_turns, weigh_blocks
-from tabsym.solvers.newton.kernels_rows import take_squared_turn, take_turn
+from tabsym.solvers.newton.kernels_coefs import recenter, recenter_to_intercept, update_small_blocks, weigh_blocks
+from tabsym.solvers.newton.kernels_rows import move_and_sum, move_and_sum_squared
 from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
 from tabsym.solvers.newton.rows import LANES, SingleOutputRows, lanes_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
@@ -395,9 +395,9 @@ class SmallTerms:
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
-        turn = take_turn(rows.code, not len(rows.weight))
-        decrease = take_turns(
-            _address_of(turn), _address_of(take_squared_turn) if rows.code == SQUARED else 0,
+        kernel = move_and_sum(rows.code, not len(rows.weight))
+        decrease = update_small_blocks(
+            _address_of(kernel), _address_of(move_and_sum_squared) if rows.code == SQUARED else 0,
             _address_of(step_walk) if self._walks.any() else 0, blocks, address_of(rows.codes(before)), steps,
             self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, self._shares, held,
             NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known,
@@ -427,11 +427,11 @@ class SmallTerms:
 
 _OF_TURN = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
 _OF_OTHERS: dict[Any, tuple[Any, ...]] = {
-    take_squared_turn: (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING),
+    move_and_sum_squared: (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING),
     step_walk: (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4),
     weigh_walk: (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2),
 }
-"""Arguments of the kernels' types, by which they are compiled; of `take_turn`, which there is for each loss."""
+"""Arguments of the kernels' types, by which they are compiled; of `move_and_sum`, which there is for each loss."""
 
 
 @cache

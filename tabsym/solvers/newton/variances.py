@@ -38,7 +38,7 @@ from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
-from tabsym.solvers.newton.kernels_rows import take_linear_turn
+from tabsym.solvers.newton.kernels_rows import move_and_sum_linear
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
@@ -434,10 +434,10 @@ class HeldOut:
         before, steps = solver.terms[0], np.zeros_like(solver.theta[0])
         for index in active:
             term, adjoint, precision = solver.terms[index], self._adjoint[index], solver.precision[index]
-            gradient = self._turn(before, steps, term, hessians, theirs)
+            gradient = self._move_and_sum(before, steps, term, hessians, theirs)
             before = term
             steps, _ = term.step(gradient, solver.curvature[index], adjoint, precision)
-        self._turn(before, steps, before, hessians, theirs)
+        self._move_and_sum(before, steps, before, hessians, theirs)
         grads = (solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index]) for index in free)
         slopes = [-float((self._adjoint[index] * grad).sum()) for index, grad in zip(free, grads, strict=True)]
         for number, index in enumerate(free):
@@ -445,10 +445,12 @@ class HeldOut:
                 slopes[number] -= float(theirs @ rises[index])
         return np.array(slopes)
 
-    def _turn(self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats) -> Floats:
+    def _move_and_sum(
+        self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats
+    ) -> Floats:
         """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another term (q, 2)."""
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
-        take_linear_turn(
+        move_and_sum_linear(
             rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs, self._reach,
             sums,
         )  # fmt: skip
