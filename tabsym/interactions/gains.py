@@ -271,7 +271,9 @@ class HeldOutGains:
             return grads
         return grads * (self._glanced / self.copies).astype(np.float32)[:, None]
 
-    def weigh(self, left: Sorted, right: CodeColumn, penalty: float, *, thinned: bool = False) -> EvaluatedInteraction:
+    def evaluate(
+        self, left: Sorted, right: CodeColumn, penalty: float, *, thinned: bool = False
+    ) -> EvaluatedInteraction:
         """The held-out gain of the interaction of two columns by steps with this ridge penalty; `thinned`: on a sample.
 
         The sample is of categories, with all their rows, where the left column has many, else of all rows. The gain is
@@ -304,14 +306,14 @@ class HeldOutGains:
         error = float(np.sqrt(variance)) / self.total
         return EvaluatedInteraction(gain / self.total, error, n_cells, work)
 
-    def gains_of_rows(self, weighed: EvaluatedInteraction, rows: NDArray[np.signedinteger[Any]]) -> Floats:
+    def gains_of_rows(self, evaluated: EvaluatedInteraction, rows: NDArray[np.signedinteger[Any]]) -> Floats:
         """What each of `rows` (r,) adds to the gain of an interaction that is not yet added.
 
         For all rows their sum is the gain times the weight of all rows.
         """
         found = np.zeros(len(rows))
-        for grads, steps in zip(self.models.grads, weighed.steps):
-            gains_of_rows(rows, weighed.codes, self.fold, grads, steps, found)
+        for grads, steps in zip(self.models.grads, evaluated.steps):
+            gains_of_rows(rows, evaluated.codes, self.fold, grads, steps, found)
         return found
 
     def _fresh_work(self) -> _WorkArrays:
@@ -322,15 +324,15 @@ class HeldOutGains:
             np.empty((k, n, self.n_folds), dtype=self.models.kept),
         )
 
-    def drop(self, weighed: EvaluatedInteraction) -> None:
+    def drop(self, evaluated: EvaluatedInteraction) -> None:
         """Reuse the work arrays of this interaction for the next one; only its gain stays valid."""
-        self._spare.append(weighed.work)
+        self._spare.append(evaluated.work)
 
-    def add(self, weighed: EvaluatedInteraction) -> None:
+    def add(self, evaluated: EvaluatedInteraction) -> None:
         """Add the steps of an interaction, evaluated on all rows, to the linear predictors; keeps its codes."""
-        self.models.add(weighed.codes, _NONE, weighed.steps)
+        self.models.add(evaluated.codes, _NONE, evaluated.steps)
         self.__dict__.pop("_glanced_grads", None)
-        self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
+        self._spare.append(replace(evaluated.work, codes=np.empty_like(evaluated.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
         """Update the models by a Newton step per category, or by a slope of x; `sums`: work array of zeros."""

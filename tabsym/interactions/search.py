@@ -327,7 +327,7 @@ class _Search:
             if index == column:
                 continue
             left = Sorted(self._restricted(index, column, code), self.held_out.copies)
-            one = self._weigh(_Candidate(left, same, (index,), (column, code)))
+            one = self._evaluate(_Candidate(left, same, (index,), (column, code)))
             if one.gain > ERRORS_ALONE * one.error:
                 self.held_out.add(one)
             else:
@@ -359,23 +359,23 @@ class _Search:
             ]
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
-            weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
-            for candidate, one in zip(candidates, weighed):
+            evaluated = in_threads(self._evaluate, candidates[:n_threads], n_threads)
+            for candidate, one in zip(candidates, evaluated):
                 n_done += 1
                 if self._is_evident(candidate, one) and self._take(candidate, one, round_):
                     break
                 self.held_out.drop(one)
             candidates = candidates[n_done:]
 
-    def _weigh(self, candidate: _Candidate, *, thinned: bool = False) -> EvaluatedInteraction:
+    def _evaluate(self, candidate: _Candidate, *, thinned: bool = False) -> EvaluatedInteraction:
         penalty = self.options.penalty
         if candidate.within is not None:
             penalty *= PENALTY_WITHIN
-        return self.held_out.weigh(candidate.left, candidate.right, penalty, thinned=thinned)
+        return self.held_out.evaluate(candidate.left, candidate.right, penalty, thinned=thinned)
 
     def _in_errors(self, candidate: _Candidate, *, thinned: bool = False) -> float:
         """The gain of a candidate on all rows, or on a sample, in standard errors."""
-        one = self._weigh(candidate, thinned=thinned)
+        one = self._evaluate(candidate, thinned=thinned)
         self.held_out.drop(one)
         return one.gain / max(one.error, _TINY)
 

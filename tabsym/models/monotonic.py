@@ -91,11 +91,11 @@ def describe_directions(spec: ModelSpec) -> str | None:
         if not block.monotone:
             continue
         term = next(term for term in spec.fitted_terms if term.factors[0].block == index)
-        falls, name = block.monotone < 0, block.name
+        is_falling, name = block.monotone < 0, block.name
         if term.numeric is not None:
             name = spec.numerics[term.numeric].columns[0]
-            falls = falls != (_trend_of(spec, term, name) < 0)
-        said.append(f"{name} {'not increasing' if falls else 'not decreasing'}")
+            is_falling = is_falling != (_trend_of(spec, term, name) < 0)
+        said.append(f"{name} {'not increasing' if is_falling else 'not decreasing'}")
     return f"monotonic (in no interaction): {', '.join(said)}" if said else None
 
 
@@ -155,11 +155,11 @@ def _trend(node: Node) -> int:
             if is_right == bool(columns_read(node.left)):
                 return 0
             moving, other = (node.right, node.left) if is_right else (node.left, node.right)
-            falls = is_right and node.operator == "-"
+            is_falling = is_right and node.operator == "-"
             if node.operator in "*/":
                 by = float(evaluate(other, {}))
                 if by == 0.0 or (is_right and node.operator == "/"):
                     return 0
-                falls = by < 0.0
-            return -_trend(moving) if falls else _trend(moving)
+                is_falling = by < 0.0
+            return -_trend(moving) if is_falling else _trend(moving)
     return 0

@@ -80,7 +80,7 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     gain, variance = naive.gain_of_cross(*data)
     cross = Sorted(left)
     for _ in range(2):  # work arrays are left clean
-        one = evidence.weigh(cross, right, 2.0)
+        one = evidence.evaluate(cross, right, 2.0)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
         assert one.error * evidence.total == pytest.approx(np.sqrt(variance), rel=1e-9)
     rows = np.arange(400)
@@ -152,7 +152,7 @@ def test_integer_weights_are_repeated_rows(name):
     repeated = HeldOutGains(np.repeat(scores, times, 1), np.repeat(fold, times), np.repeat(y, times), NONE, loss)
     codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]
     results = [
-        evidence.weigh(Sorted(CodeColumn("a", *left)), CodeColumn("b", *right), 2.0)
+        evidence.evaluate(Sorted(CodeColumn("a", *left)), CodeColumn("b", *right), 2.0)
         for evidence, left, right in (
             (weighted, (codes[0], 20), (codes[1], 6)),
             (repeated, (np.repeat(codes[0], times), 20), (np.repeat(codes[1], times), 6)),
@@ -174,7 +174,7 @@ def test_a_first_look_takes_a_sample():
         data = (left.codes, right.codes, evidence.fold, grads, hessians)
         gain, _ = naive.gain_of_cross(*(column[kept] for column in data), 2.0)
         evidence._glanced = kept.astype(np.int64)
-        one = evidence.weigh(Sorted(left), right, 2.0, thinned=True)
+        one = evidence.evaluate(Sorted(left), right, 2.0, thinned=True)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-6)
 
 

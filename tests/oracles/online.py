@@ -96,10 +96,10 @@ class Rule:
             gradient += self.l2 * theta
         theta = theta - rate * self.direction(key, gradient)
         if penalised and self.l1:
-            theta = math.copysign(max(abs(theta) - rate * self.reach(key) * self.l1, 0.0), theta)
+            theta = math.copysign(max(abs(theta) - rate * self.delta_eta(key) * self.l1, 0.0), theta)
         return theta
 
-    def reach(self, key):
+    def delta_eta(self, key):
         """What a gradient of 1 that lasts moves a parameter in a step, over the rate: l1 is such a gradient."""
         if self.name == "sgd":
             return 1 / (1 - self.momentum)

@@ -93,7 +93,7 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
     solver.iterate(1e-8, 200)
     posteriors = posteriors_classes.MulticlassPosteriors(solver)
     for place in range(1, 5):
-        edf, length = posteriors.weigh([place])[0]
+        edf, length = posteriors.evaluate([place])[0]
         assert edf == pytest.approx(posteriors.of(place).edf, rel=1e-12)
         assert length == pytest.approx(solver.terms[place].length(solver.theta[place]), rel=1e-12)
 

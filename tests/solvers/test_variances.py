@@ -19,8 +19,8 @@ from tabsym.losses.loss import LOSSES as BY_NAME
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import inverse
 from tabsym.solvers.newton.joint import MAX_STEPS, finish
-from tabsym.solvers.newton.kernels_coefs import weigh_ridge
-from tabsym.solvers.newton.kernels_walk import weigh_walk
+from tabsym.solvers.newton.kernels_coefs import evaluate_ridge
+from tabsym.solvers.newton.kernels_walk import evaluate_walk
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm, share_apart
 from tabsym.solvers.newton.variances import Aitken
@@ -1035,10 +1035,12 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     else:
         expected = np.trace(penalty @ np.linalg.inv(whole)[:q, :q])
     if apart is None:
-        penalized, length = weigh_ridge(curvature[:, 0], theta[:, 0], precision, more, 1e-5)
+        penalized, length = evaluate_ridge(curvature[:, 0], theta[:, 0], precision, more, 1e-5)
     else:
         share = share_apart(q - apart)
-        penalized, length = weigh_walk(curvature[:, 0], theta[:, 0], apart, share, precision, 1e-8, *np.empty((2, q)))
+        penalized, length = evaluate_walk(
+            curvature[:, 0], theta[:, 0], apart, share, precision, 1e-8, *np.empty((2, q))
+        )
     assert penalized == pytest.approx(expected, rel=1e-6)
     assert length == pytest.approx(float(theta[:, 0] @ penalty @ theta[:, 0]))
 

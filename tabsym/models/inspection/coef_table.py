@@ -237,10 +237,10 @@ def _is_within(model: WideModel, name: str) -> bool:
 
 def interval_and_p(value: Floats, sd: Floats, level: float, none: float = 0.0) -> tuple[Floats, Floats, Floats]:
     """Normal limits, and the two-sided p of a test of the value `none`; NaN where nothing is known, or all."""
-    reach = norm.ppf(0.5 + level / 2) * sd
+    half_width = norm.ppf(0.5 + level / 2) * sd
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where((sd > 0.0) & (sd < np.inf), 2.0 * norm.sf(np.abs((value - none) / sd)), np.nan)
-    return value - reach, value + reach, p
+    return value - half_width, value + half_width, p
 
 
 def differences(

@@ -162,9 +162,9 @@ def _of_diagonal(
         """The inverse of the diagonal times columns (q, r), for differences only."""
         return np.asarray(inverse[:, None] * (columns - mean @ columns))
 
-    weighed = projected(np.column_stack([root, theta]))
-    left = weighed.T @ theta
-    inner = np.eye(root.shape[1]) + root.T @ weighed[:, :-1]
+    projections = projected(np.column_stack([root, theta]))
+    left = projections.T @ theta
+    inner = np.eye(root.shape[1]) + root.T @ projections[:, :-1]
     statistic = float(left[-1] - left[:-1] @ np.linalg.solve(inner, left[:-1]))
     q, share = len(own), 1.0 / len(own) if about_mean else 0.0
     centred = root - share * root.sum(axis=0)

@@ -211,7 +211,7 @@ def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
     found = engine.every("weight_range", of_class)
     total, n_rows = sum(one[0] for one in found), engine.total("target_sums")[0]
     low, high = min(one[1] for one in found), max(one[2] for one in found)
-    engine.every("weigh", of_class, total / n_rows, low == high)
+    engine.every("scale_weights", of_class, total / n_rows, low == high)
     return float(total / n_rows)
 
 

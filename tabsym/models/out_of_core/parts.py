@@ -139,7 +139,7 @@ class Part:
         """The total weight (n_classes,) of the rows of each class."""
         return (totals_of_classes(self.y.astype(np.int64), n_classes, self.weight),)
 
-    def weigh(self, of_class: Floats | None, unit: float, drop: bool) -> tuple[()]:
+    def scale_weights(self, of_class: Floats | None, unit: float, drop: bool) -> tuple[()]:
         """Multiply weights by those of classes, over a unit; `drop`: they are equal."""
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         if of_class is not None:

@@ -236,7 +236,7 @@ class BlockDescent:
             shift = settled_shift(self.loss, scores, self.y, weight)
             if np.isfinite(shift).all():
                 self.theta[index] = self.theta[index] + shift
-                self.rows.stand_at(scores + shift)
+                self.rows.set_predictor(scores + shift)
                 self.n_moves += 1
             if np.abs(shift).max() < LITTLE:
                 return
@@ -314,7 +314,7 @@ class BlockDescent:
     def _update_together(self) -> float:
         """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement, or the like."""
         scores = self.scores()
-        self.rows.stand_at(scores)
+        self.rows.set_predictor(scores)
         gradient = self.rows.slopes_together(self.flat_columns)
         if self._joint is None or self._joint.is_old:
             information = self.rows.information_together(self.flat_columns)
@@ -324,15 +324,15 @@ class BlockDescent:
         signs = np.array([self.terms[index].sign if self.is_held(index) else 0 for index in self.together])
         theta = np.concatenate([self.theta[index] for index in self.together])
         steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
-        reach = self.rows.reach(self.flat_columns, steps)
-        farthest = float(np.abs(reach).max(initial=0.0))
+        delta_eta = self.rows.delta_eta(self.flat_columns, steps)
+        farthest = float(np.abs(delta_eta).max(initial=0.0))
         share = length_of_step(
-            farthest, self._most, lambda share: self.mean_loss_at(scores + share * reach if share else scores)
+            farthest, self._most, lambda share: self.mean_loss_at(scores + share * delta_eta if share else scores)
         )
         self._joint.note(farthest)
         for number, index in enumerate(self.together):
             self.theta[index] = self.theta[index] + share * steps[number]
-        self.rows.stand_at(scores + share * reach)
+        self.rows.set_predictor(scores + share * delta_eta)
         self.n_moves += 1
         return 0.5 * share * abs(float((gradient * steps).sum()))
 
@@ -427,7 +427,7 @@ class BlockDescent:
         """Continue from other coefficients."""
         self.theta = [np.array(values, order="C") for values in theta]
         self.__dict__.pop("small", None)  # it holds views of the coefficients before
-        self.rows.stand_at(self.rows.scores_by_sums(self.terms, self.theta))
+        self.rows.set_predictor(self.rows.scores_by_sums(self.terms, self.theta))
         self.n_moves += 1
 
     def _move_rows(self, index: int, steps: Floats) -> None:

@@ -446,7 +446,7 @@ class PosteriorSamples:
         found, self.converged = self._solve(right)
         self.found = [found[own] for own in self._own]
         self._move_means()
-        self._reach = self._scores(found)
+        self._delta_eta = self._scores(found)
 
     def variances(self, index: int) -> Floats:
         """Posterior variances (q, 1) of a term; infinite where neither data nor prior are informative."""
@@ -455,7 +455,7 @@ class PosteriorSamples:
             return np.asarray(np.square(samples).mean(axis=1, keepdims=True))
         curvature = self._curvature[index]
         both = curvature + self.solver.precision[index]
-        means = self._sum(term, self._reach) - curvature * samples
+        means = self._sum(term, self._delta_eta) - curvature * samples
         own = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)
         found = np.asarray(own + np.square(own * means).mean(axis=1, keepdims=True))
         if term.prior is Prior.FLAT:

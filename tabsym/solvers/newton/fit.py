@@ -152,7 +152,7 @@ def find_optimum(
         bind(solver)
     solver.balance()
     if not estimates:
-        _weigh(solver, components)
+        _evaluate(solver, components)
     aliased = components.count_unpenalized()
     components.take_pearson()
     return Optimum(solver, components, n_sweeps, converged, interrupted, aliased)
@@ -296,7 +296,7 @@ def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:
     return term.prior is Prior.RIDGE and term.size >= MANY_ENTRIES and solver.n_rows < rows * term.size
 
 
-def _weigh(solver: BlockDescent, components: VarianceComponents) -> None:
+def _evaluate(solver: BlockDescent, components: VarianceComponents) -> None:
     """Effective degrees of freedom and dispersion for penalties that were given."""
     for index, term in enumerate(solver.terms):
         if solver.dropped[index]:

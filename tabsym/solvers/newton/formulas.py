@@ -234,23 +234,24 @@ def fit_formula(
         starts += [_jittered(spec, task.n_outputs, start, jitter, rng) for jitter in jitters]
     interrupted = False
     try:
-        phi, converged, weighed = _optimum(objective, starts, newton, estimates=penalty is None)
+        phi, converged, evaluated = _optimum(objective, starts, newton, estimates=penalty is None)
     except KeyboardInterrupt:
         if objective.reached is None:
             raise
         phi, converged, interrupted = objective.shared(objective.reached), False, True
-        weighed = _weigh(objective, phi)
-    dispersion = weighed.dispersion
+        evaluated = _evaluate(objective, phi)
+    dispersion = evaluated.dispersion
     variances, precisions = np.full(len(spec.blocks), np.inf), objective.precisions(phi)
     for index, _ in objective.held():
         variances[index] = dispersion / precisions[index] if precisions[index] > 0 else np.inf
     joint_edf = _joint_edf(objective, phi) if newton.posterior else np.nan
-    told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
-    sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
+    told = evaluated.variances >= 0.0  # negative by rounding where vectors are not identified
+    sd = np.sqrt(dispersion * np.where(told, evaluated.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi) if newton.posterior else None
     return FormulaOptimum(
-        phi, sd, variances, weighed.edf, joint_edf, dispersion, loss, objective.n_passes, converged, whole, interrupted
+        phi, sd, variances, evaluated.edf, joint_edf, dispersion, loss, objective.n_passes, converged, whole,
+        interrupted,
     )  # fmt: skip
 
 
@@ -260,22 +261,22 @@ def _optimum(
     """The coefficients, whether they converged, and their posterior; `estimates`: of the variances, too."""
     reached = [_descend(objective, one, newton) for one in starts]
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
-    weighed = _weigh(objective, phi)
+    evaluated = _evaluate(objective, phi)
     change, looks = np.inf if estimates else 0.0, 0
     while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
-        change, looks = _move_variances(objective, phi, weighed), looks + 1
+        change, looks = _move_variances(objective, phi, evaluated), looks + 1
         phi, converged = _descend(objective, phi, newton)
-        weighed = _weigh(objective, phi)
+        evaluated = _evaluate(objective, phi)
     if newton.close < ROUGHLY_CLOSE:
         if any(objective.centred):
-            phi, is_reached, n_steps = _finish_estimated(objective, phi, weighed.dispersion, newton.close)
+            phi, is_reached, n_steps = _finish_estimated(objective, phi, evaluated.dispersion, newton.close)
             converged = converged or is_reached
         else:
-            phi, is_known, n_steps = _finish(objective, phi, weighed.dispersion, newton)
+            phi, is_known, n_steps = _finish(objective, phi, evaluated.dispersion, newton)
             converged = converged if is_known is None else is_known
-        weighed = _weigh(objective, phi) if n_steps else weighed
-    phi, n_steps = _finish_scalars(objective, phi, weighed.dispersion)
-    return phi, converged and change < STILL, _weigh(objective, phi) if n_steps else weighed
+        evaluated = _evaluate(objective, phi) if n_steps else evaluated
+    phi, n_steps = _finish_scalars(objective, phi, evaluated.dispersion)
+    return phi, converged and change < STILL, _evaluate(objective, phi) if n_steps else evaluated
 
 
 def _finish_scalars(objective: Objective, phi: Floats, dispersion: float) -> tuple[Floats, int]:
@@ -547,7 +548,7 @@ class _EvaluatedTerms:
     variances: Floats
 
 
-def _weigh(objective: Objective, phi: Floats) -> _EvaluatedTerms:
+def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     spec, k = objective.spec, objective.task.n_outputs
     edf, variances = np.zeros(len(spec.blocks)), np.zeros((spec.n_coefs, k))
     slopes, hessians = _grads(objective, phi)
@@ -608,21 +609,21 @@ def _margins(objective: Objective, phi: Floats) -> Floats:
     return found
 
 
-def _move_variances(objective: Objective, phi: Floats, weighed: _EvaluatedTerms) -> float:
+def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerms) -> float:
     """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
     held = [index for index, _ in objective.held()]
     squares = objective.mean_squares(phi)
     lengths = np.array(
         [objective.times(index, squares) * np.square(objective.away(index, phi)).sum() for index in held]
     )
-    now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
+    now = evaluated.dispersion * evaluated.edf[held] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
     free = scale_free(objective.spec)
     relative = free[list(objective.beside)]
     free = (free @ null_space(relative) if len(relative) else free)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
-    edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
+    edf, coefs = evaluated.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
     moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))
 

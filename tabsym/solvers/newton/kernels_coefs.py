@@ -87,7 +87,7 @@ def spread_ridge(curvature, precision, more, least, variances):
 
 
 @kernel
-def weigh_ridge(curvature, theta, precision, more, least):
+def evaluate_ridge(curvature, theta, precision, more, least):
     """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q,)."""
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
@@ -103,19 +103,19 @@ def weigh_ridge(curvature, theta, precision, more, least):
 
 
 @kernel
-def move_precisions(indices, weighed, held, dispersion, least, most, precision, moving):
+def move_precisions(indices, evaluated, held, dispersion, least, most, precision, moving):
     """Fellner-Schall update of the precisions (P,) at `indices` (a,), each by at most `most` on the log scale.
 
-    `weighed` (a, 2): effective degrees of freedom, below `least` of which the precision is left, and sums of squares;
+    `evaluated` (a, 2): effective degrees of freedom, below `least` of which the precision is left, and sums of squares;
     `held` (P,): numbers of penalized coefficients. `moving` (a,) is set to the resulting change of the degrees of
     freedom.
     """
     for at in range(len(indices)):
-        index, edf = indices[at], weighed[at, 0]
+        index, edf = indices[at], evaluated[at, 0]
         moving[at] = 0.0
         if edf < least:
             continue
-        now = dispersion * edf / max(weighed[at, 1], 1e-300)
+        now = dispersion * edf / max(evaluated[at, 1], 1e-300)
         moved = min(max(np.log(max(now / precision[index], 1e-300)), -most), most)
         precision[index] *= np.exp(moved)
         moving[at] = abs(moved) * edf * (1.0 - edf / held[index])
@@ -231,13 +231,13 @@ def update_small_blocks(
 
 
 @kernel
-def weigh_blocks(
+def evaluate_blocks(
     walk_at, blocks, starts, walks, aparts, shares, precisions, covers, information, ridge, least, theta, curvature,
-    forward, space, weighed,
+    forward, space, evaluated,
 ):  # fmt: skip
-    """For each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
+    """What `evaluate_ridge` or `evaluate_walk` returns of each of `blocks` (b,) of one model, into `evaluated` (b, 2).
 
-    `walk_at`: the address of `weigh_walk`; `covers`: whether all rows have a coefficient; `information` on the
+    `walk_at`: the address of `evaluate_walk`; `covers`: whether all rows have a coefficient; `information` on the
     intercept; the others are as in `update_small_blocks`. `forward` and `space` (coefficients,) are work space.
     """
     for number in range(len(blocks)):
@@ -256,5 +256,5 @@ def weigh_blocks(
                 for e in range(len(own)):
                     more += hessians[e]
                 more = max(information - more, 0.0)
-            found = weigh_ridge(hessians, own, precisions[block], more, least)
-        weighed[number, 0], weighed[number, 1] = found
+            found = evaluate_ridge(hessians, own, precisions[block], more, least)
+        evaluated[number, 0], evaluated[number, 1] = found

@@ -133,25 +133,25 @@ def add_entries(codes, x, theta, n_models, flip, scores):
 
 
 @kernel
-def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, reach, sums):
-    """For two models: add the steps of the term `before` to `reach` (n,); sum residuals by the next term.
+def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, delta_eta, sums):
+    """For two models: add the steps of the term `before` to `delta_eta` (n,); sum residuals by the next term.
 
-    The residual is `reach` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over the
-    other rows.
+    The residual is `delta_eta` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over
+    the other rows.
     """
     sums[:] = 0.0
     if len(x_before) + len(x) == 0:
         for i in range(len(codes)):
-            value = reach[i] + steps[unsigned(before[i] + 1)]
-            reach[i] = value
+            value = delta_eta[i] + steps[unsigned(before[i] + 1)]
+            delta_eta[i] = value
             at = unsigned(codes[i] + 1)
             sums[at] += value * hessians[i]
             sums[at ^ unsigned(1)] -= others[i]
     else:
         for i in range(len(codes)):
             step = steps[unsigned(before[i] + 1)]
-            value = reach[i] + (step * x_before[i] if len(x_before) else step)
-            reach[i] = value
+            value = delta_eta[i] + (step * x_before[i] if len(x_before) else step)
+            delta_eta[i] = value
             factor = x[i] if len(x) else 1.0
             at = unsigned(codes[i] + 1)
             sums[at] += value * hessians[i] * factor

@@ -128,8 +128,8 @@ def walk_variances(curvature, first, precision, ridge, forward, variances):
 
 
 @kernel
-def weigh_walk(curvature, theta, apart, share, precision, ridge, forward, space):
-    """As `weigh_ridge`, for a walk on whose mean the first `apart` coefficients are centred; see `solve_beside_walk`.
+def evaluate_walk(curvature, theta, apart, share, precision, ridge, forward, space):
+    """As `evaluate_ridge`, for a walk on whose mean the first `apart` coefficients are centred (`solve_beside_walk`).
 
     The intercept needs no correction: the mean of all coefficients is not penalized, and absorbs it. `forward` and
     `space` (q,) are work space.

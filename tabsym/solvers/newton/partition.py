@@ -138,15 +138,15 @@ class Shard(BlockDescent):
 
     def predictor(self, theta: Sequence[Floats]) -> tuple[()]:
         """Set the linear predictors to those of coefficients."""
-        self.rows.stand_at(self.rows.scores_by_sums(self.terms, list(theta)))
+        self.rows.set_predictor(self.rows.scores_by_sums(self.terms, list(theta)))
         self.n_moves += 1
         return ()
 
-    def loss_now(self, reach: Floats | None = None) -> tuple[float]:
-        """The sum of the rows' losses, times weights; with `reach` (f, W) after a joint step."""
+    def loss_now(self, delta_eta: Floats | None = None) -> tuple[float]:
+        """The sum of the rows' losses, times weights; with `delta_eta` (f, W) after a joint step."""
         scores = self.rows.scores()
-        if reach is not None:
-            scores = scores + self.rows.reach(self._columns(), reach)
+        if delta_eta is not None:
+            scores = scores + self.rows.delta_eta(self._columns(), delta_eta)
         return (self.mean_loss_at(scores) * self.total,)
 
     # -- steps of unpenalized terms, and of the intercept ------------------------------
@@ -160,7 +160,7 @@ class Shard(BlockDescent):
 
     def slopes_together(self) -> tuple[Floats]:
         """Gradients (f, W) of the unpenalized coefficients."""
-        self.rows.stand_at(self.rows.scores())
+        self.rows.set_predictor(self.rows.scores())
         return (self.rows.slopes_together(self._columns()),)
 
     def information_together(self) -> tuple[Floats]:
@@ -168,16 +168,16 @@ class Shard(BlockDescent):
 
     def farthest(self, steps: Floats) -> float:
         """The largest change of a linear predictor by steps (f, W) of the unpenalized coefficients."""
-        return float(np.abs(self.rows.reach(self._columns(), steps)).max(initial=0.0))
+        return float(np.abs(self.rows.delta_eta(self._columns(), steps)).max(initial=0.0))
 
     def move_together(self, steps: Floats) -> tuple[()]:
-        self.rows.stand_at(self.rows.scores() + self.rows.reach(self._columns(), steps))
+        self.rows.set_predictor(self.rows.scores() + self.rows.delta_eta(self._columns(), steps))
         self.n_moves += 1
         return ()
 
     def shift(self, by: Any) -> tuple[()]:
         """Add a number, or one a class (K,), to all linear predictors."""
-        self.rows.stand_at(self.rows.scores() + by)
+        self.rows.set_predictor(self.rows.scores() + by)
         self.n_moves += 1
         return ()
 

@@ -192,8 +192,8 @@ class DescentInParts(BlockDescent):
         squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
         return squares, hessians, slopes, terms
 
-    def mean_loss(self, reach: Floats | None = None) -> float:
-        return float(self._sums.ask("loss_now", reach)[0] / self.total)
+    def mean_loss(self, delta_eta: Floats | None = None) -> float:
+        return float(self._sums.ask("loss_now", delta_eta)[0] / self.total)
 
     def least_predicted(self) -> float:
         return min(self._sums.every("least_predicted"))

@@ -29,9 +29,9 @@ from tabsym.solvers.newton.information import (
     largest_ridge,
     penalty_of,
 )
-from tabsym.solvers.newton.kernels_coefs import spread_ridge, weigh_ridge
+from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, spread_ridge
 from tabsym.solvers.newton.kernels_rows import sum_products
-from tabsym.solvers.newton.kernels_walk import solve_walk, walk_variances, weigh_walk
+from tabsym.solvers.newton.kernels_walk import evaluate_walk, solve_walk, walk_variances
 from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
@@ -75,7 +75,7 @@ class TermPosteriors(ABC):
         unknown = int(np.isinf(variances).sum())
         return TermPosterior(variances, penalized, self._effective(index, penalized) - unknown)
 
-    def weigh(self, indices: Sequence[int]) -> Floats:
+    def evaluate(self, indices: Sequence[int]) -> Floats:
         """Effective degrees of freedom and the sum of squares in the penalty (a, 2) of the terms at `indices` (a,)."""
         solver = self.solver
         both = [(self.of(index).edf, solver.terms[index].length(solver.theta[index])) for index in indices]
@@ -113,32 +113,32 @@ class SingleOutputPosteriors(TermPosteriors):
         self._known: dict[tuple[str, int], Floats] = {}
         self._known_at = -1
 
-    def weigh(self, indices: Sequence[int]) -> Floats:
+    def evaluate(self, indices: Sequence[int]) -> Floats:
         """The same by compiled kernels, in the frequent case that the intercept is the only unpenalized coefficient."""
         solver = self.solver
         if not self._is_intercept_alone or self._families:
-            return super().weigh(indices)
-        weighed, alone = np.empty((len(indices), 2)), set(indices)
+            return super().evaluate(indices)
+        evaluated, alone = np.empty((len(indices), 2)), set(indices)
         if solver.small is not None:
-            solver.small.weigh(indices, solver.precision, solver.covers, self._level_information(), weighed)
+            solver.small.evaluate(indices, solver.precision, solver.covers, self._level_information(), evaluated)
             alone.difference_update(solver.small.indices)
         for number, index in enumerate(indices):
             if index in alone:
-                weighed[number] = self._weigh(index)
+                evaluated[number] = self._evaluate(index)
         at = np.array(indices, dtype=np.intp)
-        weighed[:, 0] = np.maximum(self.held[at] - solver.precision[at] * weighed[:, 0], 0.0)
-        return weighed
+        evaluated[:, 0] = np.maximum(self.held[at] - solver.precision[at] * evaluated[:, 0], 0.0)
+        return evaluated
 
-    def _weigh(self, index: int) -> tuple[float, float]:
+    def _evaluate(self, index: int) -> tuple[float, float]:
         """The trace of the variances in the penalty, and the sum of squares, jointly with the intercept alone."""
         solver, term = self.solver, self.solver.terms[index]
         curvature, theta, precision = solver.curvature[index], solver.theta[index], solver.precision[index]
         if not self._shares_all(index):
             return self._variances(index)[1], term.length(theta)
         if term.prior is Prior.RIDGE:
-            return weigh_ridge(curvature.ravel(), theta.ravel(), precision, self._beside(index, curvature), ROUNDING)
+            return evaluate_ridge(curvature.ravel(), theta.ravel(), precision, self._beside(index, curvature), ROUNDING)
         forward, space = np.empty((2, term.size))
-        return weigh_walk(
+        return evaluate_walk(
             curvature.ravel(), theta.ravel(), term.apart, term.share_apart, precision, NEXT_TO_NOTHING,
             forward, space,
         )  # fmt: skip

@@ -299,11 +299,11 @@ class MulticlassPosteriors(TermPosteriors):
                     widest[at], widest[:, at] = one[at], one[:, at]
         return widest
 
-    def weigh(self, indices: Sequence[int]) -> Floats:
+    def evaluate(self, indices: Sequence[int]) -> Floats:
         """The same without the variances, of which only the trace that enters the penalty is needed."""
-        return np.array([self._weigh(index) for index in indices]).reshape(-1, 2)
+        return np.array([self._evaluate(index) for index in indices]).reshape(-1, 2)
 
-    def _weigh(self, index: int) -> tuple[float, float]:
+    def _evaluate(self, index: int) -> tuple[float, float]:
         penalized = self._posterior(index).penalized
         return self._effective(index, penalized), self.solver.terms[index].length(self.solver.theta[index])
 

@@ -86,7 +86,7 @@ class SingleOutputRows:
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
         """Sums of gradients and Hessians (q, W) by coefficient."""
         if term.block in self._curvatures:
-            before, steps = self.hand_over(term)
+            before, steps = self.pending_update(term)
             length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
             earlier, codes, values = self.codes(before), self.codes(term), self._values
 
@@ -107,7 +107,7 @@ class SingleOutputRows:
 
     def _collect(self, term: SolverTerm) -> Floats:
         """Gradients and Hessians by coefficient ((1 + q) W, 2), in the shape that kernels take; work space."""
-        before, steps = self.hand_over(term)
+        before, steps = self.pending_update(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
         space = n_lanes * length
         if len(self._sums) < len(parts_of(len(self.y))) * space:
@@ -162,7 +162,7 @@ class SingleOutputRows:
         steps[: self.width] = 0.0
         return steps
 
-    def hand_over(self, term: SolverTerm, *, plain: bool = False) -> tuple[SolverTerm, Floats]:
+    def pending_update(self, term: SolverTerm, *, plain: bool = False) -> tuple[SolverTerm, Floats]:
         """The pending update and its term, for a pass that will apply it; `term` and zeros if there is none.
 
         `plain`: apply the update of a term with a numeric factor at once instead.
@@ -203,7 +203,7 @@ class SingleOutputRows:
         """The training rows of each model."""
         return [self.column == model for model in range(self.width)] if len(self.column) else [slice(None)]
 
-    def reach(self, columns: Floats, steps: Floats) -> Floats:
+    def delta_eta(self, columns: Floats, steps: Floats) -> Floats:
         """The change of the linear predictors (n, 1) by steps (f, W) of these coefficients."""
         if not len(self.column):
             return columns @ steps
@@ -231,7 +231,7 @@ class SingleOutputRows:
         by_parts(read_part, len(values))
         return scores[:, None]
 
-    def stand_at(self, scores: Floats) -> None:
+    def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, 1)."""
         self._waiting, self._values = None, self._stand(scores[:, 0])
 
@@ -361,7 +361,7 @@ class MulticlassRows:
 
     def slopes_together(self, columns: Floats) -> Floats:
         """Gradient (f, K) of the coefficients of a design matrix (n, f)."""
-        gradient = columns.T @ self._weighed()
+        gradient = columns.T @ self._evaluated()
         for k in range(self.width):
             own = self.y == k
             gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))
@@ -369,12 +369,12 @@ class MulticlassRows:
 
     def information_together(self, columns: Floats) -> Floats:
         """Upper bound of the information (K, f, f) on these coefficients."""
-        return np.array([columns.T @ (one[:, None] * columns) for one in self._weighed().T])
+        return np.array([columns.T @ (one[:, None] * columns) for one in self._evaluated().T])
 
-    def _weighed(self) -> Floats:
+    def _evaluated(self) -> Floats:
         return self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
 
-    def reach(self, columns: Floats, steps: Floats) -> Floats:
+    def delta_eta(self, columns: Floats, steps: Floats) -> Floats:
         """The change of the linear predictors (n, K) by steps (f, K) of these coefficients."""
         return columns @ steps
 
@@ -401,7 +401,7 @@ class MulticlassRows:
                 scores += own * term.x[:, None] if len(term.x) else own
         return scores
 
-    def stand_at(self, scores: Floats) -> None:
+    def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, K)."""
         self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
 

@@ -27,9 +27,9 @@ from tabsym.categories import count_column
 from tabsym.intrinsics import address_of, address_of_kernel
 from tabsym.losses.kernels import LOGISTIC, SQUARED
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.kernels_coefs import recenter, recenter_to_intercept, update_small_blocks, weigh_blocks
+from tabsym.solvers.newton.kernels_coefs import evaluate_blocks, recenter, recenter_to_intercept, update_small_blocks
 from tabsym.solvers.newton.kernels_rows import move_and_sum, move_and_sum_squared
-from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
+from tabsym.solvers.newton.kernels_walk import evaluate_walk, step_walk
 from tabsym.solvers.newton.rows import LANES, SingleOutputRows, lanes_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
@@ -391,7 +391,7 @@ class SmallTerms:
         if not len(blocks):
             return 0, 0.0
         rows = self.rows
-        before, steps = rows.hand_over(self._terms[blocks[0]], plain=True)
+        before, steps = rows.pending_update(self._terms[blocks[0]], plain=True)
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
@@ -407,8 +407,13 @@ class SmallTerms:
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
         return len(blocks), float(decrease)
 
-    def weigh(
-        self, indices: Sequence[int], precision: Floats, covers: NDArray[np.bool_], information: float, weighed: Floats
+    def evaluate(
+        self,
+        indices: Sequence[int],
+        precision: Floats,
+        covers: NDArray[np.bool_],
+        information: float,
+        evaluated: Floats,
     ) -> None:
         """Degrees of freedom in the penalty and sum of squares, into (a, 2), of small terms among `indices` (a,).
 
@@ -417,19 +422,19 @@ class SmallTerms:
         asked = np.array([self._blocks.get(index, -1) for index in indices], dtype=np.intp)
         mine = asked >= 0
         own, (forward, space) = np.empty((np.count_nonzero(mine), 2)), self._work[:2]
-        weigh_blocks(
-            _address_of(weigh_walk) if self._walks.any() else 0, asked[mine], self._starts, self._walks, self._aparts,
-            self._shares, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING, ROUNDING, self._theta,
-            self._curvature, forward, space, own,
+        evaluate_blocks(
+            _address_of(evaluate_walk) if self._walks.any() else 0, asked[mine], self._starts, self._walks,
+            self._aparts, self._shares, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING, ROUNDING,
+            self._theta, self._curvature, forward, space, own,
         )  # fmt: skip
-        weighed[mine] = own
+        evaluated[mine] = own
 
 
 _OF_TURN = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
 _OF_OTHERS: dict[Any, tuple[Any, ...]] = {
     move_and_sum_squared: (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING),
     step_walk: (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4),
-    weigh_walk: (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2),
+    evaluate_walk: (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2),
 }
 """Arguments of the kernels' types, by which they are compiled; of `move_and_sum`, which there is for each loss."""
 

@@ -186,22 +186,22 @@ class VarianceComponents:
         solver, change = self.solver, 0.0
         indices = [index for index in free if not solver.dropped[index]]
         at = np.array(indices, dtype=np.intp)
-        weighed = self.posteriors.weigh(indices)
-        self.edf[at] = weighed[:, 0]
+        evaluated = self.posteriors.evaluate(indices)
+        self.edf[at] = evaluated[:, 0]
         if self.has_dispersion:
             for index in self._given:
                 self.posterior(index)
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, weighed, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
+            at, evaluated, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
         )
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
             solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))
             moving *= times
-        for index in at[weighed[:, 0] < SILENT]:
+        for index in at[evaluated[:, 0] < SILENT]:
             solver.drop(index)
             self.edf[index] = 0.0
         for index, own in zip(indices, moving.tolist(), strict=True):
@@ -348,7 +348,7 @@ class HeldOut:
         assert isinstance(solver.rows, SingleOutputRows)
         self.solver, self.rows, self.dispersion = solver, solver.rows, dispersion
         self._adjoint = [np.zeros_like(theta) for theta in solver.theta]
-        self._reach = np.zeros(len(solver.y))
+        self._delta_eta = np.zeros(len(solver.y))
         self._sums = np.empty((1 + max(term.size for term in solver.terms)) * self.rows.width)
 
     def tune(self, free: Sequence[int]) -> Floats:
@@ -451,8 +451,8 @@ class HeldOut:
         """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another term (q, 2)."""
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         move_and_sum_linear(
-            rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs, self._reach,
-            sums,
+            rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs,
+            self._delta_eta, sums,
         )  # fmt: skip
         return rows.by_entry(sums)
 
