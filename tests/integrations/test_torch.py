@@ -1589,9 +1589,7 @@ def test_compiled_graphs(kind, order):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
-def test_compiled_code(monkeypatch):
-    """Without vector instructions, which are looked for by compiling a program for each: two thirds of the time."""
-    monkeypatch.setattr("torch._inductor.cpu_vec_isa.valid_vec_isa_list", lambda: [], raising=False)
+def test_compiled_code():
     run = compiled_run(OneHot(), "inductor")
     follow(run, draw_batches(run.kind, 5, seed=40))
 

@@ -177,20 +177,16 @@ def test_factors_of_products_are_held_to_their_mean():
     scale = model.coefs_["scale of g*m"]["value"].iloc[0]
     numbers = np.concatenate([scale * numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
     numbers = np.append(numbers, model.coefs_["c"]["value"])
-    raw = model.model_.theta[:, 0]  # the prior is of the factors before they are shown over their mean
-    raw = {block: raw[model.model_.spec.coefs(place)] for place, block in enumerate("gmc")}
-    sizes = {
-        block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()
-    }
+    sizes = {"g": scale, "m": 1.0}  # variances are of factors of mean 1, as they are shown
     jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
     hessians = np.full(900, 1.0 / model.dispersion_)
     held = {}
     for block, own in (("g", range(15)), ("m", range(15, 25))):
-        variance = model.variances_.loc[block, "variance"] / sizes[block] ** 2
+        variance = model.variances_.loc[block, "variance"] * sizes[block] ** 2
         held[block] = 1.0 / variance
         _, edf = posterior(jacobian, hessians, own, [25], 1.0 / variance, [range(len(own))])
         assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=1e-3)
-    assert_shared(model, {"g": 15 * np.var(raw["g"]), "m": 10 * np.var(raw["m"])})
+        assert variance == pytest.approx(len(own) * np.var(numbers[list(own)]) / edf, rel=0.02)
     information = jacobian.T @ (hessians[:, None] * jacobian)
     hessian = information.copy()
     for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
