@@ -13,14 +13,15 @@ from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
 from tabsym.models.identified import at_means_of_numbers, move_means, shares_of_means
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.rows import SingleOutputRows
+from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.terms import SolverTerm
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
 CERTAIN = 0.02
-"""Mean log loss below which the training classes count as completely separated."""
+"""Mean log loss below which the training classes count as completely separated; of one among several, the variance
+that is left of its indicator, over that without a model."""
 
 FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 """Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
@@ -53,6 +54,17 @@ def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
     return found
 
 
+def completely_separated(solver: BlockDescent) -> NDArray[np.bool_]:
+    """Which of several classes (K,) the model tells from all others with certainty; of rows in memory."""
+    rows = solver.rows
+    if not isinstance(rows, MulticlassRows):
+        return np.zeros(rows.width, dtype=np.bool_)
+    weight = rows.weight if len(rows.weight) else np.ones(len(rows.y))
+    shares = np.bincount(rows.y.astype(np.int64), weight, minlength=rows.width) / weight.sum()
+    left = weight @ (rows.probabilities * (1.0 - rows.probabilities)) / weight.sum()
+    return np.asarray(left < CERTAIN * shares * (1.0 - shares))
+
+
 def _is_certain_off_the_mode(solver: BlockDescent, term: SolverTerm) -> bool:
     """Whether the rows where a number has another value than most have no information: the intercept fits the others.
 
@@ -70,17 +82,24 @@ def _is_certain_off_the_mode(solver: BlockDescent, term: SolverTerm) -> bool:
 
 
 def with_separation(
-    caller: str, model: WideModel, loss: float, least: float, certain: NDArray[np.bool_] | None = None
+    caller: str,
+    model: WideModel,
+    loss: float,
+    least: float,
+    certain: NDArray[np.bool_] | None = None,
+    complete: NDArray[np.bool_] | None = None,
 ) -> WideModel:
     """The model with infinite deviations where estimates are infinite, of which a warning tells.
 
     `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`; `certain`: see
-    `without_doubt`. Differences of other categories keep their deviations, but not those from the mean of the term,
-    which is infinite too.
+    `without_doubt`; `complete`: see `completely_separated`. Differences of other categories keep their deviations, but
+    not those from the mean of the term, which is infinite too.
     """
     certainty, spec = model.certainty, model.spec
     certain = np.zeros((spec.n_coefs, model.n_outputs), dtype=np.bool_) if certain is None else certain
-    found = _separated(model, loss, certain) if least < np.exp(-FAR_SCORE) else {}
+    complete = np.zeros(model.n_outputs, dtype=np.bool_) if complete is None else complete
+    complete = complete | (model.loss.for_classes and loss < CERTAIN)
+    found = _separated(model, complete, certain) if least < np.exp(-FAR_SCORE) else {}
     if not found or certainty is None:
         if least < CERTAIN_IN_PRODUCTS:
             _warn_of_products(caller, model)
@@ -108,7 +127,9 @@ def with_separation(
     return replace(model, certainty=certainty)
 
 
-def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dict[int, NDArray[np.bool_]]:
+def _separated(
+    model: WideModel, complete: NDArray[np.bool_], certain: NDArray[np.bool_]
+) -> dict[int, NDArray[np.bool_]]:
     """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
     certainty, spec = model.certainty, model.spec
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
@@ -119,7 +140,7 @@ def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dic
         if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.intercept:
             continue
         own = spec.coefs(block)
-        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
+        if term.numeric is not None and not complete.any():
             # others that are large may be of nearly collinear numbers, and cancel
             is_infinite = certain[own] & (certainty.sd[own] > SHARE_OF_SCORE * np.abs(model.theta[own]))
             if is_infinite.any():
@@ -137,6 +158,8 @@ def _separated(model: WideModel, loss: float, certain: NDArray[np.bool_]) -> dic
         is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
         is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
         is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(certainty.sd[own])
+        if term.numeric is not None:
+            is_infinite &= complete | certain[own]
         if is_infinite.any():
             found[block] = is_infinite
     return found

@@ -35,7 +35,7 @@ from tabsym.models.newton_terms import (
     with_keys,
     without_idle,
 )
-from tabsym.models.separation import with_separation, without_doubt
+from tabsym.models.separation import completely_separated, with_separation, without_doubt
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.block_descent import BlockDescent
@@ -142,7 +142,8 @@ def conclude(
     certainty = jointly(fitted, certainty, optimum, shares, by_category, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
-    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, least, certain)
+    complete = completely_separated(optimum.solver)
+    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, least, certain, complete)
     aliased = optimum.aliased or [index for index, term in enumerate(terms) if term.prior is Prior.FLAT]
     _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in aliased])
     return fitted, outcome
@@ -156,8 +157,9 @@ def _ended(
     interrupted: bool,
     least: float,
     certain: NDArray[np.bool_] | None = None,
+    complete: NDArray[np.bool_] | None = None,
 ) -> tuple[WideModel, Outcome]:
-    """The model without idle terms, and warnings of what went wrong; `least`, `certain`: see `with_separation`."""
+    """The model without idle terms, and warnings of what went wrong; the last three: see `with_separation`."""
     if not answer.converged and not interrupted:
         warn_user(
             f"{config.caller} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
@@ -170,7 +172,7 @@ def _ended(
             "degrees of freedom are left: dispersion_, standard deviations and p are NaN; give more rows, fewer terms, "
             "or penalties (alpha='auto', or a number)."
         )
-    fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain))
+    fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain, complete))
     show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 

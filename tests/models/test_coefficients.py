@@ -923,6 +923,30 @@ def test_separation_by_a_slope_is_told_of():
         WideClassifier(**ADDITIVE).fit(X, X["x"] > 0.2)
 
 
+@pytest.mark.parametrize("options", [GLM, ADDITIVE], ids=["none", "auto"])
+@pytest.mark.parametrize("share", [0.3, 0.02])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_slope_that_tells_one_of_three_classes_is_told_of(options, share, tol):
+    """The others, which it does not tell, and the slope of another number keep their deviations."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"x": rng.normal(size=1_500), "z": rng.normal(size=1_500)})
+    others = np.where(rng.random(1_500) < 1.0 / (1.0 + np.exp(-X["z"])), "q", "r")
+    cut = np.quantile(X["x"], 1.0 - share)
+    options = options | {"tol": tol}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = WideClassifier(**options).fit(X, np.where(X["x"] > cut, "p", others))
+    assert any("'x' separates the target completely (separation)" in str(one.message) for one in caught)
+    table = model.coef_table().set_index(["term", "class"])
+    assert np.isinf(table.loc[("x", "p"), "sd"]) and np.isnan(table.loc[("x", "p"), "p"])
+    between = np.diff(model.coefs_["z"][["r", "q"]].to_numpy())[0, 0]
+    assert between == pytest.approx(1.0, abs=0.25) and np.isfinite(table.loc[("z", "q"), "sd"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        far = rng.random(1_500) < 1.0 / (1.0 + np.exp(-8.0 * (X["x"] - cut)))  # well told, not with certainty
+        WideClassifier(**options).fit(X, np.where(far, "p", others))
+
+
 @pytest.mark.slow
 def test_classes_may_be_called_as_columns_are():
     rng = np.random.default_rng(0)

@@ -125,7 +125,7 @@ def find_optimum(
     penalized = [index for index, term in enumerate(solver.terms) if term.prior is not Prior.FLAT]
     given = fixed or {} if penalty is None else dict.fromkeys(penalized, penalty * solver.total)
     solver.precision[list(given)] = list(given.values())
-    estimates = penalty is None and not (given and given.keys() >= set(penalized))
+    estimates = not given.keys() >= set(penalized)
     interrupted, n_sweeps, converged = False, 0, False
     try:
         n_sweeps, stood = _find_variances(solver, components, newton, rng, given) if estimates else (0, True)
