@@ -90,9 +90,9 @@ class FormulaOptimum:
 class Objective:
     """The loss of the rows, plus half the precision times each term's sum of squares (about its mean in products).
 
-    The squares of a factor are times the mean squares of the others: those of what it adds to the linear predictor,
-    which is the same however factors exchange scale or the intercept takes their means. Deviations themselves would
-    have no penalty where the means of the other factors grow.
+    The sum of squares of a factor is multiplied by the mean squares of the other factors: it is that of what its
+    deviations add to the linear predictor, which stays the same when factors exchange scale. Without this the
+    deviations of a factor would have no penalty where the means of the others grow, which are not penalized.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class Objective:
         The unit of changes of the mean loss: for regression the variance of the targets.
     joint : dict of bytes -> (Floats, Floats)
         What `_joint_posterior` found last, by coefficients and precisions.
-    beside : dict of int -> list of list of int
-        For factors whose prior is so: the other factors of each of their terms.
+    other_factors : dict of int -> list of list of int
+        For such factors: the other factors of each of their terms.
     """
 
     def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool) -> None:
@@ -123,9 +123,9 @@ class Objective:
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
         self.centred = [centred and block.neutral_mean for block in spec.blocks]
         self._levels = CommonLevels(spec, task.program, rows, self.centred)
-        self.beside = _factors_beside(spec, self.centred)
-        if any(self._levels.moves(index) for index in self.beside):
-            self.beside = {}
+        self.other_factors = _multiplied_by(spec, self.centred)
+        if any(self._levels.moves(index) for index in self.other_factors):
+            self.other_factors = {}
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
         self.reached: Floats | None = None
         self._lowest = np.inf
@@ -152,11 +152,11 @@ class Objective:
         lost, gradient, _ = self.sums(phi)
         squares = self.mean_squares(phi)
         for index, own in self.held():
-            away, times = self.away(index, phi), self.times(index, squares)
+            away, scale = self.away(index, phi), self.penalty_scale(index, squares)
             half = 0.5 * self.precision[index] * float(np.square(away).sum())
-            lost += times * half
-            gradient[own] += times * self.precision[index] * away.ravel()
-            for others in self.beside.get(index, ()):
+            lost += scale * half
+            gradient[own] += scale * self.precision[index] * away.ravel()
+            for others in self.other_factors.get(index, ()):
                 for other in others:
                     changes = half * np.prod([squares[one] for one in others]) / squares[other]
                     gradient[self.own(other)] += changes * 2.0 * phi[self.own(other)] / self.spec.sizes[other]
@@ -174,22 +174,22 @@ class Objective:
         return slice(own.start * k, own.stop * k)
 
     def mean_squares(self, phi: Floats) -> dict[int, float]:
-        """Those of the blocks beside which others have a prior on what they add (summed over outputs)."""
-        blocks = {other for terms in self.beside.values() for others in terms for other in others}
+        """Those of the factors that scale penalties of others, summed over outputs."""
+        blocks = {other for terms in self.other_factors.values() for others in terms for other in others}
         return {
             index: max(float(np.square(phi[self.own(index)]).sum()) / self.spec.sizes[index], TINY) for index in blocks
         }
 
-    def times(self, index: int, squares: dict[int, float]) -> float:
-        """What a block's squares are multiplied by in the penalty."""
-        if index not in self.beside:
+    def penalty_scale(self, index: int, squares: dict[int, float]) -> float:
+        """What a block's sum of squares is multiplied by, from the mean squares of the factors."""
+        if index not in self.other_factors:
             return 1.0
-        return float(sum(np.prod([squares[other] for other in others]) for others in self.beside[index]))
+        return float(sum(np.prod([squares[other] for other in others]) for others in self.other_factors[index]))
 
     def precisions(self, phi: Floats) -> Floats:
-        """Those of the coefficients themselves (blocks,)."""
+        """The precisions of the coefficients themselves (blocks,)."""
         squares = self.mean_squares(phi)
-        return self.precision * [self.times(index, squares) for index in range(len(self.precision))]
+        return self.precision * [self.penalty_scale(index, squares) for index in range(len(self.precision))]
 
     def held(self) -> Iterator[tuple[int, slice]]:
         """The penalized terms, and the slices of their coefficients."""
@@ -614,12 +614,12 @@ def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerm
     held = [index for index, _ in objective.held()]
     squares = objective.mean_squares(phi)
     lengths = np.array(
-        [objective.times(index, squares) * np.square(objective.away(index, phi)).sum() for index in held]
+        [objective.penalty_scale(index, squares) * np.square(objective.away(index, phi)).sum() for index in held]
     )
     now = evaluated.dispersion * evaluated.edf[held] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
     free = scale_free(objective.spec)
-    relative = free[list(objective.beside)]
+    relative = free[list(objective.other_factors)]
     free = (free @ null_space(relative) if len(relative) else free)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
@@ -628,7 +628,7 @@ def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerm
     return float(moving.max(initial=0.0))
 
 
-def _factors_beside(spec: ModelSpec, centred: Sequence[bool]) -> dict[int, list[list[int]]]:
+def _multiplied_by(spec: ModelSpec, centred: Sequence[bool]) -> dict[int, list[list[int]]]:
     """By block that is multiplied by others, without vectors: the other factors of each of its terms."""
     found: dict[int, list[list[int]]] = {}
     for term in spec.fitted_terms:
