@@ -19,7 +19,7 @@ print("column transformer, R2:", cross_val_score(make_pipeline(encode, Ridge()),
 
 # a wide model takes the table as it is, beside any other member of a stack
 members = [("wide", WideRegressor()), ("columns", make_pipeline(encode, Ridge()))]
-print("stack, R2:", cross_val_score(StackingRegressor(members, Ridge()), X, y, cv=3).round(3))
+print("stack, R2:", cross_val_score(StackingRegressor(members, Ridge(), cv=3), X, y, cv=3).round(3))
 
 # options of a step are searched by name
 search = GridSearchCV(make_pipeline(OneHotEncoder(), Ridge()), {"onehotencoder__min_frequency": [None, 50]}, cv=3)
