@@ -131,7 +131,7 @@ def components_of(sums: Sums) -> Components:
 
 
 def drawn(sums: Sums, centre: Floats, rows: float) -> Floats:
-    """Estimates (l, q): means of categories' rows and so many rows at the centre."""
+    """Estimates (l, q): means of each category's rows and a number of rows at the centre."""
     total = sums.rows + rows
     estimates = (sums.sums + rows * centre) / np.where(total > 0, total, 1.0)[:, None]
     return np.where((total > 0)[:, None], estimates, centre)
@@ -350,7 +350,7 @@ class DonorRule:
         return min(rule.others(geometry), key=left_out_error)
 
     def of(self, rows: Floats, components: Components) -> DonorRule:
-        """The same rule for donors of so many rows (l,)."""
+        """The same rule for donors with these numbers of rows (l,)."""
         return replace(self, known=_known(rows, components))
 
     def others(self, geometry: Geometry) -> list[DonorRule]:

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym import WideRegressor
+from tabsym import WideClassifier, WideRegressor
+from tabsym.models import solving
+from tabsym.solvers.newton.formulas import Objective
 
 
 def draw(seed, n_rows, sizes, deviations):
@@ -29,7 +31,7 @@ def fitted(formula, frame, y, **options):
 def only_one_matters(seed, n_rows, sizes):
     """Counts by the second column alone, few of them, so that the other factor has no variance."""
     rng = np.random.default_rng(seed)
-    frame, effects = {}, rng.normal(size=sizes[1]) * 1.2
+    effects = rng.normal(size=sizes[1]) * 1.2
     codes = [rng.integers(size, size=n_rows) for size in sizes]
     frame = pd.DataFrame({name: [f"{name}{code}" for code in one] for name, one in zip("gh", codes, strict=True)})
     return frame, rng.poisson(np.exp(effects[codes[1]] - 1.0))
@@ -73,3 +75,48 @@ def test_factors_of_either_sign_are_found():
     truth = (a - a.mean())[g] * (b - b.mean())[h]
     model = fitted("a[g]*b[h] + c[1]", frame, truth + rng.normal(size=3_000))
     assert np.square(model.predict(frame) - truth).mean() < 0.03  # thirty coefficients: .01
+
+
+FORMULAS = ["a[g]*b[h] + c[1]", "a[g]*b[h]*d[k]*x", "a[g]*b[h] + a[g]*d[k]", "a[g]*(1 + b[h])", "w[1]*a[g]*a[g]*b[h]"]
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_gradients_of_the_objective_are_its_differences(formula, n_classes, monkeypatch):
+    """Also by the factors that scale the penalties of others; and no exchange of scale changes the penalty."""
+    rng, found = np.random.default_rng(1), []
+    frame = pd.DataFrame({name: [f"{name}{code}" for code in rng.integers(4, size=200)] for name in "ghk"})
+    frame["x"] = rng.normal(2.0, 1.0, 200)
+    y = rng.integers(n_classes, size=200) if n_classes else rng.gamma(2.0, 1.0, 200)
+
+    def keep(spec, rows, task, *args):
+        found.append(Objective(spec, rows, task, centred=True))
+        return fit_formula(spec, rows, task, *args)
+
+    fit_formula = solving.fit_formula
+    monkeypatch.setattr(solving, "fit_formula", keep)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (WideClassifier(formula) if n_classes else WideRegressor(formula, loss="squared_error")).fit(frame, y)
+    objective = found[0]
+    k = objective.task.n_outputs
+    for index, _ in objective.held():
+        objective.precision[index] = rng.uniform(20.0, 200.0)
+    phi = objective.shared(1.0 + rng.normal(0.0, 0.3, objective.spec.n_coefs * k))
+    value, gradient = objective.value(phi)
+    step = 1e-5 * np.eye(len(phi))
+    differences = [(objective.value(phi + one)[0] - objective.value(phi - one)[0]) / 2e-5 for one in step]
+    np.testing.assert_allclose(gradient, differences, atol=1e-6 * np.abs(gradient).max())
+    for direction in objective_scales(objective).T:
+        times = np.repeat(np.exp(direction), np.array(objective.spec.sizes) * k)
+        assert objective.value(phi * times)[0] == pytest.approx(value, rel=1e-9)
+
+
+def objective_scales(objective):
+    """Directions of the logarithms of blocks' scales in which no product changes, by the factors of the terms."""
+    factors = np.zeros((len(objective.spec.fitted_terms), len(objective.spec.blocks)))
+    for number, term in enumerate(objective.spec.fitted_terms):
+        for factor in term.factors:
+            factors[number, factor.block] += 1.0
+    _, sizes, rows = np.linalg.svd(factors)
+    return rows[(sizes > 1e-9).sum() :].T

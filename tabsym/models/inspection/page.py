@@ -283,7 +283,7 @@ class RowsOfReport:
     """Rows with their predictions.
 
     `table`: the features; `observed`, `predicted` (n, outputs): values, rates with exposure, or indicators and
-    probabilities of classes; `weight` (n,) with the exposure in it, `sample_weight` (n,) without; `names` of outputs.
+    class probabilities; `weight` (n,) with the exposure in it, `sample_weight` (n,) without; `names` of outputs.
     """
 
     table: Table
