@@ -94,7 +94,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         booster=None,
         *,
         mode="auto",
-        cv=4,
+        cv=3,
         codes="ordinal",
         booster_cols=None,
         early_stopping="folds",
@@ -296,7 +296,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
         if self.cv is None:
-            raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=4.")
+            raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=3.")
 
     def _refuse_absent_class(self, y: NDArray[Any], labels: NDArray[Any] | None) -> None:
         """A `ValueError` where rows with margins, which a booster is to learn from, lack a class."""

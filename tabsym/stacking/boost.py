@@ -38,7 +38,7 @@ mode : {"auto", "margin", "feature"}, default "auto"
     columns; "auto": "margin" ("feature" where margins are not possible) is blended with the booster alone over native
     categories, with the weights that minimize the loss on held-out rows. A component beyond the wide model is kept if
     its gain there exceeds half a standard error.
-cv : int, splitter or list of splits, default 4
+cv : int, splitter or list of splits, default 3
     The folds of the out-of-fold margins; with an int they are shuffled, and stratified in classification. Splitters get
     `groups`; a list of pairs (training, held-out) names rows of the table given to `fit`. Rows that no fold holds out,
     such as the first of TimeSeriesSplit, have no margin, and a booster that starts from margins is trained without them
@@ -146,7 +146,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         booster=None,
         *,
         mode="auto",
-        cv=4,
+        cv=3,
         codes="ordinal",
         booster_cols=None,
         early_stopping="folds",

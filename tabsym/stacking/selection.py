@@ -95,10 +95,6 @@ class Crossed:
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self.splits]))]
 
 
-FOLDS = 4
-"""With fewer, models that have not seen two folds have seen too few rows for the margins of the last booster."""
-
-
 class Nested:
     """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
@@ -135,15 +131,11 @@ class Nested:
         """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.
 
         Each row's by a model that has not seen it: of the rows of an evaluated fold by its own clone, of the others by
-        the model that has not seen the first evaluated fold either. Another fold's clone is fitted where that model
-        has no margins for some of its rows, or, of three folds, has seen a third of the table only.
+        the model that has not seen the first evaluated fold either, or by the fold's clone where that model has no
+        margins for some of its rows.
         """
-        first, enough = evaluated[0], len(self._splits) >= FOLDS
-        known = [
-            fold
-            for fold in (self._others(first) if enough else [])
-            if len(self._rows_of(fold, first)) == len(self._splits[fold][1])
-        ]
+        first = evaluated[0]
+        known = [fold for fold in self._others(first) if len(self._rows_of(fold, first)) == len(self._splits[fold][1])]
         parts = [
             self._of(fold, first) if fold in known and fold not in evaluated else self.crossed.margins_of(fold)
             for fold in range(len(self._splits))
