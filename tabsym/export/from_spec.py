@@ -15,9 +15,8 @@ _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "
 _PARTS = {"month": "%m", "week": "%V", "weekday": "%a", "hour": "%H", "minute": "%M"}
 _DAY, _MICROSECOND = 86_400 * 10**9, dt.timedelta(microseconds=1)  # the day in nanoseconds
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?$"
-_READ: dict[str, Any] = {
-    "date": dt.date.fromisoformat, "time": dt.time.fromisoformat, "bytes": bytes.fromhex, "decimal": Decimal,
-    "float": float, "datetime": np.datetime64, "datetime in UTC": dt.datetime.fromisoformat,
+_READ: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "decimal": Decimal, "datetime": np.datetime64,
+    "date": dt.date.fromisoformat, "time": dt.time.fromisoformat, "datetime in UTC": dt.datetime.fromisoformat,
     "timedelta": lambda number: np.timedelta64(number, "ns")}  # fmt: skip
 
 
@@ -93,13 +92,13 @@ def from_spec(spec: dict[str, Any]) -> "Scorer":
     >>> from_spec(json.loads(text)).predict([{"colour": "blue"}, {"colour": "red"}]).tolist()
     ['kept', 'sold']
     """
-    if spec.get("tabsym_spec") != 1:
-        raise ValueError(f"The spec has the version {spec.get('tabsym_spec')!r}, and this file reads 1.")
+    if (version := spec.get("tabsym_spec") if isinstance(spec, dict) else None) != 1:
+        raise ValueError(f"The spec has the version {version!r}, and this file reads 1; pass what to_spec made.")
     return Scorer(spec)
 
 
 class Scorer:
-    """Made by `from_spec`. Rows are a frame, a mapping of column -> values, a list of mappings, an array, or a row."""
+    """Made by `from_spec`. Rows are a frame, a mapping of column -> values, a list of mappings, an array or one row."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec, self._columns = spec, {one["name"]: one for one in spec["columns"]}
@@ -138,13 +137,14 @@ class _SpecTable:
     """A table, and the codes and numbers of its columns, which are made once."""
 
     def __init__(self, scorer: Scorer, rows: Any) -> None:
-        names, rows = scorer.spec["features"], [rows] if hasattr(type(rows), "to_frame") else rows  # a Series
+        self.scorer, self.spec, self.made, names = scorer, scorer.spec, dict[Any, Any](), scorer.spec["features"]
+        is_row = isinstance(rows, dict) and not any(map(np.ndim, rows.values()))  # of column -> value
+        rows = [rows] if is_row or hasattr(type(rows), "to_frame") else rows  # or a Series
         if isinstance(rows, (list, tuple)):
             rows = {key: [row[key] for row in rows] for key in (rows[0].keys() if rows else names) if str(key) in names}
-        rows = dict(zip(names, rows.T, strict=True)) if isinstance(rows, np.ndarray) else rows
-        keys = rows.keys() if hasattr(rows, "keys") else getattr(rows, "column_names", None) or rows.columns
+        self.rows = rows = dict(zip(names, rows.T, strict=True)) if isinstance(rows, np.ndarray) else rows
+        keys = rows if hasattr(rows, "keys") else getattr(rows, "column_names", None) or rows.columns
         self.labels = {str(key): key for key in keys}  # a spec has the names of columns as text
-        self.scorer, self.spec, self.rows, self.made = scorer, scorer.spec, rows, dict[Any, Any]()
         self.n = len(next(iter(rows.values()), ())) if isinstance(rows, dict) else len(rows)
         for one in self.spec["checked"]:
             if (self.codes(one["coding"], one["column"]) < 0).any():

@@ -171,10 +171,11 @@ def _counted_once(model: WideModel, first: WideModel | None) -> WideModel:
 
 
 def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
-    """Replace the fitted state by that of a clone: all that is no constructor argument."""
+    """Replace the fitted state by that of a clone; attributes that users have set stay."""
     arguments = estimator.get_params(deep=False).keys()
     for name in vars(estimator).keys() - arguments:
-        delattr(estimator, name)
+        if name.startswith("_") or name.endswith("_"):
+            delattr(estimator, name)
     for name in vars(draft).keys() - arguments:
         setattr(estimator, name, getattr(draft, name))
     estimator.loss_curve_ = curve

@@ -265,12 +265,20 @@ def close_columns(found, frame):
 
 
 @pytest.mark.parametrize("labels", [["s", "x"], [0, 1]])
-def test_a_series_is_a_row(labels):
+def test_a_series_and_a_mapping_to_values_are_rows(labels):
     X = pd.DataFrame({"s": list("abab") * 10, "x": np.arange(40.0)}).set_axis(labels, axis=1)
     model = WideRegressor(loss="squared_error").fit(X, np.arange(40.0) + 3 * (X.iloc[:, 0] == "a"))
     scorer = from_spec(through_json(model))
     np.testing.assert_allclose(scorer.predict(X.iloc[3]), model.predict(X.iloc[[3]]), rtol=1e-14)
     np.testing.assert_allclose(scorer.predict([X.iloc[3], X.iloc[5]]), model.predict(X.iloc[[3, 5]]), rtol=1e-14)
+    for row in (X.iloc[3].to_dict(), {"more": "abc", **X.iloc[3].to_dict()}):
+        np.testing.assert_allclose(scorer.predict(row), model.predict(X.iloc[[3]]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("wrong", [None, "model.json", 1, [], {"tabsym_spec": 2}], ids=str)
+def test_what_is_no_spec_is_refused(wrong):
+    with pytest.raises(ValueError, match="this file reads 1; pass what to_spec made"):
+        from_spec(wrong)
 
 
 def test_wrong_rows_are_refused():
