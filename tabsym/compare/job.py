@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeGuard
 
@@ -154,10 +154,26 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
 
 _LONGEST = 1 << 20
 _OFF = 1e-3
-_NUMBERS = (
-    "fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_row_seconds", "one_row_seconds", "peak_bytes",
-    "model_bytes",
-)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What a contender took on a fold: a field more is in the worker's result, in its check, and in results.csv.
+
+    Processor time is of all threads: the same whatever else the machine does. `one_row_seconds`: to predict a table of
+    one row; `model_bytes`: None where the model cannot be pickled.
+    """
+
+    fit_seconds: float
+    fit_cpu_seconds: float
+    predict_seconds: float
+    predict_row_seconds: float
+    one_row_seconds: float
+    peak_bytes: float
+    model_bytes: float | None
+
+
+MEASURED = tuple(field.name for field in fields(Measurements))
 _TUNED = ("tune_seconds", "tried", "failed")
 
 
@@ -274,7 +290,7 @@ def wrong_with(event: dict[str, Any], todo: Collection[int]) -> str | None:
     if type(fold) is not int or fold not in todo:
         return f"its process sent a result for an unexpected fold ({fold!r})"
     tuned = any(name in event for name in (*_TUNED, "params"))
-    for name in (*_NUMBERS, *(_TUNED if tuned else ())):
+    for name in (*MEASURED, *(_TUNED if tuned else ())):
         value = event.get(name)
         unknown = name == "model_bytes" and name in event and value is None
         if not unknown and not (is_number(value) and value >= 0):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.job import RunConfig, is_number, read_prediction, wrong_with
+from tabsym.compare.job import MEASURED, RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
 from tabsym.compare.ranking import rank
 from tabsym.compare.significance import Pair, pair_of_rows
@@ -29,7 +29,6 @@ from tabsym.compare.text import MAX_FOLDER_NAME, folder_name
 FORMAT = 3
 DIGEST = "digest"
 _MAX_WORDS = 500
-_FIELDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
 
 
 @dataclass
@@ -68,14 +67,14 @@ class Results:
         body["ranking"] = rank(self.settings, self.contenders) if ranking is None else ranking
         _replace(folder / "results.json", _encoded(json.dumps(body, indent=1, ensure_ascii=False, default=str)))
         rows = [
-            [name, entry["label"], fold, metric, value, *(r.get(field) for field in _FIELDS)]
+            [name, entry["label"], fold, metric, value, *(r.get(field) for field in MEASURED)]
             for name, entry in self.contenders.items()
             for fold, r in entry["folds"].items()
             for metric, value in r["scores"].items()
         ]
         file = io.StringIO(newline="")
         writer = csv.writer(file)
-        writer.writerow(["contender", "label", "fold", "metric", "score", *_FIELDS])
+        writer.writerow(["contender", "label", "fold", "metric", "score", *MEASURED])
         writer.writerows(rows)
         _replace(folder / "results.csv", _encoded(file.getvalue()))
 

@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +29,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
-from tabsym.compare.job import TOKEN, Channel, Process, Tail, WorkerJob, private, read_job, read_work
+from tabsym.compare.job import TOKEN, Channel, Measurements, Process, Tail, WorkerJob, private, read_job, read_work
 from tabsym.compare.machine import (
     PREFIX,
     PeakMemory,
@@ -309,15 +310,17 @@ def run_fold(work: WorkerJob, split: Split) -> tuple[dict[str, Any], np.ndarray]
     start = time.perf_counter()
     prediction = trained.predict(test)
     predict_seconds = time.perf_counter() - start
-    result = {
-        "fit_seconds": fit.seconds,
-        "fit_cpu_seconds": fit.cpu_seconds,  # of all threads: the same whatever else the machine does
+    measured = Measurements(
+        fit_seconds=fit.seconds,
+        fit_cpu_seconds=fit.cpu_seconds,
+        predict_seconds=predict_seconds,
+        predict_row_seconds=predict_seconds / len(test.y),
+        one_row_seconds=_one_row(trained, test),
+        peak_bytes=memory.bytes,
+        model_bytes=_size(trained.model),
+    )
+    result = asdict(measured) | {
         "busy": was_busy(fit.others, work.job.threads),
-        "predict_seconds": predict_seconds,
-        "predict_row_seconds": predict_seconds / len(test.y),
-        "one_row_seconds": _one_row(trained, test),
-        "peak_bytes": memory.bytes,
-        "model_bytes": _size(trained.model),
         "unweighted": trained.unweighted,
     }
     return result | chosen, prediction
