@@ -96,17 +96,17 @@ class Units:
 
     def to_training(self, spec: ModelSpec, theta: Floats) -> Floats:
         """Coefficients (coefficients, K) from original to training scale."""
-        phi = theta - self._shifts(spec, theta)
-        return phi / self.sizes_of_entries(spec)
+        coefs_scaled = theta - self._shifts(spec, theta)
+        return coefs_scaled / self.sizes_of_coefs(spec)
 
-    def to_user(self, spec: ModelSpec, phi: Floats) -> Floats:
+    def to_user(self, spec: ModelSpec, coefs_scaled: Floats) -> Floats:
         """Coefficients (coefficients, K) from training to original scale."""
-        theta = phi * self.sizes_of_entries(spec)
+        theta = coefs_scaled * self.sizes_of_coefs(spec)
         if self.centre == 0.0 and not spec.centering_terms:  # no centring
             return theta
         return theta + self._shifts(spec, theta)
 
-    def sizes_of_entries(self, spec: ModelSpec) -> Floats:
+    def sizes_of_coefs(self, spec: ModelSpec) -> Floats:
         """Original-scale value of a training-scale coefficient of 1 (coefficients, 1); (1, 1) where all are equal."""
         if (self.sizes == self.sizes[:1]).all():
             return self.sizes[:1, None]

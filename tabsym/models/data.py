@@ -351,14 +351,14 @@ def lay_training(
     return rows._replace(y=y, weight=weight, offset=empty if offset is None else np.ascontiguousarray(offset).ravel())
 
 
-def rows_by_entry(codes: NDArray[np.int32], spec: ModelSpec) -> NDArray[np.int64]:
+def rows_by_coef(codes: NDArray[np.int32], spec: ModelSpec) -> NDArray[np.int64]:
     """Number of rows that use each coefficient (coefficients,); a row counts once per coefficient."""
     if len(spec.reads) == len({read.block for read in spec.reads}):
         return count_codes(codes, spec.n_coefs)
-    return weight_by_entry(codes, np.empty(0), spec).astype(np.int64)
+    return weight_by_coef(codes, np.empty(0), spec).astype(np.int64)
 
 
-def weight_by_entry(codes: NDArray[np.int32], weight: Floats, spec: ModelSpec) -> Floats:
+def weight_by_coef(codes: NDArray[np.int32], weight: Floats, spec: ModelSpec) -> Floats:
     """Total weight of the rows that use each coefficient (coefficients,)."""
     total = np.zeros(spec.n_coefs)
     sum_by_entry(codes, weight, np.full(spec.n_coefs, -1, dtype=np.int64), total)

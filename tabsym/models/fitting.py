@@ -23,9 +23,9 @@ from tabsym.models.data import (
     Training,
     mean_weights,
     numeric_moments,
-    rows_by_entry,
+    rows_by_coef,
     training_loss,
-    weight_by_entry,
+    weight_by_coef,
 )
 from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_term
 from tabsym.models.identified import identify, shares_of_means
@@ -40,12 +40,12 @@ from tabsym.models.model import WideModel
 from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.models.solving import solve
 from tabsym.models.start import (
-    NO_MEMORY,
+    NO_SGD_STATE,
     Coded,
     begin,
-    blank_model,
     choose_units,
     grow_model,
+    initial_model,
     scores_of,
     target_moments,
     task_of,
@@ -120,7 +120,7 @@ def fit_model(
     column_codes = precomputed.column_codes  # columns are factorized once
     spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
     if isinstance(config.optimizer, Newton):
-        model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
+        model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
         size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
         show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
         model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
@@ -128,7 +128,7 @@ def fit_model(
             model = with_fixed_term(model, term, training)
         return Fitted(model, outcome, chosen)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))
-    model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
+    model, coded = initial_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
     del coded  # free the memory before training
     model = begin(model, rows, config)
@@ -227,7 +227,7 @@ def continue_model(
         config.refuse_pieces()
         spec = build_spec(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
         options = piece_options(config, spec)
-        model, coded = blank_model(config, options.columns, spec, training, loss, n_outputs, {}, rng)
+        model, coded = initial_model(config, options.columns, spec, training, loss, n_outputs, {}, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)
         model = begin(model, rows, config)
     else:
@@ -289,8 +289,8 @@ def _advance(
 ) -> tuple[WideModel, Outcome]:
     """Train the model on rows; update its counts."""
     spec, task = model.spec, task_of(model)
-    counts = rows_by_entry(rows.codes, spec)
-    weights = weight_by_entry(rows.codes, rows.weight, spec) if len(rows.weight) else counts.astype(np.float64)
+    counts = rows_by_coef(rows.codes, spec)
+    weights = weight_by_coef(rows.codes, rows.weight, spec) if len(rows.weight) else counts.astype(np.float64)
     coef_weight = np.empty(0)
     if len(rows.weight):
         coef_weight = np.ones(spec.n_coefs)

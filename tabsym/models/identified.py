@@ -144,7 +144,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     before = units.to_user(spec, state[:, shown].reshape(-1, k))
     theta = move_means(spec, before, shares)
     if model.loss.code == MULTINOMIAL:
-        additive = _additive_entries(spec)
+        additive = _additive_coefs(spec)
         theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
     state[:, shown] = units.to_training(spec, theta).ravel()
     if shown:
@@ -154,7 +154,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     return replace(with_state(model, state, model.n_steps), centred=by_category)
 
 
-def _additive_entries(spec: ModelSpec) -> NDArray[np.bool_]:
+def _additive_coefs(spec: ModelSpec) -> NDArray[np.bool_]:
     """Mask (coefficients,) of the blocks that no term multiplies by another block."""
     additive = np.ones(spec.n_coefs, dtype=np.bool_)
     for term in spec.fitted_terms:

@@ -33,7 +33,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, training_loss
 from tabsym.models.model import source_of
 from tabsym.models.monotonic import directions_of
-from tabsym.models.start import NO_MEMORY, blank_model
+from tabsym.models.start import NO_SGD_STATE, initial_model
 
 Floats = NDArray[np.float64]
 Crosses = int | Sequence[Members]
@@ -53,7 +53,7 @@ def search_interactions(
     rng: np.random.RandomState,
 ) -> list[Chosen]:
     """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
-    model, coded = blank_model(config, NO_MEMORY, spec, training, loss, n_outputs, column_codes, rng)
+    model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     apart = directions_of(config.monotonic, training)  # an interaction would change the direction that one must have
     cuts = {

@@ -216,7 +216,7 @@ class SolverResult:
     `together`: the unpenalized coefficients (f,), and their covariances (f, f, K), where these are known.
     """
 
-    phi: Floats
+    coefs_scaled: Floats
     certainty: Certainty
     loss: float
     n_sweeps: int
@@ -236,7 +236,7 @@ def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
 def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:
     """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
     spec, units, certainty = model.spec, model.units, answer.certainty
-    sd, samples = certainty.sd * units.sizes_of_entries(spec), certainty.samples
+    sd, samples = certainty.sd * units.sizes_of_coefs(spec), certainty.samples
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
         moved = {home.factors[0].block for home in spec.centering_terms.values()}

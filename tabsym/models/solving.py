@@ -73,14 +73,16 @@ def solve(
         answer = _by_formula(ridge, newton, model, rows, rng)
         dispersion = answer.certainty.dispersion
         answer = in_users_target(answer, units)
-        fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+        fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
         certainty = in_users_units(fitted, answer)
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
-        certainty = _with_likelihood(fitted, certainty, scores_of(model, rows, answer.phi), coded.training, units)
-        least = float(training_loss(model).predict(scores_of(model, rows, answer.phi)).min(initial=np.inf))
+        certainty = _with_likelihood(
+            fitted, certainty, scores_of(model, rows, answer.coefs_scaled), coded.training, units
+        )
+        least = float(training_loss(model).predict(scores_of(model, rows, answer.coefs_scaled)).min(initial=np.inf))
         fitted, outcome = _ended(
             config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted, least
         )
@@ -136,7 +138,7 @@ def conclude(
             ConvergenceWarning,
         )
     answer = in_users_target(answer, units)
-    fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+    fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
     certainty = in_users_units(fitted, answer)
     fitted = identify(fitted, shares)
     certainty = jointly(fitted, certainty, optimum, shares, by_category, whole)
@@ -227,10 +229,10 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
 
 def _at_optimum(model: WideModel, terms: list[SolverTerm], optimum: Optimum) -> WideModel:
     """The fitted model of a sum of terms without a posterior."""
-    phi = np.empty((model.spec.n_coefs, model.n_outputs))
+    coefs_scaled = np.empty((model.spec.n_coefs, model.n_outputs))
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
-        phi[model.spec.coefs(term.block)] = theta
-    fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
+        coefs_scaled[model.spec.coefs(term.block)] = theta
+    fitted = with_state(model, model.columns.blank(coefs_scaled.ravel()), 0)
     by_category = is_mean_by_category(model.spec, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))
 
@@ -270,8 +272,8 @@ def _by_blocks(
     spec, k = model.spec, model.n_outputs
     terms = with_keys(spec, solver_terms(model, coded, rows))
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
-    phi = model.state[:, 0].reshape(-1, k)
-    start = [phi[spec.coefs(term.block)] for term in terms]
+    coefs_scaled = model.state[:, 0].reshape(-1, k)
+    start = [coefs_scaled[spec.coefs(term.block)] for term in terms]
     total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
     fixed = given_precisions(spec, terms, newton, total, units, may_lack=config.may_lack)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
@@ -281,10 +283,10 @@ def _by_blocks(
 
 def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> SolverResult:
     """Arrange the solver result by the coefficients of the model."""
-    spec, phi = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
+    spec, coefs_scaled = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
     solver, components = optimum.solver, optimum.components
-    found, sd = np.empty_like(phi), np.zeros_like(phi)
-    samples = np.empty((len(phi), posterior.samples[0].shape[1])) if posterior.samples else None
+    found, sd = np.empty_like(coefs_scaled), np.zeros_like(coefs_scaled)
+    samples = np.empty((len(coefs_scaled), posterior.samples[0].shape[1])) if posterior.samples else None
     variances, edf = np.empty(len(terms)), np.empty(len(terms))
     for number, term in enumerate(terms):
         own = spec.coefs(term.block)
@@ -310,9 +312,9 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
     certainty = Certainty(
         answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None, joint_edf=answer.joint_edf
     )
-    phi = answer.phi.reshape(-1, k)
+    coefs_scaled = answer.phi.reshape(-1, k)
     return SolverResult(
-        phi,
+        coefs_scaled,
         certainty,
         answer.loss,
         answer.n_passes,

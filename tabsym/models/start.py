@@ -35,7 +35,7 @@ Rng = np.random.RandomState
 COMMON_ROWS = 50.0
 """Terms with at least this many rows per category, on average, get no count effect."""
 
-NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
+NO_SGD_STATE = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
 """The state columns of a model that is not trained by SGD."""
 
 
@@ -84,7 +84,7 @@ class Coded:
         return counts, weights
 
 
-def blank_model(
+def initial_model(
     config: Config,
     columns: StateColumns,
     spec: ModelSpec,
@@ -97,7 +97,7 @@ def blank_model(
     """The model before training, its intercept 0, and the coded table; `column_codes`: cache of factorized columns."""
     coder = spec.coder(training.table, config.n_jobs, column_codes, training.copies)
     spec, coded = code_table(config, spec, coder, training, n_outputs)
-    return blank_of(config, columns, spec, coded, loss, n_outputs, rng), coded
+    return initial_model_of(config, columns, spec, coded, loss, n_outputs, rng), coded
 
 
 def code_table(
@@ -106,7 +106,9 @@ def code_table(
     """The spec with the categories of the table of `coder`, and the coded table."""
     spec, codes = spec.grow(coder)
     if config.has_count_effects:
-        common = is_common(spec, training.n_rows)  # with many rows per category, the count has little effect
+        common = frequent_count_effects(
+            spec, training.n_rows
+        )  # with many rows per category, the count has little effect
         kept = [index for index in range(len(spec.blocks)) if index not in common]
         indices = {index: number for number, index in enumerate(kept)}
         codes = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
@@ -114,24 +116,24 @@ def code_table(
     return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
 
-def blank_of(
+def initial_model_of(
     config: Config, columns: StateColumns, spec: ModelSpec, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
 ) -> WideModel:
     """The model before training, for a coded table."""
     training = coded.training
     numerics = numeric_moments(spec, coded.numbers, len(training.y), training.weight)
     target = target_moments(config, loss, training)
-    phi = starting_parameters(spec, coded.codes, n_outputs, rng)
+    coefs_scaled = starting_parameters(spec, coded.codes, n_outputs, rng)
     unit = 1.0 if training.unit_weight is None else training.unit_weight
-    return untrained(config, columns, spec, with_spread(loss, training), phi, target, numerics, unit)
+    return untrained_model(config, columns, spec, with_spread(loss, training), coefs_scaled, target, numerics, unit)
 
 
-def untrained(
+def untrained_model(
     config: Config,
     columns: StateColumns,
     spec: ModelSpec,
     loss: Loss,
-    phi: Floats,
+    coefs_scaled: Floats,
     target: Moments | None,
     numerics: tuple[Moments, ...],
     unit_weight: float,
@@ -141,12 +143,12 @@ def untrained(
     return WideModel(
         spec,
         loss,
-        phi.shape[1],
-        theta=units.to_user(spec, phi),
+        coefs_scaled.shape[1],
+        theta=units.to_user(spec, coefs_scaled),
         counts=np.zeros(spec.n_coefs, dtype=np.int64),
         units=units,
         columns=columns,
-        state=columns.blank(phi.ravel()),
+        state=columns.blank(coefs_scaled.ravel()),
         weights=np.zeros(spec.n_coefs),
         target=target,
         numerics=numerics,
@@ -154,7 +156,7 @@ def untrained(
     )
 
 
-def is_common(spec: ModelSpec, n_rows: int) -> list[int]:
+def frequent_count_effects(spec: ModelSpec, n_rows: int) -> list[int]:
     """The count effects of frequent terms."""
     return [
         index
@@ -167,14 +169,16 @@ def is_common(spec: ModelSpec, n_rows: int) -> list[int]:
 def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
     """Set the initial coefficients: `coef_init` where given, and the optimal intercept given these."""
     spec, k = model.spec, model.n_outputs
-    phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
+    coefs_scaled = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
     constant = None if spec.intercept is None else spec.intercept.factors[0].block
     if constant is not None and constant not in given_blocks(spec, config.init):
         offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
-        start = offset if config.init is None else scores_of(model, rows, phi)
+        start = offset if config.init is None else scores_of(model, rows, coefs_scaled)
         weight = rows.weight if len(rows.weight) else None
-        phi[spec.coefs(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
-    return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(spec, phi))
+        coefs_scaled[spec.coefs(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
+    return replace(
+        model, state=model.columns.blank(coefs_scaled.ravel()), theta=model.units.to_user(spec, coefs_scaled)
+    )
 
 
 def target_moments(config: Config, loss: Loss, training: Training) -> Moments | None:
@@ -197,11 +201,11 @@ def choose_units(
     return find_units(spec, target, numerics, log_link=loss.log_link)
 
 
-def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:
+def scores_of(model: WideModel, rows: Rows, coefs_scaled: Floats) -> Floats:
     """Linear predictors (n, K) of training rows, on the training scale, with the offset."""
     out = np.empty((len(rows.y), model.n_outputs))
     task = task_of(model)
-    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi).reshape(-1, 1), out)
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(coefs_scaled).reshape(-1, 1), out)
     return out
 
 
@@ -221,15 +225,15 @@ def starting_parameters(
     The random vectors are assigned in the order of first appearance of the categories in the rows, so that the order of
     categories in a data frame has no effect.
     """
-    phi = np.empty((spec.n_coefs, n_outputs))
+    coefs_scaled = np.empty((spec.n_coefs, n_outputs))
     for index, block in enumerate(spec.blocks):
         own = spec.coefs(index)
-        phi[own] = block.start
+        coefs_scaled[own] = block.start
         if block.rank > 1:
             values = rng.normal(0.0, VECTOR_SPREAD, (spec.sizes[index] // block.rank, block.rank * n_outputs))
             ranks = _ranks(spec, index, codes)
-            phi[own] = values[ranks].reshape(-1, n_outputs)
-    return phi
+            coefs_scaled[own] = values[ranks].reshape(-1, n_outputs)
+    return coefs_scaled
 
 
 def _ranks(spec: ModelSpec, index: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
@@ -257,7 +261,7 @@ def given_blocks(spec: ModelSpec, init: Init) -> set[int]:
     return {index for index, block in enumerate(spec.blocks) if block.name in init}
 
 
-def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
+def with_init(model: WideModel, coefs_scaled: Floats, init: Init) -> Floats:
     """Initial coefficients (coefficients, K) on the training scale, with those of `init`, on the original scale.
 
     A block that compensates for centring, and is not given, keeps its initial value on the training scale.
@@ -269,14 +273,14 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
     """
     spec, given = model.spec, given_blocks(model.spec, init)
     if init is None:
-        return phi
+        return coefs_scaled
     names = [block.name for block in spec.blocks]
     scales = scale_names(spec)
     if isinstance(init, Mapping):
         for name in init:
             if name not in names and name not in scales.values():
                 raise ValueError(f"coef_init names the term {name!r}, which the model has not; it has {sorted(names)}.")
-    theta = model.units.to_user(spec, phi)
+    theta = model.units.to_user(spec, coefs_scaled)
     for index in given:
         value = init[names[index]] if isinstance(init, Mapping) else init
         own = spec.coefs(index)
@@ -286,7 +290,7 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
             theta[spec.coefs(index)] *= _scales(init[name], name, model.n_outputs)
     started = model.units.to_training(spec, theta)
     for home in {home.factors[0].block for home in spec.centering_terms.values()} - given:
-        started[spec.coefs(home)] = phi[spec.coefs(home)]
+        started[spec.coefs(home)] = coefs_scaled[spec.coefs(home)]
     return started
 
 

@@ -39,7 +39,7 @@ from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
 from tabsym.models.solving import conclude, counted, is_sum_of_blocks
-from tabsym.models.start import NO_MEMORY, is_common, starting_parameters, untrained
+from tabsym.models.start import NO_SGD_STATE, frequent_count_effects, starting_parameters, untrained_model
 from tabsym.models.stream import target_name
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
@@ -357,7 +357,7 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
             continue
         engine.every("take_source", index, sources[index], columns, code)
     spec = replace(spec, sources=tuple(sources))
-    return spec.without(is_common(spec, parts.n_rows)) if config.has_count_effects else spec
+    return spec.without(frequent_count_effects(spec, parts.n_rows)) if config.has_count_effects else spec
 
 
 def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -368,12 +368,12 @@ def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _blank(config: Config, spec: ModelSpec, parts: TableInParts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
-    """The model before training: as `start.blank_of`, by sums."""
+    """The model before training: as `start.initial_model_of`, by sums."""
     found = parts.engine.every("moments", spec, loss.scales)
     numerics = tuple(reduce(add, own) for own in zip(*(own for own, _ in found), strict=True))
     of_target = reduce(add, (target for _, target in found)) if loss.scales else None
     phi = starting_parameters(spec, {}, n_outputs, rng)
-    return untrained(config, NO_MEMORY, spec, loss, phi, of_target, numerics, parts.unit_weight)
+    return untrained_model(config, NO_SGD_STATE, spec, loss, phi, of_target, numerics, parts.unit_weight)
 
 
 def _joined(found: Sequence[Sequence[TermOfPart]]) -> list[SolverTerm]:
