@@ -239,6 +239,11 @@ class ModelSpec:
                 found[index] = home
         return found
 
+    @property
+    def centering_blocks(self) -> set[int]:
+        """The blocks of terms that compensate for centring."""
+        return {term.factors[0].block for term in self.centering_terms.values()}
+
     @cached_property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns whose numeric values are used: in factors, for bins, and for missing-value flags."""

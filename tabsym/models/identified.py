@@ -355,7 +355,7 @@ def _of_classes(
     model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
 ) -> dict[int, TermCovariance]:
     """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
-    moved = {term.factors[0].block for term in model.spec.centering_terms.values()}
+    moved = model.spec.centering_blocks
     found = {}
     for index in active:
         block = posteriors.solver.terms[index].block
@@ -392,7 +392,7 @@ def _of_parts(
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
     own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
     covariances, variance = parts(sizes, own_means)
-    moved = {term.factors[0].block for term in spec.centering_terms.values()}
+    moved = spec.centering_blocks
     moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in shares}
     position_of = {term.block: index for index, term in enumerate(terms)}
     found = {}

@@ -239,7 +239,7 @@ def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:
     sd, samples = certainty.sd * units.sizes_of_coefs(spec), certainty.samples
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
-        moved = {home.factors[0].block for home in spec.centering_terms.values()}
+        moved = spec.centering_blocks
         for own in (spec.coefs(block) for block in moved):
             sd[own] = np.sqrt(np.square(samples[own]).mean(axis=1, keepdims=True))
     elif spec.centering_terms:

@@ -289,7 +289,7 @@ def with_init(model: WideModel, coefs_scaled: Floats, init: Init) -> Floats:
         if isinstance(init, Mapping) and name in init:
             theta[spec.coefs(index)] *= _scales(init[name], name, model.n_outputs)
     started = model.units.to_training(spec, theta)
-    for home in {home.factors[0].block for home in spec.centering_terms.values()} - given:
+    for home in spec.centering_blocks - given:
         started[spec.coefs(home)] = coefs_scaled[spec.coefs(home)]
     return started
 
