@@ -28,7 +28,7 @@ from tabsym.models.data import (
     weight_by_coef,
 )
 from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_term
-from tabsym.models.identified import identify, shares_of_means
+from tabsym.models.identified import centering_weights, identify
 from tabsym.models.interactions import (
     Crosses,
     members_of,
@@ -259,7 +259,7 @@ def _identified(config: Config, model: WideModel) -> WideModel:
     if config.l1 > 0.0:
         return model
     by_category = config.l2 > 0.0 and config.gradient == "mean"
-    return identify(model, shares_of_means(model, by_category=np.full(len(model.spec.blocks), by_category)))
+    return identify(model, centering_weights(model, by_category=np.full(len(model.spec.blocks), by_category)))
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:

@@ -1,4 +1,7 @@
-"""Identified coefficients, with the means of terms in the intercept, and their posterior standard deviations."""
+"""Identified coefficients and their posterior standard deviations.
+
+Each term sums to zero over its categories, with weights (a sum-to-zero constraint): its mean is in the intercept.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +55,15 @@ class Mean:
 
 def means_of(spec: ModelSpec) -> list[Mean]:
     """The blocks whose mean is not identified."""
-    readers: dict[int, list[Term]] = {}
+    terms_of_block: dict[int, list[Term]] = {}
     for term in spec.fitted_terms:
         for factor in term.factors:
-            readers.setdefault(factor.block, []).append(term)
+            terms_of_block.setdefault(factor.block, []).append(term)
     scalars = [term for term in spec.fitted_terms if spec.is_scalar(term) and spec.stands_alone(term)]
     homes = {_multiplied_by(spec, term): term for term in scalars}
     found = []
     for index, block in enumerate(spec.blocks):
-        terms = readers.get(index, [])
+        terms = terms_of_block.get(index, [])
         if spec.within(index) is not None:  # its mean is that of the one category's rows
             continue
         if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
@@ -81,24 +84,24 @@ def _multiplied_by(spec: ModelSpec, term: Term) -> tuple[str, ...]:
     return () if term.numeric is None else tuple(sorted(map(show, spec.numerics[term.numeric].nodes)))
 
 
-def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
+def centering_weights(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
     """The weights (coefficients of the block,), of sum 1, of the mean of each block of `means_of`.
 
     `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
     found = {}
     for mean in means_of(model.spec):
-        if _is_missing_now_and_then(model, mean.block):
+        if _is_partly_missing(model, mean.block):
             continue
         own = model.spec.coefs(mean.block)
-        shares = np.ones(own.stop - own.start) if by_category[mean.block] else model.weights[own]
-        total = shares.sum()
+        weights = np.ones(own.stop - own.start) if by_category[mean.block] else model.weights[own]
+        total = weights.sum()
         if total > 0.0:
-            found[mean.block] = shares / total
+            found[mean.block] = weights / total
     return found
 
 
-def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
+def _is_partly_missing(model: WideModel, block: int) -> bool:
     """Whether a block is the flag of a numeric column that is missing in some training rows only."""
     spec = model.spec
     source = source_of(spec, block)
@@ -109,30 +112,30 @@ def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
     )
 
 
-def move_means(spec: ModelSpec, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
+def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_moved: Collection[int] = ()) -> Floats:
     """Coefficients (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
 
-    `kept`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
+    `not_moved`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
     under their prior, and the intercept is that of the population, as in mixed models.
     """
     moved = theta.copy()
-    _move_means(spec, moved, shares, kept)
+    _move_means(spec, moved, weights, not_moved)
     return moved
 
 
-def _move_means(spec: ModelSpec, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> None:
+def _move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_moved: Collection[int] = ()) -> None:
     """The same in place."""
     for mean in means_of(spec):
-        if mean.block not in shares:
+        if mean.block not in weights:
             continue
         own = spec.coefs(mean.block)
-        level = shares[mean.block] @ theta[own]
+        level = weights[mean.block] @ theta[own]
         theta[own] -= level
-        if mean.home is not None and mean.block not in kept:
+        if mean.home is not None and mean.block not in not_moved:
             theta[spec.coefs(mean.home)] += mean.times * level
 
 
-def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
+def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
     """Recenter the model: move the means of its terms to the intercept, on both scales.
 
     With several classes coefficients are also centred over the classes, as softmax is invariant to a common shift.
@@ -142,7 +145,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     k, units, spec, shown = model.n_outputs, model.units, model.spec, model.columns.shown
     state = model.state.copy()
     before = units.to_user(spec, state[:, shown].reshape(-1, k))
-    theta = move_means(spec, before, shares)
+    theta = move_means(spec, before, weights)
     if model.loss.code == MULTINOMIAL:
         additive = _additive_coefs(spec)
         theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
@@ -150,7 +153,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
     if shown:
         current = units.to_user(spec, state[:, 0].reshape(-1, k)) + (theta - before)
         state[:, 0] = units.to_training(spec, current).ravel()
-    by_category = tuple((block, bool((own == own[0]).all())) for block, own in shares.items())
+    by_category = tuple((block, bool((own == own[0]).all())) for block, own in weights.items())
     return replace(with_state(model, state, model.n_steps), centred=by_category)
 
 
@@ -164,13 +167,13 @@ def _additive_coefs(spec: ModelSpec) -> NDArray[np.bool_]:
     return additive
 
 
-Shares = dict[int, Floats]
+Weights = dict[int, Floats]
 
 MAX_NUMBERS = 4_000_000
 """Maximum size of the matrix that maps training-scale to reported coefficients."""
 
 
-def is_mean_by_category(spec: ModelSpec, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
+def has_mean_by_category(spec: ModelSpec, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
     """Whether the mean of each block (blocks,) weights categories equally: those with a ridge penalty."""
     found = np.zeros(len(spec.blocks), dtype=np.bool_)
     for index, term in enumerate(terms):
@@ -178,18 +181,18 @@ def is_mean_by_category(spec: ModelSpec, terms: Sequence[SolverTerm], solver: Bl
     return found
 
 
-def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
-    """The same for a formula, by the variances (blocks,) of its blocks, infinite for unpenalized ones."""
+def is_random_effect(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
+    """Whether a block (blocks,) of a formula is a random effect, by its variance, infinite for unpenalized ones."""
     return np.isfinite(variances) & np.array([block.source is not None for block in model.spec.blocks])
 
 
-def whole_of(
-    model: WideModel, solver: BlockDescent, shares: Shares, by_category: NDArray[np.bool_]
+def joint_covariance_of(
+    model: WideModel, solver: BlockDescent, weights: Weights, by_category: NDArray[np.bool_]
 ) -> JointCovariance | None:
-    """The joint covariance of terms that are not dropped, with the means in `shares`; None where it is too large."""
-    active, held = _active(solver), _held(solver, shares, by_category)
+    """The joint covariance of terms that are not dropped, with the means in `weights`; None where it is too large."""
+    active, means = _active(solver), _weights_by_term(solver, weights, by_category)
     n_numbers = model.spec.n_coefs * sum(solver.terms[index].size for index in active)
-    return whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
+    return whole_covariance(solver, active, means) if active and n_numbers <= MAX_NUMBERS else None
 
 
 def _active(solver: BlockDescent) -> list[int]:
@@ -197,17 +200,17 @@ def _active(solver: BlockDescent) -> list[int]:
     return [index for index in range(len(solver.terms)) if not solver.dropped[index]]
 
 
-def _held(solver: BlockDescent, shares: Shares, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
+def _weights_by_term(solver: BlockDescent, weights: Weights, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
     """The weights of the means that are not identified, by term."""
     blocks = {index: solver.terms[index].block for index in _active(solver)}
-    return {index: shares[block] for index, block in blocks.items() if block in shares and not by_category[block]}
+    return {index: weights[block] for index, block in blocks.items() if block in weights and not by_category[block]}
 
 
-def jointly(
+def with_joint_covariances(
     model: WideModel,
     certainty: Certainty,
     optimum: Optimum,
-    shares: Shares,
+    weights: Weights,
     by_category: NDArray[np.bool_],
     whole: JointCovariance | None,
 ) -> Certainty:
@@ -219,29 +222,29 @@ def jointly(
     certainty : Certainty
         On the original scale, each block by itself.
     optimum : Optimum
-    shares : dict of block -> (q,)
+    weights : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
     by_category : (blocks,)
-        See `is_mean_by_category`.
+        See `has_mean_by_category`.
     whole : JointCovariance or None
-        See `whole_of`.
+        See `joint_covariance_of`.
     """
     spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
     terms, active = solver.terms, _active(solver)
-    random = np.flatnonzero(by_category).tolist()
+    random_effects = np.flatnonzero(by_category).tolist()
     found: dict[int, TermCovariance] = {}
     sd = certainty.sd.copy()
     total_sd, joint = certainty.total_sd, dict[str, Any]()
     if whole is not None:
         blocks = [terms[index].block for index in active]
-        found, joint = _of_whole(model, blocks, whole, dispersion, shares, random)
+        found, joint = _of_whole(model, blocks, whole, dispersion, weights, random_effects)
     elif active and model.n_outputs == 1:
-        parts = CovariancesByTerm(solver, active, _held(solver, shares, by_category))
+        parts = CovariancesByTerm(solver, active, _weights_by_term(solver, weights, by_category))
         if certainty.samples is not None and not parts.is_exact:
-            found = _of_draws(spec, certainty.samples, shares, random)
+            found = _of_samples(spec, certainty.samples, weights, random_effects)
         else:
             total_sd = np.full_like(sd, np.nan)
-            found = _of_parts(model, parts, terms, shares, sd, total_sd, dispersion, random)
+            found = _of_parts(model, parts, terms, weights, sd, total_sd, dispersion, random_effects)
     elif isinstance(optimum.components.posteriors, MulticlassPosteriors):
         found = _of_classes(model, optimum.components.posteriors, active, dispersion)
     for block, one in found.items() if whole is not None or model.n_outputs == 1 else ():
@@ -253,14 +256,14 @@ def jointly(
     return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
-def of_formula(
-    model: WideModel, certainty: Certainty, whole: JointCovariance, dispersion: float, shares: Shares
+def with_joint_covariances_of_formula(
+    model: WideModel, certainty: Certainty, whole: JointCovariance, dispersion: float, weights: Weights
 ) -> Certainty:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     spec, sd = model.spec, certainty.sd.copy()
-    random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
-    whole = replace(whole, unknown=np.array([_as_shown(model, one, shares, k) for k, one in enumerate(whole.unknown)]))
-    found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, shares, random)
+    random_effects = np.flatnonzero(is_random_effect(model, certainty.variances)).tolist()
+    whole = replace(whole, unknown=np.array([_as_shown(model, one, weights, k) for k, one in enumerate(whole.unknown)]))
+    found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, weights, random_effects)
     for block, one in found.items():
         sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
@@ -270,7 +273,7 @@ SHOWN = 1e-3
 """Of what it is a difference of: a change of a shown coefficient below this is rounding."""
 
 
-def _as_shown(model: WideModel, unknown: Floats, shares: Shares, k: int) -> Floats:
+def _as_shown(model: WideModel, unknown: Floats, weights: Weights, k: int) -> Floats:
     """Directions (coefficients, r) without information, on the training scale, as shown coefficients change along them.
 
     Which are differences from the mean of their term, and factors of products over their mean, of linear predictor k.
@@ -282,13 +285,13 @@ def _as_shown(model: WideModel, unknown: Floats, shares: Shares, k: int) -> Floa
         part[own] = unknown[own]
         part = units.to_user(spec, part)
         size += np.abs(part)
-        _move_means(spec, part, shares)
+        _move_means(spec, part, weights)
         change, size = change + part, size + np.abs(part)
     for product in products_of(model):
         for block, level in product.means.items():
             own = spec.coefs(block)
-            weights = model.weights[own] if spec.blocks[block].source is not None else np.ones(1)
-            change[own] -= model.theta[own, k, None] / level[k] * (weights / weights.sum() @ change[own])
+            of_rows = model.weights[own] if spec.blocks[block].source is not None else np.ones(1)
+            change[own] -= model.theta[own, k, None] / level[k] * (of_rows / of_rows.sum() @ change[own])
     for block in range(len(spec.blocks)):
         own = spec.coefs(block)
         change[own][np.abs(change[own]) <= SHOWN * size[own].max(axis=0)] = 0.0
@@ -300,34 +303,34 @@ def _of_whole(
     blocks: Sequence[int],
     whole: JointCovariance,
     dispersion: float,
-    shares: Shares,
-    random: Collection[int],
+    weights: Weights,
+    random_effects: Collection[int],
 ) -> tuple[dict[int, TermCovariance], dict[str, Any]]:
     """From the joint covariance of some blocks on the training scale; and `Certainty.joint` and `joint_index`."""
     spec = model.spec
     coefs = np.concatenate([np.arange(spec.coefs(block).start, spec.coefs(block).stop) for block in blocks])
     units = replace(model.units, centre=0.0)  # a shift has no variance
 
-    def shown(rows: Floats, kept: Collection[int] = ()) -> Floats:
+    def shown(rows: Floats, not_moved: Collection[int] = ()) -> Floats:
         padded = np.zeros((spec.n_coefs, rows.shape[1]))
         padded[coefs] = rows
         theta = units.to_user(spec, padded)
-        _move_means(spec, theta, shares, kept)
+        _move_means(spec, theta, weights, not_moved)
         return theta[coefs]
 
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
-    fixed = [shown(dispersion * matrix, random) for matrix in whole.matrix]
+    fixed = [shown(dispersion * matrix, random_effects) for matrix in whole.matrix]
     homes = {mean.home for mean in means_of(spec)}
     everywhere = np.zeros((len(whole.unknown), spec.n_coefs, whole.unknown.shape[2]))
     everywhere[:, coefs] = whole.unknown
-    everywhere = np.array([_without_cancelled(spec, units, directions) for directions in everywhere])
+    everywhere = np.array([_without_rounding(spec, units, directions) for directions in everywhere])
     unknown = everywhere[:, coefs]
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + spec.sizes[block])
         own = joint[:, at, at]
         if block in homes:
-            own = np.array([shown(one[at].T, random)[at] for one in fixed])
+            own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
         found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at], unknown[:, at])
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
@@ -337,7 +340,7 @@ def _of_whole(
     return found, {"joint": joint, "joint_index": index, "unknown": everywhere}
 
 
-def _without_cancelled(spec: ModelSpec, units: Units, directions: Floats) -> Floats:
+def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floats:
     """Directions (coefficients, r) on the original scale, without what is left of changes that cancel.
 
     As in the intercept, of two slopes that nearly have the same column and change by opposite amounts.
@@ -365,9 +368,11 @@ def _of_classes(
     return found
 
 
-def _of_draws(spec: ModelSpec, samples: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
+def _of_samples(
+    spec: ModelSpec, samples: Floats, weights: Weights, random_effects: Collection[int]
+) -> dict[int, TermCovariance]:
     """From posterior samples (coefficients, M) of the deviations from the optimum, on the original scale."""
-    shown = move_means(spec, samples, shares, random) / np.sqrt(samples.shape[1])
+    shown = move_means(spec, samples, weights, random_effects) / np.sqrt(samples.shape[1])
     found = {}
     for block in range(len(spec.blocks)):
         own = shown[spec.coefs(block)]
@@ -379,21 +384,21 @@ def _of_parts(
     model: WideModel,
     parts: CovariancesByTerm,
     terms: Sequence[SolverTerm],
-    shares: Shares,
+    weights: Weights,
     sd: Floats,
     total_sd: Floats,
     dispersion: float,
-    random: Collection[int],
+    random_effects: Collection[int],
 ) -> dict[int, TermCovariance]:
     """Block by block; `sd` and `total_sd` (coefficients, 1) are set for the scalars that means and centring are moved
     to, `total_sd` with the means of random effects.
     """
     spec, units = model.spec, model.units
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
-    own_means = {index: shares[term.block] for index, term in enumerate(terms) if term.block in shares}
+    own_means = {index: weights[term.block] for index, term in enumerate(terms) if term.block in weights}
     covariances, variance = parts(sizes, own_means)
     moved = spec.centering_blocks
-    moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in shares}
+    moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in weights}
     position_of = {term.block: index for index, term in enumerate(terms)}
     found = {}
     for index, covariance in covariances.items():
@@ -401,15 +406,15 @@ def _of_parts(
         if block not in moved:
             found[block] = covariance
         elif terms[index].size == 1:
-            fixed = {one: share for one, share in shares.items() if one not in random}
-            for means, into in ((fixed, sd), (shares, total_sd)):
-                by = _row_of_home(spec, units, means, block)
+            fixed = {other: by for other, by in weights.items() if other not in random_effects}
+            for means, into in ((fixed, sd), (weights, total_sd)):
+                by = _row_of_centering(spec, units, means, block)
                 total = variance({position_of[one]: by[one] for one in by if one in position_of})
                 into[spec.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found
 
 
-def _row_of_home(spec: ModelSpec, units: Units, shares: Shares, home: int) -> dict[int, Floats]:
+def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, home: int) -> dict[int, Floats]:
     """Weights, by block, of the training-scale coefficients in a scalar that means and centring are moved to."""
     found: dict[int, Floats] = {home: np.ones(1) * units.sizes[home]}
 
@@ -424,9 +429,9 @@ def _row_of_home(spec: ModelSpec, units: Units, shares: Shares, home: int) -> di
 
     add_centring(home, np.ones(1))
     for mean in means_of(spec):
-        if mean.home == home and mean.block in shares:
-            add(mean.block, mean.times * shares[mean.block])
-            add_centring(mean.block, mean.times * shares[mean.block])
+        if mean.home == home and mean.block in weights:
+            add(mean.block, mean.times * weights[mean.block])
+            add_centring(mean.block, mean.times * weights[mean.block])
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
-from tabsym.models.identified import at_means_of_numbers, move_means, shares_of_means
+from tabsym.models.identified import at_means_of_numbers, centering_weights, move_means
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
@@ -109,7 +109,7 @@ def with_separation(
         move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
     if model.loss.code == MULTINOMIAL:
         move -= move.mean(axis=1, keepdims=True)
-    by_rows = shares_of_means(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
+    by_rows = centering_weights(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
     move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
     unknown = move.T[:, :, None]
     if certainty.unknown is not None:

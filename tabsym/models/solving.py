@@ -17,13 +17,13 @@ from tabsym.losses.loss import deviance_and_likelihood
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
 from tabsym.models.identified import (
+    centering_weights,
+    has_mean_by_category,
     identify,
-    is_held_by_category,
-    is_mean_by_category,
-    jointly,
-    of_formula,
-    shares_of_means,
-    whole_of,
+    is_random_effect,
+    joint_covariance_of,
+    with_joint_covariances,
+    with_joint_covariances_of_formula,
 )
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import (
@@ -75,10 +75,10 @@ def solve(
         answer = in_users_target(answer, units)
         fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
         certainty = in_users_units(fitted, answer)
-        shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
-        fitted = identify(fitted, shares)
+        weights = centering_weights(model, by_category=is_random_effect(model, answer.certainty.variances))
+        fitted = identify(fitted, weights)
         if answer.whole is not None:
-            certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+            certainty = with_joint_covariances_of_formula(fitted, certainty, answer.whole, dispersion, weights)
         certainty = _with_likelihood(
             fitted, certainty, scores_of(model, rows, answer.coefs_scaled), coded.training, units
         )
@@ -124,9 +124,9 @@ def conclude(
     with_likelihood: Callable[[WideModel, Certainty], Certainty],
 ) -> tuple[WideModel, Outcome]:
     """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
-    by_category = is_mean_by_category(model.spec, terms, optimum.solver)
-    shares = shares_of_means(model, by_category=by_category)
-    whole = whole_of(model, optimum.solver, shares, by_category)
+    by_category = has_mean_by_category(model.spec, terms, optimum.solver)
+    weights = centering_weights(model, by_category=by_category)
+    whole = joint_covariance_of(model, optimum.solver, weights, by_category)
     if whole is not None:
         optimum.components.count_jointly(whole.edf)
     posterior = posterior_of(optimum, newton, rng)
@@ -140,8 +140,8 @@ def conclude(
     answer = in_users_target(answer, units)
     fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
     certainty = in_users_units(fitted, answer)
-    fitted = identify(fitted, shares)
-    certainty = jointly(fitted, certainty, optimum, shares, by_category, whole)
+    fitted = identify(fitted, weights)
+    certainty = with_joint_covariances(fitted, certainty, optimum, weights, by_category, whole)
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
     complete = completely_separated(optimum.solver)
@@ -233,8 +233,8 @@ def _at_optimum(model: WideModel, terms: list[SolverTerm], optimum: Optimum) -> 
     for term, theta in zip(terms, optimum.solver.theta, strict=True):
         coefs_scaled[model.spec.coefs(term.block)] = theta
     fitted = with_state(model, model.columns.blank(coefs_scaled.ravel()), 0)
-    by_category = is_mean_by_category(model.spec, terms, optimum.solver)
-    return identify(fitted, shares_of_means(model, by_category=by_category))
+    by_category = has_mean_by_category(model.spec, terms, optimum.solver)
+    return identify(fitted, centering_weights(model, by_category=by_category))
 
 
 def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
