@@ -39,7 +39,7 @@ MAX_CUT_PLACES = 1024
 """Of more units in an order, cuts lie at so many quantiles: time for how near each cut is to its best place."""
 _MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
 _MORE_GROUPS = 4  # that moves may make in a round
-_MAX_WORK = 10**8  # counts that are looked at between looks at the clock
+_MAX_WORK = 10**8  # counts that are read between looks at the clock
 
 
 def by_share(counts: Floats, of: int) -> Indices:
@@ -51,10 +51,10 @@ def by_main_axis(counts: Floats) -> Indices:
     """Units along the main axis of their class shares (the first of correspondence analysis)."""
     sizes, classes = counts.sum(axis=1), counts.sum(axis=0)
     present = classes > 0
-    shares = counts[:, present] / sizes[:, None]
-    deviation = (shares - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
-    spread = (deviation * sizes[:, None]).T @ deviation
-    return np.argsort(deviation @ np.linalg.eigh(spread)[1][:, -1], kind="stable")
+    proportions = counts[:, present] / sizes[:, None]
+    deviation = (proportions - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
+    scatter = (deviation * sizes[:, None]).T @ deviation
+    return np.argsort(deviation @ np.linalg.eigh(scatter)[1][:, -1], kind="stable")
 
 
 def costs_of_groups(groups: Floats) -> Floats:
@@ -189,7 +189,7 @@ class GroupSearch:
         if self.settings.criterion == "page":
             return [GroupingUnits(self.counts, np.ones(n), np.arange(n), n)]
         lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
-        return [GroupingUnits.at(one, self.counts) for one in lumps]
+        return [GroupingUnits.at(lumps_at, self.counts) for lumps_at in lumps]
 
     def joined(self, units: GroupingUnits) -> GroupingUnits:
         """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
@@ -268,9 +268,9 @@ class GroupTask:
         """The last of `garbage_priors`."""
         return float(self.garbage_priors(n_groups, size)[-1])
 
-    def better(self, best: Grouping, found: Grouping) -> Grouping:
+    def better(self, best: Grouping, grouping: Grouping) -> Grouping:
         """The best grouping of the modalities, or one of the units that is cheaper."""
-        return found.of_modalities(self.units) if is_cheaper(found.cost, best.cost) else best
+        return grouping.of_modalities(self.units) if is_cheaper(grouping.cost, best.cost) else best
 
     def price(self, labels: Indices) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
@@ -283,9 +283,9 @@ class GroupTask:
         if self.has_garbage and 3 <= n <= len(self.prior):
             sizes = np.bincount(labels, self.units.weights, minlength=n)
             largest = int(np.argmax(sizes))  # the prior falls with the size of the garbage
-            other = self.garbage_prior(n, int(sizes[largest]))
-            if other < cost:
-                cost, garbage = other, largest
+            with_garbage = self.garbage_prior(n, int(sizes[largest]))
+            if with_garbage < cost:
+                cost, garbage = with_garbage, largest
         return Grouping(of_parts + cost, labels, garbage)
 
     def _enlarged(self, labels: Indices) -> Indices:
@@ -355,8 +355,8 @@ def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indic
         max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
         groups, sizes, holds, costs,
     )  # fmt: skip
-    kept = sizes > 0
-    return cost, without_gaps(labels), (groups[kept], sizes[kept], holds[kept], costs[kept])
+    occupied = sizes > 0
+    return cost, without_gaps(labels), (groups[occupied], sizes[occupied], holds[occupied], costs[occupied])
 
 
 def state_of(task: GroupTask, labels: Indices) -> State:

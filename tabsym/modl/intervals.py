@@ -130,8 +130,8 @@ class _IntervalSearch:
         return min(MAX_EXACT, math.isqrt(MAX_COUNTS // self.task.n_classes))
 
     @property
-    def max_looked_at(self) -> int:
-        """Blocks up to which all are looked at; without a proof so many as a first look takes."""
+    def max_searched(self) -> int:
+        """Blocks up to which all boundaries are searched; without a proof as many as a first look takes."""
         return self.max_exact if self.settings.is_thorough else 2**self.coarse_grid
 
     @property
@@ -229,7 +229,7 @@ class _IntervalSearch:
     def of_page(self) -> float:
         """Search under "page"."""
         fine = self.grids()[0]
-        if len(fine) > self.max_looked_at:
+        if len(fine) > self.max_searched:
             self.refine(fine, 0)
             if not self.insists:
                 return -np.inf
@@ -238,7 +238,7 @@ class _IntervalSearch:
     def of_khiops(self) -> float:
         """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
         best, grids = self.best, self.grids()
-        small = [g for g in grids if len(grids[g]) <= self.max_looked_at]
+        small = [g for g in grids if len(grids[g]) <= self.max_searched]
         for granularity in small:
             is_idle = best.granularity and granularity > best.granularity + _MAX_IDLE
             if not self.settings.is_thorough and is_idle and len(grids[granularity]) > _CHEAP:
@@ -325,8 +325,8 @@ class CutGrids:
     @staticmethod
     def of_one(boundaries: Indices, prior: Floats) -> CutGrids:
         """The only grid."""
-        one = np.ones(1, dtype=np.bool_)
-        return CutGrids(boundaries[None, :], np.array([len(boundaries)]), prior[None, :], one, [0])
+        descends = np.ones(1, dtype=np.bool_)
+        return CutGrids(boundaries[None, :], np.array([len(boundaries)]), prior[None, :], descends, [0])
 
     def cut(self, counts: Floats, table: Floats, *, min_rows: float = 1.0, of_target: bool = False) -> Best:
         """The best partition of two parts or more that is found of blocks with these class counts (B, J)."""
@@ -367,7 +367,7 @@ class QuickIntervals:
             )  # fmt: skip
             priors[position, 1 : len(prior)] = prior[1:]  # one part is not asked for
         self.grids = CutGrids(
-            boundaries, np.array([len(one) for one in ends]), priors,
+            boundaries, np.array([len(grid_ends) for grid_ends in ends]), priors,
             np.array([grid <= QUICK_GRID for _, grid in distinct]), [granularity for granularity, _ in distinct],
         )  # fmt: skip
 
