@@ -92,7 +92,7 @@ evidence_ : pandas.DataFrame or None
     alone) with its standard `error` over rows, the number of `folds`, and `variant`, what distinguishes a second
     candidate of the same mode; None with ``early_stopping=False``.
 feature_importances_ : ndarray of shape (n_columns,)
-    The share of each column in the scores.
+    The fraction of each column in the scores.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_columns,)
     Column names, where the table has them."""
