@@ -1,4 +1,4 @@
-"""The exact search over cuts of ordered blocks: intervals, and categories in the order of their class shares.
+"""The exact search over cuts of ordered blocks: intervals, and categories in the order of their class proportions.
 
 Let F(I) be the least cost of the parts of any partition into I parts. A search with a price p per part finds
 L(p) = min F(I) + p I, so F(I) >= L(p) - p I for every I at once: each bounds all numbers of parts from below. With the

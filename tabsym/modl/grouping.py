@@ -42,13 +42,13 @@ _MORE_GROUPS = 4  # that moves may make in a round
 _MAX_WORK = 10**8  # counts that are read between looks at the clock
 
 
-def by_share(counts: Floats, of: int) -> Indices:
-    """Units in the order of their share of one class."""
+def by_proportion(counts: Floats, of: int) -> Indices:
+    """Units in the order of their proportion of one class."""
     return np.argsort(counts[:, of] / counts.sum(axis=1), kind="stable")
 
 
 def by_main_axis(counts: Floats) -> Indices:
-    """Units along the main axis of their class shares (the first of correspondence analysis)."""
+    """Units along the main axis of their class proportions (the first of correspondence analysis)."""
     sizes, classes = counts.sum(axis=1), counts.sum(axis=0)
     present = classes > 0
     proportions = counts[:, present] / sizes[:, None]
@@ -105,9 +105,9 @@ class GroupingUnits:
 
 
 def join_proportional(units: GroupingUnits) -> GroupingUnits:
-    """Join units with equal class shares.
+    """Join units with equal class proportions.
 
-    The cost of a part is concave along every direction, so moving shares of one direction between
+    The cost of a part is concave along every direction, so moving parts of one direction between
     two groups is best at an end: all in one.
     """
     counts = units.counts

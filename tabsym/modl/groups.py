@@ -1,9 +1,9 @@
 """Optimal grouping: modalities with class counts into groups.
 
 Of few modalities every partition is evaluated, by dynamic programming over subsets. Of two classes the groups are cuts
-along the class shares, as the cost of a part is concave; of more no order of the modalities is enough to cut along, and
-they are searched for from many starts. Khiops' criterion then searches for groups with a garbage group, and bounds what
-those cost (`garbage`).
+along the class proportions, as the cost of a part is concave; of more no order of the modalities is enough to cut
+along, and they are searched for from many starts. Khiops' criterion then searches for groups with a garbage group, and
+bounds what those cost (`garbage`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tabsym.modl.grouping import (
     GroupSearch,
     GroupTask,
     by_main_axis,
-    by_share,
+    by_proportion,
     join,
     polish,
     state_of,
@@ -59,7 +59,7 @@ _MAX_UNJOINED = 5000  # modalities of more classes that are tried one by one out
 _SEARCHED, _SEARCHED_IN_TURNS = 3, 1  # granularities that are searched thoroughly: those whose quick starts are best
 _EQUAL_CELLS = 32
 _MAX_JOINED = 300  # units, or cells that starts cut together, from which greedy joins begin
-_MAX_ORDERS = 12  # classes along whose shares the units are cut
+_MAX_ORDERS = 12  # classes along whose proportions the units are cut
 _MANY_UNITS = 2000  # of more than these a single start has to do
 _MANY_ORDERS, _MANY_POLISHED = 3, 2  # of many units: classes, and starts that are polished
 _RESTARTS, _RESTARTS_IN_TURNS = 16, 8
@@ -158,8 +158,8 @@ def _searched(search: GroupSearch) -> _Result:
         return _Result(best, best.cost)
     lower, bounds = -np.inf, Bounds()
     if search.counts.shape[1] == 2:
-        best, lower, bounds = _cut_by_share(search, families, start)
-        if search.min_rows > 1:  # cuts along the class shares are then not all that has to be searched
+        best, lower, bounds = _cut_by_proportion(search, families, start)
+        if search.min_rows > 1:  # cuts along the class proportions are then not all that has to be searched
             lower = -np.inf
     else:
         best = search_many_classes(search, families, start)
@@ -233,11 +233,11 @@ def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
     return labels
 
 
-# -- two classes: cuts along the class shares --------------------------------------------------------
+# -- two classes: cuts along the class proportions --------------------------------------------------------
 
 
 class _Line(NamedTuple):
-    """Units in the order of their class shares, and where they can be cut."""
+    """Units in the order of their class proportions, and where they can be cut."""
 
     task: GroupTask
     order: Indices
@@ -245,7 +245,7 @@ class _Line(NamedTuple):
     ends: Indices
 
 
-def _cut_by_share(
+def _cut_by_proportion(
     search: GroupSearch, families: list[GroupingUnits], start: Grouping
 ) -> tuple[Grouping, float, Bounds]:
     """The best groups without garbage at any granularity: exact, if groups have no least size.
@@ -256,7 +256,7 @@ def _cut_by_share(
     lines = []
     for units in families:
         task = search.task(search.joined(units))
-        order = by_share(task.units.counts, 1)
+        order = by_proportion(task.units.counts, 1)
         lines.append(_Line(task, order, *task.line_up(order, len(order))))
     for line in lines:  # a good model, for the exact search to beat
         prior, ends, granularity = line.task.prior, line.ends, line.task.units.granularity
@@ -309,14 +309,14 @@ def _quick_start(task: GroupTask) -> Grouping:
 
 
 def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
-    """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
+    """Starts along each class's proportion and by greedy joins, each polished; then perturbed restarts of the best."""
     counts, n_units, rng = task.units.counts, len(task.units), task.search.rng
     is_large, is_small = n_units > _MANY_UNITS, n_units <= _MAX_SMALL
     orders = _MAX_ORDERS if task.search.is_thorough and not is_large else _MANY_ORDERS
     starts = [first]
     for j in np.argsort(-counts.sum(axis=0))[:orders]:
         if time.monotonic() < task.deadline:
-            starts.append(task.cut_along(by_share(counts, j)))
+            starts.append(task.cut_along(by_proportion(counts, j)))
     if time.monotonic() < task.deadline:
         starts.append(_by_joins(task, starts))
     starts.sort(key=lambda grouping: grouping.cost)

@@ -275,7 +275,7 @@ class _IntervalSearch:
 
 
 class _MonotoneSearch(PricedSearch):
-    """Priced searches over partitions in one direction: the class share or mean target only rises, or only falls."""
+    """Priced searches over partitions in which the class proportion or mean target only rises, or only falls."""
 
     def __init__(self, task: CutTask, boundaries: Indices, rising: bool) -> None:
         super().__init__(task, boundaries)

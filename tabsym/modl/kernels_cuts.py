@@ -3,7 +3,7 @@
 `cumulative` (J, B + 1) holds class counts summed over the blocks before each;
 an interval is blocks first .. last - 1. `table` is ln k! for whole counts,
 empty where ln Gamma must be computed. `shift` is added to the rows of a part before its
-ln k!: J - 1 for classes, whose shares are coded too; 0 for the intervals of a regression's target. Costs of
+ln k!: J - 1 for classes, whose frequencies are coded too; 0 for the intervals of a regression's target. Costs of
 parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
 """
 
@@ -48,7 +48,7 @@ def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, bef
     Fills best (B + 1,) and before (B + 1,) for the ends start .. stop - 1, given those before (so that a caller can look
     at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
     in an optimum; the new number of them is returned. costs (B + 1,) is room to work in. A start is given up when, even
-    without the cost of coding its shares, its interval up to here is no better than cutting here: ln multinomials are
+    without the cost of coding its frequencies, its interval up to here is no better than cutting here: ln multinomials are
     superadditive, so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
     """
     n_classes = sums.shape[1]

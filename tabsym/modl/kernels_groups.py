@@ -4,9 +4,9 @@
 must be computed. Costs of parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
 Nothing is checked.
 
-With a garbage group there are two classes, and units are in the order of their share of the second one. A group with
-share q of it costs a unit -ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of
-free share the cost is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
+With a garbage group there are two classes, and units are in the order of their proportion of the second one. A group with
+proportion q of it costs a unit -ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of
+free proportion the cost is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
 the logarithm of what is integrated lies below a line.
 """
 
@@ -60,7 +60,7 @@ def best_subsets(units, table, min_rows, subset_cost, best, choice):
 
 
 @inlined
-def _line_at_most(x, y):
+def _line_bound(x, y):
     """ln of the mean of exp over a line from x to y, at most: sinh(z) / z <= exp(z^2 / 6)."""
     upper = x if x > y else y
     bound = 0.5 * (x + y) + (x - y) * (x - y) / 24.0
@@ -68,7 +68,7 @@ def _line_at_most(x, y):
 
 
 @inlined
-def _exp_at_most(z):
+def _exp_bound(z):
     """exp(-z), at most, for z from 0: 1 / (1 + z / n)^n, which the machine computes for several z at once."""
     p = 1.0 + z * (1.0 / 256.0)
     for _ in range(8):
@@ -78,7 +78,7 @@ def _exp_at_most(z):
 
 @kernel
 def gains_in_cells(reward, counts, times, edges, at_left, at_right):
-    """What the units before each place gain in a group of share q: lines over the cells of q that lie above it.
+    """What the units before each place gain in a group of proportion q: lines over the cells of q that lie above it.
 
     A unit (U,) gains its `reward` less its cost there, or nothing outside the group; it counts `times`.
     The cost is convex in q, so its tangent at a cell's middle lies below it. `at_left`, `at_right` (Q, U + 1): sums
@@ -121,7 +121,7 @@ def gains_of_groups(at_left, at_right, edges, fewer, top, total, gains, best):
             width = edges[c + 1] - edges[c]
             for j in range(unsigned(i + 1), unsigned(n + 1)):
                 x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
-                total[j] += width * _exp_at_most(top[j] - _line_at_most(x, y))
+                total[j] += width * _exp_bound(top[j] - _line_bound(x, y))
         for j in range(unsigned(i + 1), unsigned(n + 1)):
             gains[i, j] = top[j] + np.log(total[j])
     for j in range(n + 1):
@@ -150,7 +150,7 @@ def label_runs(k, chosen, ends, reward, counts, edges, at_left, best, gains, lab
             value = best[group - 1, s] + gains[s, end]
             if value > top:
                 start, top = s, value
-        cell, top = 0, -np.inf  # the group's likeliest share
+        cell, top = 0, -np.inf  # the group's likeliest proportion
         for c in range(len(at_left)):
             value = at_left[c, end] - at_left[c, start]
             if value > top:
