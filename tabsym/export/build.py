@@ -8,7 +8,7 @@ in its place.
 
 And what the arrays of a loaded model must be where compiled code indexes them without a check. A file can hold any
 numbers. An index beyond an array would be read as memory, and a tree that leads back to itself would be followed for
-ever. What Python or numpy follow raises an error by itself and is not looked at here.
+ever. What Python or numpy follow raises an error by itself and is not checked here.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ def check_instance(instance: Any, class_names: set[str]) -> None:
 
 
 def _is_tree(inner: NDArray[np.intp], left: Ints, right: Ints, n_nodes: int) -> bool:
-    """Whether every node but the first is the child of one inner node that stands before it."""
+    """Whether every node but the first is the child of one inner node before it."""
     children = np.concatenate([left, right]).astype(np.int64)
     after = (children > np.concatenate([inner, inner])).all()
     return n_nodes > 0 and bool(after) and np.array_equal(np.sort(children), np.arange(1, n_nodes))

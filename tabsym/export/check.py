@@ -4,9 +4,9 @@ A file is a zip of plain members. Nothing in it is compressed, so that it cannot
 schema (JSON), an array (``.npy``) or bytes (``.bin``) and is named by a number; nothing is ever written to disk, and
 names are looked up, never followed.
 
-The schema is plain JSON, looked at against explicit lists. Its nodes are those that skops writes, as
+The schema is plain JSON, checked against explicit lists. Its nodes are those that skops writes, as
 `tabsym.export.files` simplifies them. Each kind has exactly its keys, names only what is listed for it, and refers only
-to what stands before it.
+to nodes before it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_members(path: Path) -> dict[str, bytes]:
             return {info.filename: archive.read(info) for info in infos}
     except BadFile:
         raise
-    except Exception as error:  # of any kind: zipfile believes what a damaged file says of itself
+    except Exception as error:  # of any kind: zipfile trusts the headers of a damaged file
         raise BadFile(f"is damaged or no file of a model ({_words(error)})") from None
 
 
@@ -147,7 +147,7 @@ def read_array(data: bytes) -> NDArray[Any]:
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The message of an error, in one line."""
     text = plain(str(error)) or type(error).__name__
     return text if len(text) < 160 else text[:157] + "..."
 

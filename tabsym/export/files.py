@@ -260,7 +260,7 @@ class _ArchiveWriter:
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:
     """Read an estimator that `save` wrote, or a winner of a comparison.
 
-    The file is looked at before anything of it is built or imported: only types on an explicit list (`trusted_types`)
+    The file is checked before anything of it is built or imported: only types on an explicit list (`trusted_types`)
     are made, and only from plain values. The bytes of a booster (LightGBM, XGBoost, CatBoost) are read by its own
     library, which was not made for files of strangers.
 
@@ -397,7 +397,7 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
 
 
 def _foreign(schema: dict[str, Any]) -> str:
-    """Of a file that tabsym did not write: what it holds that tabsym does not know, or that it is another's."""
+    """The reason to refuse a file that tabsym did not write: its unknown types, or where it is from."""
     listed = set(trusted_types()) | {"builtins.str", "builtins.dict", "builtins.list"}
     unknown: set[str] = set()
     stack: list[Any] = [schema]

@@ -44,7 +44,7 @@ OPSETS = {"": 13, "ai.onnx.ml": 2}
 EXACT = 2**53
 """Whole numbers beyond this are not all doubles."""
 _CLASSIFIERS = (WideClassifier, WideSGDClassifier)
-_OTHERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
+_REGRESSORS_AND_ENCODERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_text: str = "") -> Any:
@@ -413,7 +413,7 @@ def register_onnx_converters() -> None:
     of_classes = options | {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
     for kind in _CLASSIFIERS:
         update_registered_converter(kind, _alias(kind), _set_types, _convert, options=of_classes)
-    for regressor_or_encoder in _OTHERS:
+    for regressor_or_encoder in _REGRESSORS_AND_ENCODERS:
         update_registered_converter(
             regressor_or_encoder, _alias(regressor_or_encoder), _set_types, _convert, options=options, parser=_parse
         )
@@ -497,7 +497,7 @@ def _columns(graph: Graph, variables: list[Any], parts: GraphParts) -> dict[str,
     else:
         widths = [variable.type.shape[1] if len(variable.type.shape) > 1 else 1 for variable in variables]
         if len(variables) == 1:
-            widths = [len(parts.features)]  # which the variable may not say
+            widths = [len(parts.features)]  # which the variable may lack
         if None in widths or sum(widths) != len(parts.features):
             raise ValueError(
                 f"The step was fitted on {len(parts.features)} columns, and its inputs have {widths}; give each column "

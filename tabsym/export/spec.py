@@ -1,7 +1,7 @@
 """What a model or encoder adds up, the source of every export: its terms, and as JSON (`to_spec`, `to_stack`).
 
 Terms are those of wide models, alone or behind `DateParts`, and of winners of comparisons. The JSON has exact numbers
-and typed categories; its schema is ``spec.schema.json`` beside this file. `tabsym.export.from_spec` predicts from it.
+and typed categories; its schema is ``spec.schema.json`` next to this file. `tabsym.export.from_spec` predicts from it.
 A stack becomes the specs of its parts, and each booster a file of its own library. Of what `save` and pickles hold of a
 stack see `WideBoost._keep` in `stacking.base`.
 """
@@ -438,7 +438,7 @@ def stack_of(model: Any) -> Stack:
     Raises
     ------
     TypeError
-        There is none, in a sentence that says what it is.
+        There is none, in a sentence with the model's type.
     """
     if hasattr(model, "export_stack"):  # a winner, of a layer above
         stack: Stack = model.export_stack()

@@ -96,7 +96,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
 
 
 def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
-    """A `ValueError` for columns whose names differ in case only, in dialects that do not tell them apart.
+    """A `ValueError` for columns whose names differ in case only, in dialects that do not distinguish them.
 
     DuckDB gives one of them another name when it reads such a table, and takes either name for the first.
     """
@@ -172,10 +172,8 @@ class SQLTables:
     def _join_of_bins(self, index: int, column: str) -> str:
         alias, x = self._alias((index, column), "b"), self.columns.compared(column)
         kind, first = self.columns.kind(column), int(self.terms.codings[index].missing)
-        lowest, is_lowest = (
-            self._lowest(kind),
-            "=" if kind == "number" else "<=",
-        )  # as text dates may lack their fraction
+        # "<=", as dates that are text may lack their fraction
+        lowest, is_lowest = self._lowest(kind), "=" if kind == "number" else "<="
         if kind != "number" and self.writer.dialect not in ANSI:  # the view is translated as a whole
             zone = "" if kind == "date" else " WITH TIME ZONE"
             lowest = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"

@@ -177,7 +177,7 @@ def slug(text: str) -> str:
 
 
 def unique(names: list[str], taken: set[str] | None = None) -> list[str]:
-    """The names, with numbers behind those that occur again, whatever their case: some engines do not tell it apart."""
+    """The names, with numbers behind those that occur again, whatever their case: some engines ignore it."""
     used, unique_names = {name.casefold() for name in taken or ()}, []
     for name in names:
         new, times = name, 1
@@ -241,7 +241,7 @@ class ColumnText:
     terms: ModelTerms
 
     def number_factor(self, factor: NumberFactor) -> str:
-        """The number that multiplies a term, with what stands for a missing one."""
+        """The number that multiplies a term, with the fill value of a missing one."""
         if factor.fill is not None and isinstance(factor.node, ColumnRef):
             return f"COALESCE({self.number_of(factor.node.name)}, {number(factor.fill)})"
         return self.expression(factor.node)

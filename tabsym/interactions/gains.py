@@ -155,8 +155,9 @@ def models_of(loss: Loss) -> type[FoldModels]:
 MAIN_PENALTIES = 2.0, 2.0, 20.0
 """Ridge penalties of the Newton steps of main effects, one iteration over all columns each.
 
-The last iteration lets coefficients of frequent categories converge, and hardly changes those of rare ones, which would
-overfit (`benchmarks/evidence/constants.md`). With fewer iterations, interactions are credited with main effects.
+The last iteration lets coefficients of frequent categories converge, and hardly changes those of infrequent
+ones, which would overfit (`benchmarks/evidence/constants.md`). With fewer iterations, interactions are credited with
+main effects.
 """
 
 THINNED = 4

@@ -186,7 +186,7 @@ def _number(category, before, seen, n_cells):
 def _add_gradients(grads, row, row_fold, times, sums, cell, n_folds):
     """Add the gradients and Hessians of a row, of two models at once: a vector instruction for four.
 
-    Then the square of its held-out gradient, of each of the rows that it stands for.
+    Then the square of its held-out gradient, of each of its copies.
     """
     first = unsigned(2 * n_folds) * row_fold
     for v in range(0, n_folds - 1, 2):
@@ -213,7 +213,7 @@ def sum_cells(n_folds):
 
     On a sample, every `by_category`-th category that rows are sorted by; 1 for all. `sums` (levels or more, 2 F^2 + F),
     zeros before: gradients and Hessians of rows of fold u under the model trained without fold v at 2 (u F + v), then
-    squares of held-out gradients. `times` (n,) or empty: how many rows each one stands for.
+    squares of held-out gradients. `times` (n,) or empty: how many copies each row has.
     """
 
     def sum_cells(starts, order, other, fold, times, grads, by_category, seen, sums, codes):

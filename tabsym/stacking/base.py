@@ -74,7 +74,7 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
 
-OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
+STOPPING_OPTIONS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
 """Options of boosters that need rows of their own to stop by."""
 
 
@@ -293,7 +293,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                 "early_stopping='folds'."
             )
         if self.booster is not None:
-            _refuse_own_stop(self.booster)
+            _refuse_early_stopping(self.booster)
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
         if self.cv is None:
@@ -484,7 +484,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         return importances
 
     def _computed_importances(self) -> Floats | str:
-        """The importances, found when they are first asked for, as they take a tenth of the time of a fit."""
+        """The importances, computed on first use, as they take a tenth of the time of a fit."""
         if isinstance(self._importances, TrainingSample):
             self._importances = importances_of(self.wide_, self._layers, self._importances, self._classes())
         return self._importances
@@ -523,14 +523,14 @@ def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
     ]
 
 
-def _refuse_own_stop(booster: Any) -> None:
+def _refuse_early_stopping(booster: Any) -> None:
     """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
     if isinstance(booster, HIST) and booster.early_stopping is True:  # other estimators' own stops are their affair
         raise ValueError(
             f"{type(booster).__name__}(early_stopping=True) holds out rows of its own, but the stack chooses the "
             "number of rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
         )
-    for name in OWN_STOPS:
+    for name in STOPPING_OPTIONS:
         value = booster.get_params().get(name)
         if value:
             raise ValueError(

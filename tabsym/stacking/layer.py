@@ -316,7 +316,7 @@ GENTLE = {"n_estimators": 150, "learning_rate": 0.1}
 SMALL = {"num_leaves": 7, "min_child_samples": 50}
 """Trees on top of margins, which explain most already."""
 
-GENTLE_OTHERS: dict[str, dict[str, Any]] = {
+GENTLE_BY_LIBRARY: dict[str, dict[str, Any]] = {
     "xgboost": GENTLE | {"max_depth": 3, "min_child_weight": 10},
     "catboost": {"iterations": GENTLE["n_estimators"], "learning_rate": GENTLE["learning_rate"], "depth": 3},
 }
@@ -333,7 +333,7 @@ def gentle_booster(library: str, is_class: bool, random_state: int | None, n_job
     if library == "hist-gradient-boosting":
         return _hist(is_class, random_state)
     booster = load_adapter(library).booster("binary" if is_class else "regression", random_state, n_jobs)
-    return booster.set_params(**GENTLE_OTHERS.get(library, {}))
+    return booster.set_params(**GENTLE_BY_LIBRARY.get(library, {}))
 
 
 def default_booster(is_class: bool, random_state: int | None, n_jobs: int | None, *, small: bool = True) -> Any:

@@ -62,7 +62,7 @@ class Learner:
 
 
 class OutOfFoldMargins:
-    """Margins out of fold, each fold's by a clone that has seen its training rows, made when they are asked for.
+    """Margins out of fold, each fold's by a clone that has seen its training rows, made on first use.
 
     Also variances, crosses and intervals are the clone's own: those of all rows know the rows' own targets.
     """
@@ -100,7 +100,7 @@ class NestedCV:
 
     A booster that is to be evaluated on a fold must not be trained on margins that know its targets: what they hold of
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
-    are k - 1 models for each fold that is asked for; two folds share a model. They find everything anew, as clones do,
+    are k - 1 models for each evaluated fold; two folds share a model. They are fitted from scratch, as clones are,
     so that their margins serve the booster of all rows, too, and no further clones are fitted for it.
 
     Of a splitter over time, a fold's training rows with margins are those of the folds before, whose models have not
@@ -182,7 +182,7 @@ On 7,000 rows or five folds the stack was no better beyond noise on nine tables 
 
 @dataclass(frozen=True)
 class ValidationSplit:
-    """Rows to evaluate a booster on, and rows to train it on, whose margins are made when they are asked for.
+    """Rows to evaluate a booster on, and rows to train it on, whose margins are made on first use.
 
     `plain`: those to train on, without margins; `y`: the target of those that get them.
     """

@@ -145,11 +145,8 @@ def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, .
             is_whole = spec.within(index) is None and not isinstance(spec.sources[block.source], Flag)
             fractions = weights / ((float(weights.sum()) if is_whole else total) or 1.0)
             level = levels.get(index, np.zeros_like(theta))
-            mean, remainder = (
-                fractions @ level,
-                max(1.0 - float(fractions.sum()), 0.0),
-            )  # the rows without a coefficient
-            variance = float(np.mean(fractions @ np.square(level - mean) + remainder * np.square(mean)))
+            mean, rest = fractions @ level, max(1.0 - float(fractions.sum()), 0.0)  # rest: rows without a coefficient
+            variance = float(np.mean(fractions @ np.square(level - mean) + rest * np.square(mean)))
         if term.numeric is not None:
             columns = (*columns, *spec.numerics[term.numeric].columns)
             variance += (
@@ -174,7 +171,7 @@ def _levels(model: WideModel) -> dict[int, Floats]:
 
 
 def _weight_of_rows(model: WideModel) -> float:
-    """The weight of the training rows: of a number those with a value, and those that a flag says to have none."""
+    """The weight of the training rows: of a number those with a value, and those flagged as missing."""
     weights, flagged = [0.0], dict[str, float]()
     for index in range(len(model.spec.blocks)):
         weights.append(float(model.weights[model.spec.coefs(index)].sum()))

@@ -295,7 +295,7 @@ class RowsOfReport:
     task: str
     score: str
 
-    def held(self, output: int) -> HeldOutRows:
+    def of_output(self, output: int) -> HeldOutRows:
         """One output's rows."""
         return HeldOutRows(
             np.arange(len(self.weight)), self.predicted[:, output], self.observed[:, output], self.weight
@@ -332,7 +332,7 @@ def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) 
 
 def sections_of_rows(model: Any, rows: RowsOfReport) -> list[str]:
     """HTML of all sections."""
-    single = rows.held(0)
+    single = rows.of_output(0)
     parts = ["<h2>Calibration and lift</h2>", paragraph(_facts(rows))]
     parts.append(f'<div class="grid">{_calibration(rows)}{_lift(rows, single)}</div>')
     new = _unseen(model, rows)
@@ -342,7 +342,7 @@ def sections_of_rows(model: Any, rows: RowsOfReport) -> list[str]:
 
 
 def _facts(rows: RowsOfReport) -> str:
-    single = rows.held(0)
+    single = rows.of_output(0)
     of = f" of {rows.names[0]}" if rows.task in ("binary", "multiclass") else ""
     means = [float(np.average(values, weights=single.weight)) for values in (single.observed, single.predicted)]
     words = f"{len(rows.weight):,} rows; {rows.score}; mean{of} {means[0]:.4g} observed and {means[1]:.4g} predicted"
@@ -355,14 +355,14 @@ def _calibration(rows: RowsOfReport) -> str:
     figure = new_figure(5.6, 4.4)
     ax = dressed(figure.subplots())
     if len(rows.names) == 1:
-        output_rows = rows.held(0)
+        output_rows = rows.of_output(0)
         curve = in_parts(output_rows.predicted, output_rows.observed, output_rows.weight)
         draw_reliability(ax, curve, widened(float(curve.min()), float(curve.max())))
     else:
         ax.plot([0, 1], [0, 1], color=PALE, linewidth=1.5)
         common = np.argsort(-(rows.weight @ rows.observed), kind="stable")[:_MAX_CLASSES]
         for output, colour in zip(common.tolist(), COLOURS, strict=False):
-            output_rows = rows.held(output)
+            output_rows = rows.of_output(output)
             curve = in_parts(output_rows.predicted, output_rows.observed, output_rows.weight)
             label = plain(cut(rows.names[output], 20))
             ax.plot(curve[:, 0], curve[:, 1], "o-", color=colour, markersize=3.5, linewidth=1, label=label)

@@ -150,7 +150,7 @@ class Readable:
         (`benchmarks/certainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
         mean (12 %), for interactions that ``interactions="auto"`` has chosen by the same rows, and, in models of more
-        than 600 coefficients beside the largest term, for terms that several large terms contain; it does not count on
+        than 600 coefficients without the largest term, for terms that several large terms contain; it does not count on
         `monotonic_cst`.
 
         Examples
@@ -293,7 +293,7 @@ class Readable:
             several linear predictors, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p`
             (two-sided normal test of no difference), `relativity` (exp of the value on the link scale) and the number
             of training `rows`. Where the terms of categories are penalized, `sd` of the intercept, and of a common
-            slope beside slopes by category, is that of the mean of the population that the categories are drawn from,
+            slope with slopes by category, is that of the mean of the population that the categories are drawn from,
             as in mixed models (statsmodels' MixedLM, lme4); the mean of the categories seen is known better.
 
         Examples
@@ -331,7 +331,7 @@ class Readable:
             A DataFrame of these, with a row for each class for several linear predictors, and for each difference of
             lists. `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
             coefficients given the other penalized terms); infinite where the rows do not determine the difference, as
-            of stores in two regions beside unpenalized regions, or of a separated category; NaN after a fit without
+            of stores in two regions along with unpenalized regions, or of a separated category; NaN after a fit without
             deviations, for dropped terms, and for bins of more than 1,200 coefficients of all classes.
             The p of several differences are not adjusted for their number.
 

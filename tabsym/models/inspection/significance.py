@@ -230,7 +230,7 @@ def _sums_of(estimator: Any) -> dict[str, float]:
 
 
 def _name_of(loss: Loss) -> str:
-    """As in messages: with the number that tells it from others of its name."""
+    """As in messages: with the parameter that distinguishes it from others of its name."""
     return repr(loss.public_name) + (f" of {loss.argument} {loss.parameter:g}" if loss.argument else "")
 
 
@@ -382,7 +382,7 @@ def _scopes(model: WideModel) -> list[_Scope]:
 
 
 def _bounds_of(spec: ModelSpec, index: int | None, column: str) -> frozenset[float] | None:
-    """The bounds of the bins of a column in a source: none where it says what is missing; None for categories."""
+    """The bounds of the bins of a column in a source: no bounds for a missing indicator; None for categories."""
     source = None if index is None else spec.sources[index]
     if isinstance(source, Bins) and source.column == column:
         return frozenset(source.bounds.tolist())

@@ -234,7 +234,7 @@ class TableInParts:
     Attributes
     ----------
     engine : Engine
-        Which asks each `Part`.
+        Which calls each `Part`.
     alphabets : mapping of column -> Categories
         Of the columns that are coded.
     n_rows : int

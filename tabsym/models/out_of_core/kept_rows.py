@@ -45,7 +45,7 @@ class KeptRows:
     Parameters
     ----------
     folder : Path
-        Which this process holds.
+        Locked by this process.
     cache_dir : str
         The folder by the user's name.
     """
@@ -266,7 +266,7 @@ def _part(
 
 
 def _check_range(codes: NDArray[Any], size: int, name: str) -> None:
-    """Kernels look up by these codes, and check nothing."""
+    """A `DamagedRows` for codes out of range, as kernels index by them without a check."""
     if not (codes.min() >= 0 and codes.max() < size):
         raise DamagedRows(f"{name} has codes of no category")
 

@@ -1,6 +1,6 @@
 """Coded rows of a table that is read in batches: the parts, what is counted in each, and the pass that makes them.
 
-Parts are asked for sums, by name (`Part.ask`), wherever they are: in memory maps here, or on the workers of a cluster.
+Sums of parts are requested by name (`Part.ask`), wherever they are: mapped here, or on the workers of a cluster.
 The pass over the batches also finds the categories of each column and a sample of the rows.
 """
 
