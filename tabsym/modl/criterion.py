@@ -192,7 +192,7 @@ GARBAGE_FROM = 7
 
 
 def _ln_whether_garbage(n_modalities: int) -> float:
-    """What it costs to say whether there is a garbage group: nothing for as many modalities as make one possible."""
+    """The cost of whether there is a garbage group: none at the smallest number of modalities that can have one."""
     return LN2 if n_modalities > GARBAGE_FROM else 0.0
 
 

@@ -20,7 +20,7 @@ The second is an integral over the garbage's proportion, of what the best other 
 What is lost: a modality may be in a group at one of its likely proportions and not at another. That is nothing where
 few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: the
 modalities outside the garbage can be regrouped into at most as many groups that follow one another in class
-proportions, at no more cost; for those that are missing then nothing is asked here but their price in the prior.
+proportions, at no more cost; for those that are missing then nothing is added here but their price in the prior.
 
 The groups that the best price comes from are a model, often better than those that searches find: they are offered
 as one.

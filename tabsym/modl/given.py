@@ -50,7 +50,7 @@ WITHOUT_SEARCH = -np.inf
 
 
 def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
-    """The intervals or groups of a column: the optimal ones, or as far as `settings.given` says those of the user.
+    """The intervals or groups of a column: the optimal ones, or those of the user, as far as `settings.given` has them.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class _GivenColumn:
         return best
 
     def _grid(self, labels: Indices, n: int) -> Grid:
-        """The best intervals of the target for n parts of the rest; as dear as no parts where there is one target."""
+        """The best intervals of the target for n parts of the rest; at the null cost where there is one target."""
         rows, sources = grid_of(self.table, self.settings)
         all_labels = self._labels(labels, n)
         known, compact = np.unique(all_labels, return_inverse=True)

@@ -3,8 +3,8 @@
 The criterion is Khiops': the prior of the column's parts, the cost of the target's intervals within them as of
 classes, R(T - 1; N - 1) for how many intervals there are, and ln N_j! for the ranks within each. Given the target's
 intervals the column's parts are those of classes, and given the column's parts the target's intervals are exact cuts: a
-search at one resolution of both finds either in turn. Where one side has few values, every partition of it is looked
-at, with the best one of the other side.
+search at one resolution of both finds either in turn. Where one side has few values, every partition of it is tried,
+with the best one of the other side.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Sources:
         return self.settings.prove if self.symbolic else self.settings.is_thorough
 
     def partition(self, counts: Floats, shared: Shared, *, quick: bool, time_limit: float | None = None) -> Partition:
-        """The column's two or more parts, given rows by target interval (B, T); infinitely dear if there are none."""
+        """The column's two or more parts, given rows by target interval (B, T); of infinite cost if there are none."""
         settings = replace(self.settings, time_limit=time_limit)
         if self.symbolic and quick:
             partition = group(counts, settings, quick=True, min_parts=2, lumps=shared.quick_lumps)
@@ -245,8 +245,8 @@ def one_cell(rows: GridRows, sources: Sources) -> Grid:
     return Grid(Partition(sources.settings.criterion, source, np.array([[rows.total]]), null, null, -np.inf), target)
 
 
-def dear(grid: Grid) -> Grid:
-    """The same as infinitely dear: any other is cheaper."""
+def at_infinite_cost(grid: Grid) -> Grid:
+    """The same grid at infinite cost: any other is cheaper."""
     return replace(grid, source=replace(grid.source, cost=np.inf))
 
 
@@ -298,7 +298,7 @@ class GridSearch:
 
     def alternate(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid:
         """Source given target, target given source, until the cost stops falling; `near`: by groups near these."""
-        best = dear(one_cell(self.rows, self.sources))
+        best = at_infinite_cost(one_cell(self.rows, self.sources))
         for _ in range(MAX_ROUNDS):
             grid = self._round(labels, quick=quick, near=near)
             if grid is None or not is_cheaper(grid.cost, best.cost):
@@ -417,8 +417,8 @@ class GridSearch:
 def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: TargetGiven) -> Grid | None:
     """The best grid of two parts or more; None where there are too many, or no time.
 
-    `target_given` (parts) finds the best intervals of the target for these parts of the column. Infinitely dear
-    where the constraints leave no two parts.
+    `target_given` (parts) finds the best intervals of the target for these parts of the column. Of infinite
+    cost where the constraints leave no two parts.
     """
     max_enumerated = MAX_CATEGORIES_ENUMERATED if sources.symbolic else MAX_VALUES_ENUMERATED
     max_sources = MAX_SUBSETS if sources.symbolic else MAX_VALUES_WITH_TARGETS
@@ -433,7 +433,7 @@ def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: 
         grids = (_of_target(rows, sources, shared, labels) for labels in every_cut(rows.n_targets))
     else:
         return None
-    best = dear(one_cell(rows, sources))
+    best = at_infinite_cost(one_cell(rows, sources))
     for grid in grids:
         if time.monotonic() > deadline:
             return None
@@ -445,7 +445,7 @@ def _of_target(rows: GridRows, sources: Sources, shared: Shared, labels: Indices
     """The best parts of the column for these intervals of the target."""
     source = sources.partition(rows.table(None, labels), shared, quick=False)
     if source.n_parts < 2:
-        return dear(one_cell(rows, sources))
+        return at_infinite_cost(one_cell(rows, sources))
     return as_grid(rows, sources, source, labels)
 
 

@@ -180,7 +180,7 @@ class GroupSearch:
 
     @property
     def has_garbage(self) -> bool:
-        """Whether models with a garbage group are to be looked for."""
+        """Whether models with a garbage group are searched."""
         return self.settings.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM
 
     def families(self) -> list[GroupingUnits]:
@@ -192,7 +192,7 @@ class GroupSearch:
         return [GroupingUnits.at(lumps_at, self.counts) for lumps_at in lumps]
 
     def joined(self, units: GroupingUnits) -> GroupingUnits:
-        """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
+        """Proportional modalities as one, which no optimum parts, unless groups have a minimum size."""
         return join_proportional(units) if self.min_rows <= 1 else units
 
     def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
@@ -346,24 +346,24 @@ def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grou
 
 
 def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indices, State]:
-    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and what the groups hold."""
+    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and the state of the groups."""
     counts, n = task.units.counts, int(labels.max()) + 1 + _MORE_GROUPS
     labels = labels.copy()
-    groups, sizes, holds, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    groups, sizes, modalities, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     cost = kernels.settle_units(
         counts, task.units.weights, order, task.min_rows, task.ln_classes, task.prior, *task.prices,
         max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
-        groups, sizes, holds, costs,
+        groups, sizes, modalities, costs,
     )  # fmt: skip
     occupied = sizes > 0
-    return cost, without_gaps(labels), (groups[occupied], sizes[occupied], holds[occupied], costs[occupied])
+    return cost, without_gaps(labels), (groups[occupied], sizes[occupied], modalities[occupied], costs[occupied])
 
 
 def state_of(task: GroupTask, labels: Indices) -> State:
-    """What these groups hold."""
+    """The state of these groups."""
     n = int(labels.max()) + 1
-    groups, holds = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
-    return groups, np.bincount(labels, minlength=n), holds.astype(np.float64), costs_of_groups(groups)
+    groups, modalities = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
+    return groups, np.bincount(labels, minlength=n), modalities.astype(np.float64), costs_of_groups(groups)
 
 
 def join(task: GroupTask, state: State) -> tuple[float, Indices]:

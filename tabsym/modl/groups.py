@@ -48,7 +48,7 @@ Indices = NDArray[np.int64]
 MAX_SUBSETS = 12
 """Up to so many modalities every partition is evaluated, in about 3**12 steps for each number of groups."""
 MAX_BOUNDED = 64
-"""Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for;
+"""Up to this many modalities of two classes garbage groups are bounded without a time limit, too;
 benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
 """Quick searches make so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
@@ -94,7 +94,7 @@ def group(
     quick : bool
         A good model from few starts, without a bound or a garbage group.
     min_parts : {1, 2}
-        2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
+        2: the best of two groups or more, even if one costs less; of infinite cost where there are none.
     lumps : list of Lumps, optional
         Of modalities of these sizes, from a search before by other classes.
 
@@ -102,7 +102,7 @@ def group(
     -------
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
-        modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
+        modalities, garbage included, and for two classes without a minimum size; beyond 64 modalities it
         covers Khiops' garbage groups only with a time limit. Elsewhere it is -inf.
     """
     search = GroupSearch(counts, Settings() if settings is None else settings, min_parts, lumps)
@@ -248,7 +248,7 @@ class _Line(NamedTuple):
 def _cut_by_proportion(
     search: GroupSearch, families: list[GroupingUnits], start: Grouping
 ) -> tuple[Grouping, float, Bounds]:
-    """The best groups without garbage at any granularity: exact, if groups have no least size.
+    """The best groups without garbage at any granularity: exact, if groups have no minimum size.
 
     With a cost that none in a row are below, and bounds on the parts of any groups whatever.
     """

@@ -69,7 +69,7 @@ def discretize(
         The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
         second class.
     min_parts : {1, 2}
-        2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
+        2: the best of two intervals or more, even if one costs less; of infinite cost where there are none.
     quantiles : Quantiles, optional
         Of these blocks, from a search before by other classes.
 
@@ -158,12 +158,12 @@ class _IntervalSearch:
         last = np.empty(0, dtype=np.int64)
         for granularity in range(1, max_granularity(self.n_rows) + 1):
             boundaries = self.merged(self.quantiles.boundaries(granularity))
-            if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
+            if not np.array_equal(boundaries, last):  # else the coarser granularity has the same at a lower cost
                 grids[granularity] = last = boundaries
         return grids
 
     def merged(self, boundaries: Indices) -> Indices:
-        """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
+        """Without boundaries between pure blocks of a class: no optimum cuts there, without a minimum size of parts."""
         return boundaries if self.task.min_rows > 1 else self.task.between_unlike(boundaries)
 
     # -- searches of one grid ------------------------------------------------------------------
@@ -372,7 +372,7 @@ class QuickIntervals:
         )  # fmt: skip
 
     def partition(self, counts: Floats, table: Floats) -> Partition:
-        """Two or more intervals for these class counts (B, J); infinitely dear where there are none."""
+        """Two or more intervals for these class counts (B, J); of infinite cost where there are none."""
         best = self.grids.cut(counts, table, min_rows=float(self.settings.min_part_count))
         starts = np.concatenate([[0], best.ends[:-1]])
         prior = null_prior(self.settings.criterion, n_rows=self.n_rows)

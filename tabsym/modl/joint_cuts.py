@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
-from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, dear, every_grid, one_cell, with_target
+from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, at_infinite_cost, every_grid, one_cell, with_target
 from tabsym.modl.partition import (
     Partition,
     cheapest,
@@ -244,7 +244,7 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
 
 def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     """The best model on coarse cells over all values, or a changed one; `null` where nothing is cheaper."""
-    fine, best, first = search.fine, dear(null), 0
+    fine, best, first = search.fine, at_infinite_cost(null), 0
     symbolic = fine.sources.symbolic
     models = _coarse_models(fine)[: MAX_NEAR if symbolic else MAX_FINISHED]
     for position, (labels, source) in enumerate(models):

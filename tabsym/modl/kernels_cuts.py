@@ -49,7 +49,7 @@ def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, bef
     at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
     in an optimum; the new number of them is returned. costs (B + 1,) is room to work in. A start is given up when, even
     without the cost of coding its frequencies, its interval up to here is no better than cutting here: ln multinomials are
-    superadditive, so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
+    superadditive, so that holds for every longer interval too. (Not with a minimum size: a cut here may be too near.)
     """
     n_classes = sums.shape[1]
     for last in range(start, stop):
@@ -83,7 +83,7 @@ def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, bef
 
 @kernel
 def best_cuts_two(zeros, ones, table, price, start, stop, best, before, alive, n_alive):
-    """`best_cuts` for two classes of whole counts (int32 sums, zeros and ones): what is asked for most."""
+    """`best_cuts` for two classes of whole counts (int32 sums, zeros and ones): the most frequent case."""
     for last in range(start, stop):
         low, arg = np.inf, 0
         zero, one = zeros[last], ones[last]

@@ -77,17 +77,17 @@ def _priced(n, largest, prior, by_size, stars, ln_derangements):
 
 
 @kernel
-def _fill(units, weights, labels, table, groups, sizes, holds, costs):
+def _fill(units, weights, labels, table, groups, sizes, modalities, costs):
     """Class counts, units, modalities and costs of the groups that these labels make."""
     for k in range(len(groups)):
         sizes[k] = 0
-        holds[k] = 0.0
+        modalities[k] = 0.0
         for j in range(groups.shape[1]):
             groups[k, j] = 0.0
     for u in range(len(labels)):
         k = labels[u]
         sizes[k] += 1
-        holds[k] += weights[u]
+        modalities[k] += weights[u]
         for j in range(groups.shape[1]):
             groups[k, j] += units[u, j]
     for k in range(len(groups)):
@@ -95,16 +95,16 @@ def _fill(units, weights, labels, table, groups, sizes, holds, costs):
 
 
 @kernel
-def _price_of(n_groups, sizes, holds, costs, ln_classes, prior, by_size, stars, ln_derangements):
+def _price_of(n_groups, sizes, modalities, costs, ln_classes, prior, by_size, stars, ln_derangements):
     """The cost of groups, and which is the garbage (-1: none)."""
     total, n, position = 0.0, np.int64(0), -1  # a plain 0 would be compiled for as a type of its own
     for k in range(n_groups):
         if sizes[k]:
             n += 1
             total += costs[k] - ln_classes
-            if position < 0 or holds[k] > holds[position]:
+            if position < 0 or modalities[k] > modalities[position]:
                 position = k
-    of_number, garbage = _priced(n, int(holds[position]), prior, by_size, stars, ln_derangements)
+    of_number, garbage = _priced(n, int(modalities[position]), prior, by_size, stars, ln_derangements)
     return total + of_number, position if garbage > 0 else -1
 
 
@@ -130,7 +130,7 @@ def _changes(n, garbage, size, ln_classes, prior, by_size, stars, ln_derangement
 
 @inlined
 def _must_stay(groups, sizes, units, u, current, garbage, closed, min_rows):
-    """Whether a unit cannot leave its group: the garbage, or one of a least size, would be left without."""
+    """Whether a unit cannot leave its group: the garbage, or one of a minimum size, would be left without."""
     if sizes[current] == 1:
         return current == garbage or closed == -np.inf
     if min_rows <= 1.0:
@@ -171,13 +171,13 @@ def _position_of(u, current, garbage, opened, closed, left, min_rows, units, wei
 
 
 @inlined
-def _move(u, current, position, units, weights, table, labels, groups, sizes, holds, costs):
+def _move(u, current, position, units, weights, table, labels, groups, sizes, modalities, costs):
     """Move a unit from its current group to another."""
     labels[u] = position
     sizes[current] -= 1
     sizes[position] += 1
-    holds[current] -= weights[u]
-    holds[position] += weights[u]
+    modalities[current] -= weights[u]
+    modalities[position] += weights[u]
     for j in range(groups.shape[1]):
         groups[current, j] -= units[u, j]
         groups[position, j] += units[u, j]
@@ -198,14 +198,14 @@ def _shuffle(order, state):
 @kernel
 def settle_units(
     units, weights, order, min_rows, ln_classes, prior, by_size, stars, ln_derangements, max_sweeps, table,
-    labels, before, groups, sizes, holds, costs,
+    labels, before, groups, sizes, modalities, costs,
 ):  # fmt: skip
     """Move each unit to the group where it costs least, in sweeps through `order`, as long as the cost falls; the cost.
 
-    groups (K, J), sizes, holds and costs (K,): room for as many groups as there can be. before (U,): room.
+    groups (K, J), sizes, modalities and costs (K,): room for as many groups as there can be. before (U,): room.
     """
-    _fill(units, weights, labels, table, groups, sizes, holds, costs)
-    low, garbage = _price_of(len(groups), sizes, holds, costs, ln_classes, prior, by_size, stars, ln_derangements)
+    _fill(units, weights, labels, table, groups, sizes, modalities, costs)
+    low, garbage = _price_of(len(groups), sizes, modalities, costs, ln_classes, prior, by_size, stars, ln_derangements)
     state = np.uint64(len(labels))
     for _ in range(max_sweeps):
         n_groups, moves, stale = np.int64(0), 0, True
@@ -217,7 +217,7 @@ def settle_units(
         for u in order:
             current = labels[u]
             if stale:
-                size = int(holds[max(garbage, 0)])
+                size = int(modalities[max(garbage, 0)])
                 opened, closed, left = _changes(
                     n_groups, garbage, size, ln_classes, prior, by_size, stars, ln_derangements
                 )
@@ -230,17 +230,17 @@ def settle_units(
             if position != current:
                 stale = current == garbage or position == garbage or sizes[position] == 0 or sizes[current] == 1
                 n_groups += (sizes[position] == 0) - (sizes[current] == 1)
-                _move(u, current, position, units, weights, table, labels, groups, sizes, holds, costs)
+                _move(u, current, position, units, weights, table, labels, groups, sizes, modalities, costs)
                 moves += 1
         if moves == 0:
             break
         after, new_garbage = _price_of(
-            len(groups), sizes, holds, costs, ln_classes, prior, by_size, stars, ln_derangements
+            len(groups), sizes, modalities, costs, ln_classes, prior, by_size, stars, ln_derangements
         )
         if not after < low - 1e-9:
             for u in range(len(labels)):
                 labels[u] = before[u]
-            _fill(units, weights, labels, table, groups, sizes, holds, costs)
+            _fill(units, weights, labels, table, groups, sizes, modalities, costs)
             break
         low, garbage = after, new_garbage
         state = _shuffle(order, state)
@@ -248,10 +248,12 @@ def settle_units(
 
 
 @kernel
-def join_groups(ln_classes, prior, by_size, stars, ln_derangements, table, groups, sizes, holds, costs, gains, merged):
+def join_groups(
+    ln_classes, prior, by_size, stars, ln_derangements, table, groups, sizes, modalities, costs, gains, merged
+):
     """Join the pair of groups that costs least to join, until one is left: the cheapest model on the way.
 
-    Its cost, and how many joins lead to it; merged (K - 1, 2): the second joined the first. `groups`, `sizes`, `holds`
+    Its cost, and how many joins lead to it; merged (K - 1, 2): the second joined the first. `groups`, `sizes`, `modalities`
     and `costs` (K,), of which none is empty, are used up; gains (K, K) is room.
     """
     n = len(sizes)
@@ -271,14 +273,14 @@ def join_groups(ln_classes, prior, by_size, stars, ln_derangements, table, group
         merged[step, 0], merged[step, 1] = a, b
         total += lowest + ln_classes
         sizes[b] = 0
-        holds[a] += holds[b]
-        holds[b] = 0.0
+        modalities[a] += modalities[b]
+        modalities[b] = 0.0
         for j in range(groups.shape[1]):
             groups[a, j] += groups[b, j]
         costs[a] = _cost_of(groups, merged[step, 0], table)  # its type is a variable's
         largest = 0.0
         for i in range(n):
-            largest = max(largest, holds[i])
+            largest = max(largest, modalities[i])
             if sizes[i] and i != a:
                 gain = _joined_cost(groups, a, i, table) - costs[a] - costs[i]
                 if i < a:

@@ -19,7 +19,7 @@ TIE = 1e-11
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about the parts of a column.
+    """The user's options for the parts of a column.
 
     Attributes
     ----------
