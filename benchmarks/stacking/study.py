@@ -5,7 +5,7 @@ Stacks: the gentle one on top of margins ("margin") or beside them ("feature"), 
 native categories or as MODL's groups. For each fold of 5 (seed 0): the wide model is fitted, and cross-fitted for
 margins; every stack is evaluated on the rows out of fold after 40 numbers of rounds, and on the test rows after
 the best of them ("rounds"; the wide model alone is not among them here). HeldOutGains is "nested" where the booster
-of a trial is trained on margins that know nothing of the rows it is evaluated on, "simple" where they are those out of
+of a split is trained on margins that know nothing of the rows it is evaluated on, "simple" where they are those out of
 fold. Policies (which of these may be chosen, the
 wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MAX_ROWS`
 are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
@@ -53,14 +53,14 @@ from tabsym.stacking.layer import (  # noqa: E402
     rounds_of,
 )
 from tabsym.stacking.selection import (  # noqa: E402
-    Crossed,
     Learner,
-    Nested,
-    Trial,
+    NestedCV,
+    OutOfFoldMargins,
+    ValidationSplit,
     fitted_wide,
     select,
+    splits_of_folds,
     taken,
-    trials_of_folds,
 )
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
@@ -120,10 +120,12 @@ def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, floa
     return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
 
 
-def simple_trials(rows: StackRows, splits: list[Any]) -> list[Trial]:
-    """A trial for each fold, trained on margins that are out of fold and no more."""
+def simple_splits(rows: StackRows, splits: list[Any]) -> list[ValidationSplit]:
+    """A split for each fold, trained on margins that are out of fold and no more."""
     seen = [taken(rows, train) for train, _ in splits]
-    return [Trial(taken(rows, test), own, own.y, partial(replace, own)) for own, (_, test) in zip(seen, splits)]
+    return [
+        ValidationSplit(taken(rows, test), own, own.y, partial(replace, own)) for own, (_, test) in zip(seen, splits)
+    ]
 
 
 def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table and fold, from the top
@@ -159,7 +161,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     criterion = stack._criterion(wide, loss)
     alone = time.perf_counter() - start
     splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
-    crossing = Crossed(Learner(stack._settled(wide, fitted), X, target, None, labels), splits)
+    crossing = OutOfFoldMargins(Learner(stack._settled(wide, fitted), X, target, None, labels), splits)
     margins = crossing.margins()
     test_margins = margins_of(fitted, ready.X.iloc[test], labels)
     rows = StackRows(X, target, margins, None)
@@ -179,12 +181,12 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
         for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
             start = time.perf_counter()
-            trials = (
-                trials_of_folds(rows, Nested(crossing), range(5))
+            validation = (
+                splits_of_folds(rows, NestedCV(crossing), range(5))
                 if evidence == "nested"
-                else simple_trials(rows, splits)
+                else simple_splits(rows, splits)
             )
-            table = select([plan], trials, loss, criterion, n_classes).table
+            table = select([plan], validation, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed
             at = max((count for count in staged if count <= best["rounds"]), default=min(staged))

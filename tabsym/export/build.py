@@ -8,7 +8,7 @@ in its place.
 
 And what the arrays of a loaded model must be where compiled code indexes them without a check. A file can hold any
 numbers. An index beyond an array would be read as memory, and a tree that leads back to itself would be followed for
-ever. What Python or numpy follow raises an error by itself and is not looked at here.
+ever. What Python or numpy follow raises an error by itself and is not checked here.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _INSTALL = {
 _SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
 
-def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool) -> None:
-    """Refuse a state that an object must not be given; `homes`: full names of its class and of what that comes from.
+def check_state(name: str, class_names: set[str], state: Any, *, allow_boosters: bool) -> None:
+    """Refuse a state that an object must not be given; `class_names`: full names of its class and its bases.
 
     Raises
     ------
@@ -63,20 +63,20 @@ def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool)
         wrong = [] if state is None else [f"a {type(state).__name__} in place of attributes"]
     if wrong:
         raise BadFile(f"gives a {name} {str(wrong[0])[:80]!r}, which is no attribute")
-    if "lightgbm.basic.Booster" in homes:
+    if "lightgbm.basic.Booster" in class_names:
         _check_booster("lightgbm", _is_lightgbm(state), allow_boosters)
-    elif "xgboost.core.Booster" in homes:
-        is_one = isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
-        _check_booster("xgboost", is_one, allow_boosters)
-    elif homes & _CATBOOST:
+    elif "xgboost.core.Booster" in class_names:
+        is_booster = isinstance(state, dict) and set(state) <= _XGBOOST and type(state.get("handle")) is bytearray
+        _check_booster("xgboost", is_booster, allow_boosters)
+    elif class_names & _CATBOOST:
         if state is None or {"_test_eval", "_test_evals"} & set(state):
             raise BadFile("has a model of CatBoost that is none")
         if "__model" in state:
             _check_booster("catboost", type(state["__model"]) is bytes, allow_boosters)
 
 
-def _check_booster(library: str, is_one: bool, allowed: bool) -> None:
-    if not is_one:
+def _check_booster(library: str, is_booster: bool, allowed: bool) -> None:
+    if not is_booster:
         raise BadFile(f"has a model of {_WORDS[library]} that is none")
     if not allowed:
         raise BadFile(
@@ -109,7 +109,7 @@ class Builder:
     def __init__(self, members: dict[str, bytes], *, allow_boosters: bool) -> None:
         self.members, self.allow_boosters = members, allow_boosters
         self._known: dict[int, Any] = {}
-        self._found: dict[tuple[str, str], Any] = {}
+        self._named: dict[tuple[str, str], Any] = {}
 
     def build(self, node: Node) -> Any:
         """The value of a node."""
@@ -131,13 +131,13 @@ class Builder:
     def named(self, node: Node) -> Any:
         """The class or function that a node names."""
         module, name = node["__module__"], node["__class__"]
-        if (module, name) not in self._found:
+        if (module, name) not in self._named:
             address = (CLASSES | FUNCTIONS).get(name) if module == "tabsym" else None
-            home, attribute = address.split(":") if address else (module, name)
-            if (home, attribute) == ("builtins", "NoneType"):
+            source, attribute = address.split(":") if address else (module, name)
+            if (source, attribute) == ("builtins", "NoneType"):
                 return type(None)
-            self._found[module, name] = _import(home, attribute)
-        return self._found[module, name]
+            self._named[module, name] = _import(source, attribute)
+        return self._named[module, name]
 
     # -- one method for each kind of node -----------------------------------------------------
 
@@ -182,8 +182,8 @@ class Builder:
         cls = self.named(node)
         if not isinstance(cls, type):
             raise BadFile(f"takes {name} for a class, which it is not")
-        homes = {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
-        check_state(name, homes, state, allow_boosters=allowed)
+        class_names = {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+        check_state(name, class_names, state, allow_boosters=allowed)
         instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if state is not None:
             if hasattr(instance, "__setstate__"):
@@ -195,23 +195,25 @@ class Builder:
                 if value.default is not value.empty:
                     instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
-            for one in dataclasses.fields(cls):
-                has_default = one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING
-                if not has_default and not hasattr(instance, one.name):
-                    raise BadFile(f"holds a {name} without {one.name}, of another version of tabsym")
-        check_instance(instance, homes)
+            for field in dataclasses.fields(cls):
+                has_default = (
+                    field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+                )
+                if not has_default and not hasattr(instance, field.name):
+                    raise BadFile(f"holds a {name} without {field.name}, of another version of tabsym")
+        check_instance(instance, class_names)
         return instance
 
     def _from_arguments(self, node: Node) -> Any:
         arguments = self.of_type(node["content"], tuple)
-        if not all(type(one) in (int, str, bytes, type(None), bool) for one in arguments):
+        if not all(type(argument) in (int, str, bytes, type(None), bool) for argument in arguments):
             raise BadFile(f"makes a {node['__class__']} of something else than plain values")
         return self.named(node)(*arguments)
 
     def _loss(self, node: Node) -> Any:
         arguments = self.of_type(node["__reduce__"]["args"], tuple)
         state = self.build(node["content"])
-        if state or not all(type(one) in (int, float) for one in arguments):
+        if state or not all(type(argument) in (int, float) for argument in arguments):
             raise BadFile("has a loss with more than numbers in it")
         return self.named(node)(*arguments)
 
@@ -234,10 +236,12 @@ class Builder:
         seeds = self.of_type(node["content"]["seed_seq"], dict)
         inner = state.get("state")
         numbers = list(inner.values()) if type(inner) is dict else [None]
-        if state.get("bit_generator") != "PCG64" or not all(type(one) is int and 0 <= one < 2**128 for one in numbers):
+        if state.get("bit_generator") != "PCG64" or not all(
+            type(number) is int and 0 <= number < 2**128 for number in numbers
+        ):
             raise BadFile("has a generator of another kind than PCG64")
         counts = [seeds.get(name) for name in ("entropy", "n_children_spawned")]
-        plain = all(type(one) in (int, np.uint64, np.int64) and 0 <= one < 2**128 for one in counts)
+        plain = all(type(number) in (int, np.uint64, np.int64) and 0 <= number < 2**128 for number in counts)
         if set(seeds) != _SEEDS or not plain or seeds["pool_size"] != 4 or seeds["spawn_key"] != ():
             raise BadFile("has a generator that was made in another way")
         bits = np.random.PCG64(np.random.SeedSequence(**seeds))
@@ -245,15 +249,15 @@ class Builder:
         return np.random.Generator(bits)
 
 
-def _import(home: str, attribute: str) -> Any:
+def _import(module: str, attribute: str) -> Any:
     try:
-        return getattr(import_module(home), attribute)
+        return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
-        top = home.partition(".")[0].removeprefix("tabsym_")
+        top = module.partition(".")[0].removeprefix("tabsym_")
         remedy = f'pip install "{_INSTALL[top]}"' if top in _INSTALL else f"install what has {error.name}"
-        raise BadFile(f"holds {home}.{attribute}, for which {error.name} is missing: {remedy}") from None
+        raise BadFile(f"holds {module}.{attribute}, for which {error.name} is missing: {remedy}") from None
     except AttributeError:
-        raise BadFile(f"holds {home}.{attribute}, which is not in the version of {home} installed here") from None
+        raise BadFile(f"holds {module}.{attribute}, which is not in the version of {module} installed here") from None
 
 
 def _objects(items: list[Any], shape: list[int]) -> Any:
@@ -322,21 +326,21 @@ _HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHi
 _BITS = 256  # of a set of categories in a histogram tree
 
 
-def check_instance(instance: Any, homes: set[str]) -> None:
-    """Refuse an object whose arrays do not fit each other; `homes`: full names of its class and its bases.
+def check_instance(instance: Any, class_names: set[str]) -> None:
+    """Refuse an object whose arrays do not fit each other; `class_names`: full names of its class and its bases.
 
     Raises
     ------
     BadFile
         They do not.
     """
-    for home, check in _CHECKS.items():
-        if home in homes and not check(instance):
+    for class_name, check in _CHECKS.items():
+        if class_name in class_names and not check(instance):
             raise BadFile(f"holds a {type(instance).__name__} whose parts do not fit each other")
 
 
 def _is_tree(inner: NDArray[np.intp], left: Ints, right: Ints, n_nodes: int) -> bool:
-    """Whether every node but the first is the child of one inner node that stands before it."""
+    """Whether every node but the first is the child of one inner node before it."""
     children = np.concatenate([left, right]).astype(np.int64)
     after = (children > np.concatenate([inner, inner])).all()
     return n_nodes > 0 and bool(after) and np.array_equal(np.sort(children), np.arange(1, n_nodes))

@@ -4,9 +4,9 @@ A file is a zip of plain members. Nothing in it is compressed, so that it cannot
 schema (JSON), an array (``.npy``) or bytes (``.bin``) and is named by a number; nothing is ever written to disk, and
 names are looked up, never followed.
 
-The schema is plain JSON, looked at against explicit lists. Its nodes are those that skops writes, as
+The schema is plain JSON, checked against explicit lists. Its nodes are those that skops writes, as
 `tabsym.export.files` simplifies them. Each kind has exactly its keys, names only what is listed for it, and refers only
-to what stands before it.
+to nodes before it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_members(path: Path) -> dict[str, bytes]:
             return {info.filename: archive.read(info) for info in infos}
     except BadFile:
         raise
-    except Exception as error:  # of any kind: zipfile believes what a damaged file says of itself
+    except Exception as error:  # of any kind: zipfile trusts the headers of a damaged file
         raise BadFile(f"is damaged or no file of a model ({_words(error)})") from None
 
 
@@ -106,10 +106,10 @@ def read_json(text: bytes | str, *, what: str = SCHEMA) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise BadFile("has a key twice in one object")
-    return found
+    return values
 
 
 def read_array(data: bytes) -> NDArray[Any]:
@@ -147,14 +147,16 @@ def read_array(data: bytes) -> NDArray[Any]:
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The message of an error, in one line."""
     text = plain(str(error)) or type(error).__name__
     return text if len(text) < 160 else text[:157] + "..."
 
 
 def plain(text: str) -> str:
     """Text of a file in one line, without characters that a terminal would obey."""
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in " ".join(text.split()))
+    return "".join(
+        character if character.isprintable() else f"\\x{ord(character):02x}" for character in " ".join(text.split())
+    )
 
 
 # -- nodes ---------------------------------------------------------------------------------------------
@@ -210,12 +212,12 @@ class Checked:
         full = f"{module}.{name}"
         if full in LISTS[kind] or (kind in _TRUSTING and full in self.trusted and _is_name(full)):
             return
-        own = {"ObjectNode": CLASSES, "FunctionNode": FUNCTIONS}.get(kind, {})
-        if not (module == "tabsym" and name in own):
+        registered = {"ObjectNode": CLASSES, "FunctionNode": FUNCTIONS}.get(kind, {})
+        if not (module == "tabsym" and name in registered):
             self.strange.add(full)
 
     def _check_content(self, kind: str, node: Node) -> None:
-        """What the parts must be, beside nodes."""
+        """Check the parts that are no nodes themselves."""
         if kind in ("BytesNode", "BytearrayNode"):
             self._check_file(node["file"], ".bin")
         elif kind == "NdArrayNode" and node["type"] == "numpy":
@@ -246,7 +248,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class NodeRule:
-    """Of a kind of node: keys beside the head and the number, those that must be there, and the nodes within."""
+    """A kind of node: its keys without those of the head and the number, the required ones, and the nodes within."""
 
     keys: frozenset[str]
     needed: frozenset[str]

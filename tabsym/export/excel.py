@@ -143,11 +143,11 @@ class _Book:
             self._read[name] = self._write_reading(row, f"$B${row}", f"$B${row}")
             if self._is_date(name):
                 self.score.cell(row, 2).number_format = self.score.cell(row, 3).number_format = "yyyy-mm-dd hh:mm"
-        for name, own in self.terms.derived.items():
-            self._typed[name] = self._typed[own.source]
-            if own.part != "day":
+        for name, derived in self.terms.derived.items():
+            self._typed[name] = self._typed[derived.source]
+            if derived.part != "day":
                 row = self._row(Text(name))
-                form = _PARTS["booleans" if own.style == "booleans" else own.part]
+                form = _PARTS["booleans" if derived.style == "booleans" else derived.part]
                 self._read[name] = self._write_reading(row, self._typed[name], form.format(self._typed[name]))
         self._row()
         self._row(Text("bins and coefficients that are looked up"), *map(Text, self.names))
@@ -158,7 +158,7 @@ class _Book:
         return f"$C${row}"
 
     def _is_date(self, column: str) -> bool:
-        sources = {own.source for own in self.terms.derived.values() if own.part != "text"}
+        sources = {derived.source for derived in self.terms.derived.values() if derived.part != "text"}
         return column in sources or self.terms.columns.get(column, "").startswith("date")
 
     def _add_lookup(self, factor: LookupFactor) -> None:
@@ -179,25 +179,25 @@ class _Book:
         """Which rows of a table have the value of a column, as a formula of an array."""
         table = self.terms.tables[factor.table]
         keys = self._sheets.keys(factor, position)
-        coding, column = table.codings[position], factor.columns[position]
-        own = self.terms.codings[coding]
-        if own.bounds is not None:
-            return f"({keys}={self._bin(coding, column)})"
-        if _is_text(own):
+        index, column = table.codings[position], factor.columns[position]
+        coding = self.terms.codings[index]
+        if coding.bounds is not None:
+            return f"({keys}={self._bin(index, column)})"
+        if _is_text(coding):
             return f"EXACT({keys},{self._read[column]})"
         return f"({keys}={self._read[column]})"
 
-    def _bin(self, coding: int, column: str) -> Reference:
+    def _bin(self, index: int, column: str) -> Reference:
         """The cell with the number of a column's bin."""
-        if (coding, column) not in self._bins:
-            own = self.terms.codings[coding]
-            first, below = int(own.missing), "0"
-            if own.bounds is not None and len(own.bounds):
-                below = f"SUMPRODUCT(({self._read[column]}>{self._bounds_of(coding, column)})*1)"
+        if (index, column) not in self._bins:
+            coding = self.terms.codings[index]
+            first, below = int(coding.missing), "0"
+            if coding.bounds is not None and len(coding.bounds):
+                below = f"SUMPRODUCT(({self._read[column]}>{self._bounds_of(index, column)})*1)"
             formula = f"=IF(ISBLANK({self._typed[column]}),{first - 1},{below}+{first})"
             row = self._row(Text(f"bin of {column}"), formula)
-            self._bins[coding, column] = f"$B${row}"
-        return self._bins[coding, column]
+            self._bins[index, column] = f"$B${row}"
+        return self._bins[index, column]
 
     def _bounds_of(self, coding: int, column: str) -> Reference:
         if coding not in self._bounds:
@@ -222,8 +222,8 @@ class _Book:
             self._row(Text(term.name), *(self._product(term, output) for output in self.outputs))
         offset = self.terms.offset
         if offset is not None:
-            own = f"=LN({self._typed[offset.name]})" if offset.is_exposure else f"={self._number_of(offset.name)}"
-            self._row(Text(f"offset: {offset.name}"), *(own for _ in self.outputs))
+            formula = f"=LN({self._typed[offset.name]})" if offset.is_exposure else f"={self._number_of(offset.name)}"
+            self._row(Text(f"offset: {offset.name}"), *(formula for _ in self.outputs))
         last = self._n_rows
         sums = [f"=SUM({letter(2 + k)}{first}:{letter(2 + k)}{last})" if last >= first else 0.0 for k in self.outputs]
         row = self._row(Text("linear predictor"), *sums)
@@ -250,8 +250,8 @@ class _Book:
 
     def _product(self, term: TermRecord, output: int) -> str:
         factors = [] if term.constant == 1.0 else [number(term.constant)]
-        factors += [self._numeric(one) for one in term.numbers]
-        factors += [self._lookups[one][output] for one in term.lookups]
+        factors += [self._numeric(factor) for factor in term.numbers]
+        factors += [self._lookups[factor][output] for factor in term.lookups]
         return "=" + ("*".join(factors) or "1")
 
     def _numeric(self, factor: NumberFactor) -> str:
@@ -275,13 +275,15 @@ class _Book:
 
     def _number_of(self, column: str) -> str:
         """A column's number, of dates the days since 1970; an error where it is missing."""
-        own = self._read[column]
-        return f"({own}-{EPOCH})" if self._is_date(column) else f"({own}+0)"
+        cell = self._read[column]
+        return f"({cell}-{EPOCH})" if self._is_date(column) else f"({cell}+0)"
 
 
 def _is_text(coding: Coding) -> bool:
     assert coding.categories is not None
-    return not all(isinstance(one, (int, float, dt.date)) for one in coding.categories.tolist() if one is not None)
+    return not all(
+        isinstance(category, (int, float, dt.date)) for category in coding.categories.tolist() if category is not None
+    )
 
 
 def _look_up(matches: list[str], values: Reference, default: float, length: int) -> str:
@@ -290,8 +292,8 @@ def _look_up(matches: list[str], values: Reference, default: float, length: int)
     if not length:
         return f"={number(default)}"
     among = "*".join(matches)
-    found = f"SUMPRODUCT({among}*{values})"
-    return f"={found}" if default == 0.0 else f"=IF(SUMPRODUCT({among}*1)=0,{number(default)},{found})"
+    total = f"SUMPRODUCT({among}*{values})"
+    return f"={total}" if default == 0.0 else f"=IF(SUMPRODUCT({among}*1)=0,{number(default)},{total})"
 
 
 # -- sheets -----------------------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ class TermSheets:
     def __init__(self, book: Any, terms: ModelTerms) -> None:
         self.book, self.terms = book, terms
         self.names = names_of_outputs(terms)
-        self._made: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
+        self._sheet_of_table: dict[int, tuple[str, int]] = {}  # table -> sheet, number of key columns
 
     def keys(self, factor: LookupFactor, index: int) -> str:
         """The range of the keys of a table at a position."""
@@ -317,9 +319,9 @@ class TermSheets:
         return range_of(sheet, first + output, len(self.terms.tables[factor.table].values))
 
     def _sheet(self, factor: LookupFactor) -> tuple[str, int]:
-        if factor.table not in self._made:
-            self._made[factor.table] = self._write(factor)
-        return self._made[factor.table]
+        if factor.table not in self._sheet_of_table:
+            self._sheet_of_table[factor.table] = self._write(factor)
+        return self._sheet_of_table[factor.table]
 
     def _write(self, factor: LookupFactor) -> tuple[str, int]:
         """The sheet of a lookup table; its name, and how many columns of keys it has."""
@@ -329,7 +331,7 @@ class TermSheets:
                 f"Term {table.name!r} has {len(table.values):,} coefficients, more than the {MAX_ROWS - 1:,} rows of a "
                 "sheet; use to_sql or to_spec."
             )
-        name = title(f"{len(self._made) + 1} {table.name}")
+        name = title(f"{len(self._sheet_of_table) + 1} {table.name}")
         sheet = self.book.create_sheet(name)
         lines = TermLines(self.terms, factor, self.names, with_formulas=True)
         for row, cells in enumerate(lines, 1):

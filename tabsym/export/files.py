@@ -100,19 +100,19 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
 
 def _culprit(model: Any) -> str:
     """The innermost part of a model that cannot be written, in words; nothing where it is the model itself."""
-    where, part, found, holder = "", model, True, None
-    while found and len(where) < MAX_PATH:
-        found = False
+    steps, part, is_inside, holder = "", model, True, None
+    while is_inside and len(steps) < MAX_PATH:
+        is_inside = False
         for step, inner in _parts_of(part):
             try:
                 members_of(inner)
             except Exception:
-                where, part, found = where + step, inner, True
+                steps, part, is_inside = steps + step, inner, True
                 holder = inner if type(inner).__module__.startswith("category_encoders.") else holder
                 break
-    if not where:
+    if not steps:
         return ""
-    named = f", as its {where.lstrip('.')} is a {type(part).__module__.partition('.')[0]}.{type(part).__qualname__}"
+    named = f", as its {steps.lstrip('.')} is a {type(part).__module__.partition('.')[0]}.{type(part).__qualname__}"
     if holder is not None:
         name = type(holder).__name__
         named += (
@@ -201,8 +201,8 @@ class _ArchiveWriter:
 
     def _part(self, part: Any) -> Any:
         if isinstance(part, dict):
-            return self.node(part) if "__loader__" in part else {key: self._part(one) for key, one in part.items()}
-        return [self._part(one) for one in part] if isinstance(part, list) else part
+            return self.node(part) if "__loader__" in part else {key: self._part(value) for key, value in part.items()}
+        return [self._part(value) for value in part] if isinstance(part, list) else part
 
     def _write_ObjectNode(self, node: Node, new: Node) -> None:
         content = node.get("content", {"content": "null"})
@@ -213,8 +213,8 @@ class _ArchiveWriter:
         self._write_any(node, new)
 
     def _write_DictNode(self, node: Node, new: Node) -> None:
-        new["content"] = {key: self.node(one) for key, one in node["content"].items()}
-        types = [f"{one['__module__']}.{one['__class__']}" for one in node["key_types"]["content"]]
+        new["content"] = {key: self.node(value) for key, value in node["content"].items()}
+        types = [f"{value['__module__']}.{value['__class__']}" for value in node["key_types"]["content"]]
         if set(types) - {"builtins.str"}:
             new["key_types"] = types
 
@@ -223,8 +223,8 @@ class _ArchiveWriter:
         if node["type"] == "json":
             if not isinstance(node["content"], list):
                 raise ValueError("it holds an array of objects without an axis")
-            new["content"] = [self.node(one) for one in node["content"]]
-            new["shape"] = [json.loads(one["content"]) for one in node["shape"]["content"]]
+            new["content"] = [self.node(value) for value in node["content"]]
+            new["shape"] = [json.loads(length["content"]) for length in node["shape"]["content"]]
         else:
             new["file"] = self._copy(node["file"], "npy")
 
@@ -260,7 +260,7 @@ class _ArchiveWriter:
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:
     """Read an estimator that `save` wrote, or a winner of a comparison.
 
-    The file is looked at before anything of it is built or imported: only types on an explicit list (`trusted_types`)
+    The file is checked before anything of it is built or imported: only types on an explicit list (`trusted_types`)
     are made, and only from plain values. The bytes of a booster (LightGBM, XGBoost, CatBoost) are read by its own
     library, which was not made for files of strangers.
 
@@ -323,16 +323,16 @@ def trusted_types() -> list[str]:
     >>> "tabsym.models.wide.WideClassifier" in trusted_types()
     True
     """
-    own = [address.replace(":", ".") for address in (*CLASSES.values(), *FUNCTIONS.values())]
-    return sorted({*own, *(name for names in LISTS.values() for name in names)})
+    registered = [address.replace(":", ".") for address in (*CLASSES.values(), *FUNCTIONS.values())]
+    return sorted({*registered, *(name for names in LISTS.values() for name in names)})
 
 
 def _read(path: Path, trusted: frozenset[str], allow_boosters: bool, root: str | None) -> Any:
     if path.is_dir():
         raise BadFile("is a folder")
     if not path.exists():
-        near = get_close_matches(path.name, [one.name for one in path.absolute().parent.glob("*")], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "give the path that save returned."
+        similar = get_close_matches(path.name, [file.name for file in path.absolute().parent.glob("*")], n=1)
+        hint = f"did you mean {similar[0]!r}?" if similar else "give the path that save returned."
         raise FileNotFoundError(f"There is no file {path.absolute()}; {hint}")
     members = read_members(path)
     schema = read_json(members.pop(SCHEMA))
@@ -361,11 +361,13 @@ def _check_root(schema: dict[str, Any], trusted: frozenset[str]) -> None:
     full = f"{module}.{name}"
     if schema.get("__loader__") != "ObjectNode":
         raise BadFile(f"holds {full[:200]} where a model is expected")
-    own = module == "tabsym" and name in CLASSES
-    part = name not in ROOTS if own else full in LISTS["ObjectNode"] and (str(name)[0] == "_" or full in PARTS)
+    is_registered = module == "tabsym" and name in CLASSES
+    part = (
+        name not in ROOTS if is_registered else full in LISTS["ObjectNode"] and (str(name)[0] == "_" or full in PARTS)
+    )
     if part:
         raise BadFile(f"holds a {name}, which is a part of a model and no model")
-    if not own and full not in LISTS["ObjectNode"] and full not in trusted:
+    if not is_registered and full not in LISTS["ObjectNode"] and full not in trusted:
         raise BadFile(_strange({full[:200]}))
 
 
@@ -375,7 +377,7 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
     Warnings of libraries, as of a model of another version of scikit-learn, are given when the model is one.
     """
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = Builder(members, allow_boosters=allow_boosters).build(schema)
     except BadFile:
@@ -389,26 +391,26 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
         raise BadFile(f"holds values that its types do not take ({type(error).__name__}: {words})") from None
     if not (hasattr(model, "get_params") or hasattr(model, "predict")):
         raise BadFile(f"holds a {type(model).__name__}, which is a part of a model and no model")
-    for one in said:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return model
 
 
 def _foreign(schema: dict[str, Any]) -> str:
-    """Of a file that tabsym did not write: what it holds that tabsym does not know, or that it is another's."""
+    """The reason to refuse a file that tabsym did not write: its unknown types, or where it is from."""
     listed = set(trusted_types()) | {"builtins.str", "builtins.dict", "builtins.list"}
-    found: set[str] = set()
-    left: list[Any] = [schema]
-    while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            name = f"{one.get('__module__')}.{one.get('__class__')}"
-            if "__class__" in one and name not in listed:
-                found.add(name[:200])
-            left += [part for part in one.values() if isinstance(part, (dict, list))]
-        elif isinstance(one, list):
-            left += [part for part in one if isinstance(part, (dict, list))]
-    return _strange(found) if found else "was not written by tabsym.save"
+    unknown: set[str] = set()
+    stack: list[Any] = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            name = f"{node.get('__module__')}.{node.get('__class__')}"
+            if "__class__" in node and name not in listed:
+                unknown.add(name[:200])
+            stack += [part for part in node.values() if isinstance(part, (dict, list))]
+        elif isinstance(node, list):
+            stack += [part for part in node if isinstance(part, (dict, list))]
+    return _strange(unknown) if unknown else "was not written by tabsym.save"
 
 
 def _strange(names: set[str]) -> str:
@@ -429,7 +431,7 @@ def _remedy(reason: str) -> str:
 def _names_of(trusted: Iterable[str | type]) -> frozenset[str]:
     if isinstance(trusted, (str, type)) or trusted is True:
         raise TypeError(f"trusted={trusted!r} is no list; pass full names, such as trusted=['my_package.MyClass'].")
-    return frozenset(one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in trusted)
+    return frozenset(item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}" for item in trusted)
 
 
 def _kind(estimator: Any) -> str:

@@ -93,14 +93,14 @@ class Codes:
     texts: Set[str]
     missing_text: str
     number_of: Callable[[str, Any], float]
-    _made: dict[Any, str] = field(default_factory=dict)
+    _tensors: dict[Any, str] = field(default_factory=dict)
 
     def of(self, index: int, column: str) -> str:
         """(n,): for values that the coding does not know 0, for those of code c the number c + 1, or, where the code 0
         is that of missing numbers, c."""
-        if (index, column) not in self._made:
-            self._made[index, column] = self._codes(self.codings[index], column)
-        return self._made[index, column]
+        if (index, column) not in self._tensors:
+            self._tensors[index, column] = self._codes(self.codings[index], column)
+        return self._tensors[index, column]
 
     def _codes(self, coding: Coding, column: str) -> str:
         graph, tensor = self.graph, self.columns[column]
@@ -109,17 +109,19 @@ class Codes:
         assert coding.categories is not None
         categories = coding.categories.tolist()
         if column not in self.texts:
-            found = self._of_numbers(
-                tensor, [None if one is None else self.number_of(column, one) for one in categories]
+            codes = self._of_numbers(
+                tensor, [None if category is None else self.number_of(column, category) for category in categories]
             )
         else:
-            found = graph.encode(tensor, [self.missing_text if one is None else one for one in categories])
-        return graph.add("Squeeze", found, graph.constant([1]))
+            codes = graph.encode(
+                tensor, [self.missing_text if category is None else category for category in categories]
+            )
+        return graph.add("Squeeze", codes, graph.constant([1]))
 
     def _of_numbers(self, tensor: str, categories: list[float | None]) -> str:
         """(n, 1), like `Graph.encode`, which takes no doubles: the positions of candidates, that are compared then."""
-        graph, known = self.graph, np.array([one for one in categories if one is not None])
-        positions = np.flatnonzero([one is not None for one in categories]) + 1
+        graph, known = self.graph, np.array([category for category in categories if category is not None])
+        positions = np.flatnonzero([category is not None for category in categories]) + 1
         if known.size and (known == np.floor(known)).all() and (np.abs(known) < MAX_WHOLE).all():
             candidate = graph.encode(graph.cast(tensor, INT64), known.astype(np.int64).tolist())
             known, positions = np.append(np.nan, known), np.append(0, positions)
@@ -128,27 +130,27 @@ class Codes:
             candidate = graph.count_above(tensor, known[order], keepdims=1)
             known, positions = np.append(known[order], np.nan), np.append(positions[order], 0)
         is_it = graph.add("Equal", graph.add("Gather", graph.constant(known), candidate), tensor)
-        found = graph.add(
+        codes = graph.add(
             "Where", is_it, graph.add("Gather", graph.constant(positions), candidate), graph.constant(np.int64(0))
         )
         if None not in categories:
-            return found
+            return codes
         missing = graph.constant(np.int64(categories.index(None) + 1))
-        return graph.add("Where", graph.add("IsNaN", tensor), missing, found)
+        return graph.add("Where", graph.add("IsNaN", tensor), missing, codes)
 
     def combined(self, codings: tuple[int, ...], columns: tuple[str, ...], codes: NDArray[Any]) -> str:
         """(n,): the position of each row's combination among `codes` (m, positions), from 1 on; 0 where it is none."""
-        own, *others = zip(codings, columns, codes.T.astype(np.int64), strict=True)
-        found, known = self.of(*own[:2]), own[2] + shift(self.codings[own[0]])
-        for left, (coding, column, other) in enumerate(others, 1 - len(others)):
+        first, *rest = zip(codings, columns, codes.T.astype(np.int64), strict=True)
+        position, known = self.of(*first[:2]), first[2] + shift(self.codings[first[0]])
+        for left, (coding, column, column_codes) in enumerate(rest, 1 - len(rest)):
             size = len(self.codings[coding]) + 1
-            known = known * size + other + shift(self.codings[coding])
+            known = known * size + column_codes + shift(self.codings[coding])
             combinations = np.unique(known) if left else known  # the last ones in the order of the rows
-            own_codes = self.of(coding, column)
-            joined = self.graph.add("Add", self.graph.add("Mul", found, self.graph.constant(size)), own_codes)
-            found = self.graph.encode(joined, combinations.tolist())
+            tensor = self.of(coding, column)
+            joined = self.graph.add("Add", self.graph.add("Mul", position, self.graph.constant(size)), tensor)
+            position = self.graph.encode(joined, combinations.tolist())
             known = np.searchsorted(combinations, known) + 1 if left else known
-        return found
+        return position
 
 
 @dataclass
@@ -171,8 +173,8 @@ class Sum:
             else:
                 constant = constant + scale
         if terms.offset is not None:
-            own = self.codes.columns[terms.offset.name]
-            parts.append(graph.add("Log", own) if terms.offset.is_exposure else own)
+            tensor = self.codes.columns[terms.offset.name]
+            parts.append(graph.add("Log", tensor) if terms.offset.is_exposure else tensor)
         if not terms.columns and terms.offset is None:
             column = next(iter(self.codes.columns.values()))
             parts.append(graph.add("Expand", graph.constant([[0.0]]), graph.add("Shape", column)))
@@ -181,13 +183,13 @@ class Sum:
     def _factors(self, term: TermRecord) -> tuple[NDArray[np.float64], list[str]]:
         """The factors that no row changes, (1, K), and the others."""
         scale = np.full((1, self.terms.n_outputs), term.constant)
-        factors = [self._number(one) for one in term.numbers]
-        for one in term.lookups:
-            table = self.terms.tables[one.table]
+        factors = [self._number(factor) for factor in term.numbers]
+        for factor in term.lookups:
+            table = self.terms.tables[factor.table]
             if table.codings:
-                factors.append(self._coefficients(one))
+                factors.append(self._coefficients(factor))
             else:
-                scale = scale * table.values[0, one.component]
+                scale = scale * table.values[0, factor.component]
         return scale, factors
 
     def _coefficients(self, factor: LookupFactor) -> str:
@@ -221,8 +223,8 @@ class Sum:
             case Call(function="log1p"):
                 return graph.add("Log", graph.add("Add", graph.constant(1.0), self._expression(node.argument)))
             case Call(function="log2" | "log10"):
-                own = graph.add("Log", self._expression(node.argument))
-                return graph.add("Div", own, graph.constant(_LOGARITHMS[node.function]))
+                logarithm = graph.add("Log", self._expression(node.argument))
+                return graph.add("Div", logarithm, graph.constant(_LOGARITHMS[node.function]))
             case Call():
                 return graph.add(_FUNCTIONS[node.function], self._expression(node.argument))
             case Binary():
@@ -251,21 +253,21 @@ def domain_of(operator: str) -> str:
 
 def part_of_date(graph: Graph, days: str, part: str) -> str:
     """A part as a number (n, 1), NaN where the day is: month, ISO week, weekday (1 is Monday), hour or minute."""
-    own = _Calendar(graph)
-    micro = graph.add("Round", own.times(days, _DAY))
-    day = own.floor(micro, _DAY)
-    time = own.minus(micro, own.times(day, _DAY))
-    hour = own.floor(time, _HOUR)
+    calendar = _Calendar(graph)
+    micro = graph.add("Round", calendar.times(days, _DAY))
+    day = calendar.floor(micro, _DAY)
+    time = calendar.minus(micro, calendar.times(day, _DAY))
+    hour = calendar.floor(time, _HOUR)
     if part == "hour":
         return hour
     if part == "minute":
-        return own.floor(own.minus(time, own.times(hour, _HOUR)), _MINUTE)
-    from_monday = own.modulo(own.plus(day, 3.0), 7.0)  # 1970 began on a Thursday
+        return calendar.floor(calendar.minus(time, calendar.times(hour, _HOUR)), _MINUTE)
+    from_monday = calendar.modulo(calendar.plus(day, 3.0), 7.0)  # 1970 began on a Thursday
     if part == "weekday":
-        return own.plus(from_monday, 1.0)
+        return calendar.plus(from_monday, 1.0)
     if part == "month":
-        return own.month(own.in_era(day)[1])
-    return own.week(own.plus(own.minus(day, from_monday), 3.0))
+        return calendar.month(calendar.in_era(day)[1])
+    return calendar.week(calendar.plus(calendar.minus(day, from_monday), 3.0))
 
 
 class _Calendar:
@@ -274,20 +276,20 @@ class _Calendar:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def plus(self, one: str, other: str | float) -> str:
-        return self.graph.add("Add", one, self._tensor(other))
+    def plus(self, left: str, right: str | float) -> str:
+        return self.graph.add("Add", left, self._tensor(right))
 
-    def minus(self, one: str, other: str | float) -> str:
-        return self.graph.add("Sub", one, self._tensor(other))
+    def minus(self, left: str, right: str | float) -> str:
+        return self.graph.add("Sub", left, self._tensor(right))
 
-    def times(self, one: str, number: float) -> str:
-        return self.graph.add("Mul", one, self._tensor(number))
+    def times(self, tensor: str, number: float) -> str:
+        return self.graph.add("Mul", tensor, self._tensor(number))
 
-    def floor(self, one: str, by: float) -> str:
-        return self.graph.add("Floor", self.graph.add("Div", one, self._tensor(by)))
+    def floor(self, tensor: str, by: float) -> str:
+        return self.graph.add("Floor", self.graph.add("Div", tensor, self._tensor(by)))
 
-    def modulo(self, one: str, by: float) -> str:
-        return self.minus(one, self.times(self.floor(one, by), by))
+    def modulo(self, tensor: str, by: float) -> str:
+        return self.minus(tensor, self.times(self.floor(tensor, by), by))
 
     def _tensor(self, value: str | float) -> str:
         return value if isinstance(value, str) else self.graph.constant(value)
@@ -313,8 +315,8 @@ class _Calendar:
         )
         late = self.graph.add("GreaterOrEqual", of_year, self._tensor(306.0))  # January and February
         from_january = self.plus(self.plus(of_year, 59.0), is_leap)
-        own = self.graph.add("Where", late, self.minus(of_year, 306.0), from_january)
-        return self.plus(self.floor(own, 7.0), 1.0)
+        day = self.graph.add("Where", late, self.minus(of_year, 306.0), from_january)
+        return self.plus(self.floor(day, 7.0), 1.0)
 
     def _divides(self, year: str, by: float) -> str:
         """1 where the year is a multiple, else 0."""

@@ -44,7 +44,7 @@ OPSETS = {"": 13, "ai.onnx.ml": 2}
 EXACT = 2**53
 """Whole numbers beyond this are not all doubles."""
 _CLASSIFIERS = (WideClassifier, WideSGDClassifier)
-_OTHERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
+_REGRESSORS_AND_ENCODERS = (WideRegressor, WideSGDRegressor, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder)
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_text: str = "") -> Any:
@@ -184,7 +184,7 @@ class _ModelParts(GraphParts):
             for factor in term.lookups:
                 for index, name in zip(terms.tables[factor.table].codings, factor.columns, strict=True):
                     codings[name].append(terms.codings[index])
-        dates = {own.source for own in terms.derived.values() if own.part != "text"}
+        dates = {derived.source for derived in terms.derived.values() if derived.part != "text"}
         self.inputs = {
             terms.source(name): DOUBLE
             if terms.source(name) in dates
@@ -196,18 +196,18 @@ class _ModelParts(GraphParts):
         if terms.classes is None:
             self.outputs = {"variable": (DOUBLE, 1)}
         else:
-            shares = "probabilities" if terms.link in ("logit", "softmax") else "scores"
-            width = 1 if shares == "scores" and terms.n_outputs == 1 else len(terms.classes)
+            scores = "probabilities" if terms.link in ("logit", "softmax") else "scores"
+            width = 1 if scores == "scores" and terms.n_outputs == 1 else len(terms.classes)
             self.classes, kind = _labels(terms.classes)
-            self.outputs = {"label": (kind, None), shares: (DOUBLE, width)}
+            self.outputs = {"label": (kind, None), scores: (DOUBLE, width)}
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
         """Add the sum of the terms, and what the link makes of it; the names of the outputs."""
-        own = {name: self._tensor(graph, columns, name) for name in self.terms.columns}
+        tensors = {name: self._tensor(graph, columns, name) for name in self.terms.columns}
         if self.terms.offset is not None:
-            own[self.terms.offset.name] = columns[self.terms.offset.name]
+            tensors[self.terms.offset.name] = columns[self.terms.offset.name]
         texts = {name for name in self.terms.columns if self.inputs[self.terms.source(name)] == STRING}
-        codes = Codes(graph, self.terms.codings, own or columns, texts, self.missing_text, self._number_of)
+        codes = Codes(graph, self.terms.codings, tensors or columns, texts, self.missing_text, self._number_of)
         margins = Sum(self.terms, codes).margins()
         if self.terms.classes is None:
             return {"variable": graph.add("Exp", margins) if self.terms.link == "log" else margins}
@@ -216,17 +216,17 @@ class _ModelParts(GraphParts):
             position = graph.cast(graph.add("Squeeze", above, graph.constant([1])), INT64)
         else:
             position = graph.add("ArgMax", margins, axis=1, keepdims=0)
-        found = {"label": graph.add("Gather", graph.constant(self.classes), position)}
+        outputs = {"label": graph.add("Gather", graph.constant(self.classes), position)}
         if "scores" in self.outputs:
-            return found | {"scores": margins}
+            return outputs | {"scores": margins}
         if self.terms.n_outputs == 1:
             margins = graph.add("Concat", graph.add("Sub", margins, margins), margins, axis=1)
-        return found | {"probabilities": graph.add("Softmax", margins, axis=1)}
+        return outputs | {"probabilities": graph.add("Softmax", margins, axis=1)}
 
     def _tensor(self, graph: Graph, columns: dict[str, str], name: str) -> str:
-        own = columns[self.terms.source(name)]
+        tensor = columns[self.terms.source(name)]
         part = self._part(name)
-        return own if part is None else part_of_date(graph, own, part)
+        return tensor if part is None else part_of_date(graph, tensor, part)
 
     def _part(self, column: str) -> str | None:
         """The part of a date that a column is; None for the day, which is what there is of a date, and others."""
@@ -239,16 +239,18 @@ class _ModelParts(GraphParts):
 
 class _EncoderParts(GraphParts):
     def __init__(self, encoder: Any, lookups: list[ColumnLookup], missing_text: str) -> None:
-        refuse_checked([one.column for one in lookups if one.checked])
-        self.lookups, self.missing_text = {one.column: one for one in lookups}, missing_text
+        refuse_checked([lookup.column for lookup in lookups if lookup.checked])
+        self.lookups, self.missing_text = {lookup.column: lookup for lookup in lookups}, missing_text
         self.features = tuple(map(str, encoder.get_feature_names_in()))
         self.inputs = {
-            name: input_type(name, one.kind, [one.coding], missing_text) for name, one in self.lookups.items()
+            name: input_type(name, lookup.kind, [lookup.coding], missing_text) for name, lookup in self.lookups.items()
         }
         passed = {
             name: STRING if name in encoder._texts_in else DOUBLE for name in self.features if name not in self.lookups
         }
-        made = {one.column: STRING if one.values.dtype == object else DOUBLE for one in lookups if one.names} | passed
+        made = {
+            lookup.column: STRING if lookup.values.dtype == object else DOUBLE for lookup in lookups if lookup.names
+        } | passed
         text = next((name for name, kind in made.items() if kind == STRING), None)
         number = next((name for name, kind in made.items() if kind == DOUBLE), None)
         if text in passed and number is not None:
@@ -272,17 +274,17 @@ class _EncoderParts(GraphParts):
 
     def build(self, graph: Graph, columns: dict[str, str]) -> dict[str, str]:
         """Add the lookups of the encoded columns; the name of the output, in which all columns are."""
-        codings = tuple(one.coding for one in self.lookups.values())
+        codings = tuple(lookup.coding for lookup in self.lookups.values())
         texts = {name for name, kind in self.inputs.items() if kind == STRING}
         codes = Codes(graph, codings, columns, texts, self.missing_text, _number_of)
-        found = []
+        tensors = []
         for name in self.features:
             if name not in self.lookups:
-                found.append(columns[name])
+                tensors.append(columns[name])
             elif self.lookups[name].names:
                 rows = codes.of(list(self.lookups).index(name), name)
-                found.append(self._encoded(graph, self.lookups[name], rows))
-        return {"variable": graph.add("Concat", *found, axis=1)}
+                tensors.append(self._encoded(graph, self.lookups[name], rows))
+        return {"variable": graph.add("Concat", *tensors, axis=1)}
 
     def _encoded(self, graph: Graph, lookup: ColumnLookup, rows: str) -> str:
         """(n, outputs)"""
@@ -321,8 +323,8 @@ def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: st
         if coding.categories is None:
             types.add(DOUBLE)
             continue
-        values = [one for one in coding.categories.tolist() if one is not None]
-        types |= {_type_of(name, one) for one in values}
+        values = [value for value in coding.categories.tolist() if value is not None]
+        types |= {_type_of(name, value) for value in values}
         if missing_text in values:
             raise ValueError(
                 f"{missing_text!r} is a category of column {name!r} and would stand for missing text, too; choose "
@@ -367,7 +369,7 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """The classes as a tensor, and its type."""
     values = classes.tolist()
     for kind, types in ((BOOL, bool), (INT64, int), (DOUBLE, float), (STRING, str)):
-        if all(isinstance(one, types) for one in values):
+        if all(isinstance(value, types) for value in values):
             return object_array(values) if types is str else np.array(values), kind
     raise ValueError(
         f"The classes {values[0]!r}, {values[1]!r} ... are not all text, whole numbers, numbers or booleans, as labels "
@@ -407,12 +409,14 @@ def register_onnx_converters() -> None:
         raise ModuleNotFoundError(
             'register_onnx_converters needs skl2onnx: pip install "tabsym[export]".', name="skl2onnx"
         ) from None
-    own: dict[str, Any] = {"missing_text": None}
-    of_classes = own | {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
+    options: dict[str, Any] = {"missing_text": None}
+    of_classes = options | {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
     for kind in _CLASSIFIERS:
         update_registered_converter(kind, _alias(kind), _set_types, _convert, options=of_classes)
-    for other in _OTHERS:
-        update_registered_converter(other, _alias(other), _set_types, _convert, options=own, parser=_parse)
+    for regressor_or_encoder in _REGRESSORS_AND_ENCODERS:
+        update_registered_converter(
+            regressor_or_encoder, _alias(regressor_or_encoder), _set_types, _convert, options=options, parser=_parse
+        )
 
 
 def _alias(kind: type) -> str:
@@ -430,7 +434,7 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
 def _numbers_of(inputs: list[Any]) -> Any:
     from skl2onnx.common import data_types as types
 
-    has_doubles = any(isinstance(one.type, types.DoubleTensorType) for one in inputs)
+    has_doubles = any(isinstance(variable.type, types.DoubleTensorType) for variable in inputs)
     return types.DoubleTensorType if has_doubles else types.FloatTensorType
 
 
@@ -450,15 +454,17 @@ def _set_types(operator: Any) -> None:
     for variable, (name, (kind, width)) in zip(operator.outputs, _parts(operator).outputs.items(), strict=True):
         made = numbers if kind == DOUBLE else types.StringTensorType if kind == STRING else types.Int64TensorType
         if name == "label" and kind == DOUBLE:
-            odd = next((one for one in operator.raw_operator.classes_.tolist() if one != int(one)), None)
-            if odd is not None:
-                raise ValueError(f"The class {odd!r} is no label of skl2onnx, which are whole numbers or text.")
+            not_whole = next((label for label in operator.raw_operator.classes_.tolist() if label != int(label)), None)
+            if not_whole is not None:
+                raise ValueError(f"The class {not_whole!r} is no label of skl2onnx, which are whole numbers or text.")
             made = types.Int64TensorType
         variable.set_type(made([n] if width is None else [n, width]))
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    low = next((domain for domain, own in OPSETS.items() if container.target_opset_any_domain(domain) < own), None)
+    low = next(
+        (domain for domain, version in OPSETS.items() if container.target_opset_any_domain(domain) < version), None
+    )
     if low is not None:
         raise ValueError(f"tabsym's nodes need target_opset={OPSETS} or higher.")
     parts = _parts(operator)
@@ -486,28 +492,30 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 def _columns(graph: Graph, variables: list[Any], parts: GraphParts) -> dict[str, str]:
     """The tensors (n, 1) of the inputs, by name where the variables are the columns of fit, else by their order."""
-    if {one.raw_name for one in variables} == set(parts.features) and len(variables) == len(parts.features):
-        positions: dict[str, tuple[Any, int | None]] = {one.raw_name: (one, None) for one in variables}
+    if {variable.raw_name for variable in variables} == set(parts.features) and len(variables) == len(parts.features):
+        positions: dict[str, tuple[Any, int | None]] = {variable.raw_name: (variable, None) for variable in variables}
     else:
-        widths = [one.type.shape[1] if len(one.type.shape) > 1 else 1 for one in variables]
+        widths = [variable.type.shape[1] if len(variable.type.shape) > 1 else 1 for variable in variables]
         if len(variables) == 1:
-            widths = [len(parts.features)]  # which the variable may not say
+            widths = [len(parts.features)]  # which the variable may lack
         if None in widths or sum(widths) != len(parts.features):
             raise ValueError(
                 f"The step was fitted on {len(parts.features)} columns, and its inputs have {widths}; give each column "
                 "its type in initial_types, [None, 1]."
             )
         order = [
-            (one, position if width > 1 else None) for one, width in zip(variables, widths) for position in range(width)
+            (variable, position if width > 1 else None)
+            for variable, width in zip(variables, widths)
+            for position in range(width)
         ]
         positions = dict(zip(parts.features, order, strict=True))
-    found = {}
+    tensors = {}
     for name, (variable, position) in positions.items():
         if name in parts.inputs or not parts.inputs:
-            own = variable.full_name
-            own = own if position is None else graph.add("Gather", own, graph.constant([position]), axis=1)
-            found[name] = _converted(graph, own, name, _type_of_variable(variable), parts)
-    return found
+            tensor = variable.full_name
+            tensor = tensor if position is None else graph.add("Gather", tensor, graph.constant([position]), axis=1)
+            tensors[name] = _converted(graph, tensor, name, _type_of_variable(variable), parts)
+    return tensors
 
 
 def _converted(graph: Graph, tensor: str, name: str, given: int, parts: GraphParts) -> str:
@@ -526,12 +534,12 @@ def _converted(graph: Graph, tensor: str, name: str, given: int, parts: GraphPar
 def _type_of_variable(variable: Any) -> int:
     from skl2onnx.common import data_types as types
 
-    for kind, own in (
+    for kind, number in (
         (types.StringTensorType, STRING),
         (types.DoubleTensorType, DOUBLE),
         (types.FloatTensorType, FLOAT),
         (types.BooleanTensorType, BOOL),
     ):
         if isinstance(variable.type, kind):
-            return own
+            return number
     return INT64

@@ -75,7 +75,7 @@ def title(text: str) -> str:
 def names_of_outputs(terms: ModelTerms) -> list[str]:
     """What the columns of coefficients are called: the classes, where there are linear predictors of several."""
     several = terms.n_outputs > 1 and terms.classes is not None
-    return [str(one) for one in terms.classes.tolist()] if several else ["coefficient"]  # type: ignore[union-attr]
+    return [str(label) for label in terms.classes.tolist()] if several else ["coefficient"]  # type: ignore[union-attr]
 
 
 class TermLines:
@@ -108,76 +108,81 @@ class TermLines:
         values = table.values.reshape(len(table.values), -1).tolist()
         deviations = None if table.sd is None else table.sd.reshape(len(table.values), -1).tolist()
         for position, line in enumerate(values):
-            cells: list[Any] = [own[code] for own, code in zip(self._keys, codes[position].tolist(), strict=True)]
+            cells: list[Any] = [keys[code] for keys, code in zip(self._keys, codes[position].tolist(), strict=True)]
             cells += [int(table.rows[position]), *line]
-            own = [f"{letter(first + k)}{position + 2}" for k in range(len(line))] if self.with_formulas else line
+            coefficients = (
+                [f"{letter(first + k)}{position + 2}" for k in range(len(line))] if self.with_formulas else line
+            )
             if self._has_ratios:
-                cells += [f"=EXP({one})" if self.with_formulas else float(np.exp(one)) for one in own]
+                cells += [
+                    f"=EXP({coefficient})" if self.with_formulas else float(np.exp(coefficient))
+                    for coefficient in coefficients
+                ]
             if deviations is not None:
-                limits = self._limits(own, deviations[position])
-                cells += limits + ([_exp_of(one) for one in limits] if self._has_ratios else [])
+                limits = self._limits(coefficients, deviations[position])
+                cells += limits + ([_exp_of(limit) for limit in limits] if self._has_ratios else [])
             yield cells + self._edges(codes[position].tolist())
 
     def _heads(self) -> list[str]:
         table = self.table
         rank = table.values.shape[1]
-        own = [f"{name} {part + 1}" if rank > 1 else name for part in range(rank) for name in self.names]
-        plain = self.names == ["coefficient"] and rank == 1
-        ratios = (["relativity"] if plain else [f"relativity {one}" for one in own]) if self._has_ratios else []
-        of = ["coefficient", "relativity"] if self._has_ratios else ["coefficient"]
-        if plain:
-            limits = [f"{what} {side}" for what in of for side in ("lower", "upper")]
+        heads = [f"{name} {part + 1}" if rank > 1 else name for part in range(rank) for name in self.names]
+        is_single = self.names == ["coefficient"] and rank == 1
+        ratios = (["relativity"] if is_single else [f"relativity {head}" for head in heads]) if self._has_ratios else []
+        scales = ["coefficient", "relativity"] if self._has_ratios else ["coefficient"]
+        if is_single:
+            limits = [f"{what} {side}" for what in scales for side in ("lower", "upper")]
         else:
-            between = ["" if what == "coefficient" else f"{what} " for what in of]
-            limits = [f"{what}{side} {one}" for what in between for one in own for side in ("lower", "upper")]
+            between = ["" if what == "coefficient" else f"{what} " for what in scales]
+            limits = [f"{what}{side} {head}" for what in between for head in heads for side in ("lower", "upper")]
         bins = [f"bin {position + 1}" for position, coding in enumerate(self.table.codings) if self._is_bin(coding)]
         edges = [f"{column} {side}" for column in bins for side in ("above", "up to")]
-        return [*own, *ratios, *(limits if table.sd is not None else []), *edges]
+        return [*heads, *ratios, *(limits if table.sd is not None else []), *edges]
 
     @property
     def _has_ratios(self) -> bool:
         return self.terms.link != "identity"
 
-    def _limits(self, own: list[Any], deviations: Sequence[float]) -> list[Any]:
+    def _limits(self, coefficients: list[Any], deviations: Sequence[float]) -> list[Any]:
         """The 95 % intervals; empty where deviations are not known."""
-        found: list[Any] = []
-        for one, deviation in zip(own, deviations, strict=True):
-            reach = LEVEL * deviation
-            if not np.isfinite(reach):
-                found += [None, None]
+        limits: list[Any] = []
+        for coefficient, deviation in zip(coefficients, deviations, strict=True):
+            half_width = LEVEL * deviation
+            if not np.isfinite(half_width):
+                limits += [None, None]
             elif self.with_formulas:
-                found += [f"={one}-{number(reach)}", f"={one}+{number(reach)}"]
+                limits += [f"={coefficient}-{number(half_width)}", f"={coefficient}+{number(half_width)}"]
             else:
-                found += [one - reach, one + reach]
-        return found
+                limits += [coefficient - half_width, coefficient + half_width]
+        return limits
 
     def _edges(self, codes: Sequence[int]) -> list[Any]:
         """The bounds of bins ``(above, up to]``; nothing of missing values."""
-        found: list[Any] = []
+        edges: list[Any] = []
         for coding, code in zip(self.table.codings, codes, strict=False):
             bounds = self.terms.codings[coding].bounds
             if bounds is not None:
                 position = code - int(self.terms.codings[coding].missing)
-                found += [
+                edges += [
                     float(bounds[position - 1]) if position > 0 else None,
                     float(bounds[position]) if 0 <= position < len(bounds) else None,
                 ]
-        return found
+        return edges
 
-    def _is_bin(self, coding: int) -> bool:
-        return self.terms.codings[coding].bounds is not None
+    def _is_bin(self, index: int) -> bool:
+        return self.terms.codings[index].bounds is not None
 
-    def _keys_of(self, coding: int, column: str) -> list[Any]:
+    def _keys_of(self, index: int, column: str) -> list[Any]:
         """The cell of each code."""
-        own = self.terms.codings[coding]
-        if own.categories is None:
-            return list(range(len(own)))
-        categories = own.categories.tolist()
+        coding = self.terms.codings[index]
+        if coding.categories is None:
+            return list(range(len(coding)))
+        categories = coding.categories.tolist()
         if MISSING in categories:
             raise ValueError(
                 f"Column {column!r} has a category {MISSING!r}, as empty cells have; rename it before fit."
             )
-        return [Text(MISSING) if one is None else cell_of(one) for one in categories]
+        return [Text(MISSING) if category is None else cell_of(category) for category in categories]
 
 
 def _exp_of(limit: Any) -> Any:
@@ -351,11 +356,11 @@ def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
             )
     check_base(base)
     for term in terms.terms:
-        found = _factor_of(terms, term)
-        if found is None:
+        factor = _factor_of(terms, term)
+        if factor is None:
             constant += term.constant * _scalar(terms, term)
             continue
-        part, position = _part(terms, term, found), None
+        part, position = _part(terms, term, factor), None
         if base == "largest":
             position = int(part["rows"].argmax())
         elif isinstance(base, Mapping) and term.name in base:
@@ -374,7 +379,7 @@ def _coefficients(terms: ModelTerms, base: Any) -> pd.DataFrame:
 
 def _factor_of(terms: ModelTerms, term: TermRecord) -> LookupFactor | None:
     """The lookup that a term is; None for a coefficient of its own."""
-    lookups = [one for one in term.lookups if terms.tables[one.table].codings]
+    lookups = [factor for factor in term.lookups if terms.tables[factor.table].codings]
     if term.numbers:
         raise ValueError(
             f"The term {term.name!r} multiplies a number, and a scorecard has points for categories and bins; leave "
@@ -389,9 +394,9 @@ def _factor_of(terms: ModelTerms, term: TermRecord) -> LookupFactor | None:
 def _scalar(terms: ModelTerms, term: TermRecord) -> float:
     """What a term without columns adds, or the scalars that multiply its lookup."""
     scalars = [
-        terms.tables[one.table].values[0, one.component, 0]
-        for one in term.lookups
-        if not terms.tables[one.table].codings
+        terms.tables[factor.table].values[0, factor.component, 0]
+        for factor in term.lookups
+        if not terms.tables[factor.table].codings
     ]
     return float(np.prod(scalars))
 
@@ -399,12 +404,15 @@ def _scalar(terms: ModelTerms, term: TermRecord) -> float:
 def _part(terms: ModelTerms, term: TermRecord, factor: LookupFactor) -> pd.DataFrame:
     """The rows of a term."""
     table = terms.tables[factor.table]
-    times = term.constant * _scalar(terms, term)
+    multiplier = term.constant * _scalar(terms, term)
     labels = [_labels(terms, coding, column) for coding, column in zip(table.codings, factor.columns, strict=True)]
-    keys = [tuple(own[code] for own, code in zip(labels, codes, strict=True)) for codes in table.codes.tolist()]
+    keys = [
+        tuple(column_labels[code] for column_labels, code in zip(labels, codes, strict=True))
+        for codes in table.codes.tolist()
+    ]
     categories = [key[0] for key in keys] if len(labels) == 1 else keys
     low, high = _edges(terms.codings[table.codings[0]], table) if len(labels) == 1 else (np.nan, np.nan)
-    values = times * table.values[:, factor.component, 0]
+    values = multiplier * table.values[:, factor.component, 0]
     part = pd.DataFrame(
         {
             "term": term.name,
@@ -418,10 +426,10 @@ def _part(terms: ModelTerms, term: TermRecord, factor: LookupFactor) -> pd.DataF
     is_bins = coding.bounds is not None and len(labels) == 1
     if is_bins and coding.missing:  # every value has a bin
         return part
-    other = part.iloc[:1].assign(low=np.nan, high=np.nan, rows=0)
-    other["category"] = "Missing" if is_bins else UNKNOWN
-    other["coefficient"] = times * float(table.default[factor.component, 0])
-    return pd.concat([part, other], ignore_index=True)
+    default_row = part.iloc[:1].assign(low=np.nan, high=np.nan, rows=0)
+    default_row["category"] = "Missing" if is_bins else UNKNOWN
+    default_row["coefficient"] = multiplier * float(table.default[factor.component, 0])
+    return pd.concat([part, default_row], ignore_index=True)
 
 
 def _labels(terms: ModelTerms, index: int, column: str) -> list[Any]:
@@ -431,10 +439,10 @@ def _labels(terms: ModelTerms, index: int, column: str) -> list[Any]:
         measure = Measure("dates") if terms.columns.get(column, "").startswith("date") else NUMBERS
         return ["Missing"] * coding.missing + interval_labels(coding.bounds, measure=measure)
     assert coding.categories is not None
-    found = coding.categories.tolist()
-    if UNKNOWN in found:
+    categories = coding.categories.tolist()
+    if UNKNOWN in categories:
         raise ValueError(f"Column {column!r} has a category {UNKNOWN!r}, as the scorecard has; rename it before fit.")
-    return found
+    return categories
 
 
 def _edges(coding: Coding, table: Lookup) -> tuple[Any, Any]:
@@ -449,10 +457,10 @@ def _position_of(part: pd.DataFrame, key: Any, term: str) -> int:
     """The row of a category, of a bin's label, or of the bin with a number."""
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if is_number and part["low"].notna().any():
-        found = np.flatnonzero((part["low"] < key) & (key <= part["high"]))
+        indices = np.flatnonzero((part["low"] < key) & (key <= part["high"]))
     else:
         missing = key is None or bool(pd.isna(key))
-        found = np.flatnonzero([one is None if missing else one == key for one in part["category"]])
-    if not len(found):
+        indices = np.flatnonzero([category is None if missing else category == key for category in part["category"]])
+    if not len(indices):
         raise ValueError(f"base[{term!r}] is {key!r}, which is none of the categories of the term.")
-    return int(found[0])
+    return int(indices[0])

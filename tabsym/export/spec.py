@@ -1,7 +1,7 @@
 """What a model or encoder adds up, the source of every export: its terms, and as JSON (`to_spec`, `to_stack`).
 
 Terms are those of wide models, alone or behind `DateParts`, and of winners of comparisons. The JSON has exact numbers
-and typed categories; its schema is ``spec.schema.json`` beside this file. `tabsym.export.from_spec` predicts from it.
+and typed categories; its schema is ``spec.schema.json`` next to this file. `tabsym.export.from_spec` predicts from it.
 A stack becomes the specs of its parts, and each booster a file of its own library. Of what `save` and pickles hold of a
 stack see `WideBoost._keep` in `stacking.base`.
 """
@@ -104,7 +104,7 @@ def columns_of_steps(steps: list[tuple[str, Any]]) -> list[tuple[dict[str, Deriv
 
 def with_made_columns(terms: ModelTerms, made: Mapping[str, Derived], features: Iterable[Any]) -> ModelTerms:
     """The terms in columns of the table before some were made of others; `features`: those of the table."""
-    used = {column: own for column, own in made.items() if column in terms.columns}
+    used = {column: origin for column, origin in made.items() if column in terms.columns}
     return replace(terms, derived={**terms.derived, **used}, features=tuple(map(str, features)))
 
 
@@ -112,11 +112,13 @@ def columns_of_dates(
     formats: Mapping[str, str], parts: Mapping[str, list[str]], taken: Collection[str]
 ) -> dict[str, Derived]:
     """The columns that are made of columns of dates: by name the format of the text, and the parts."""
-    found: dict[str, Derived] = {}
+    derived: dict[str, Derived] = {}
     for name, style in formats.items():
         names = [name, *names_of_parts(name, parts[name], taken)]
-        found |= {column: Derived(name, part, style) for column, part in zip(names, ["day", *parts[name]], strict=True)}
-    return found
+        derived |= {
+            column: Derived(name, part, style) for column, part in zip(names, ["day", *parts[name]], strict=True)
+        }
+    return derived
 
 
 def number_of_part(text: str) -> int:
@@ -156,9 +158,9 @@ def to_spec(model: Any) -> dict[str, Any]:
     """
     if isinstance(model, TableTransformer):
         lookups, names = lookup_tables(model), [str(name) for name in model.get_feature_names_in()]
-        looked_up = {one.column for one in lookups}
+        looked_up = {lookup.column for lookup in lookups}
         passed = {name: {"names": [name], "columns": [name]} for name in names if name not in looked_up}
-        return lookups_spec(model, lookups, names, passed, {one.column: one.kind for one in lookups}, names)
+        return lookups_spec(model, lookups, names, passed, {lookup.column: lookup.kind for lookup in lookups}, names)
     return model_spec(model, terms_of(model))
 
 
@@ -185,20 +187,20 @@ def model_spec(model: Any, terms: ModelTerms) -> dict[str, Any]:
         "tabsym_spec": VERSION,
         "estimator": type(model).__name__,
         "link": terms.link,
-        "classes": None if terms.classes is None else [written(one) for one in terms.classes.tolist()],
+        "classes": None if terms.classes is None else [written(label) for label in terms.classes.tolist()],
         "n_outputs": terms.n_outputs,
         "features": list(terms.features),
         "columns": [_column(name, kind, terms.derived) for name, kind in terms.columns.items()],
         "checked": [{"column": name, "coding": coding} for name, coding in terms.checked],
-        "codings": [_coding(one) for one in terms.codings],
-        "tables": [_table(one) for one in terms.tables],
+        "codings": [_coding(coding) for coding in terms.codings],
+        "tables": [_table(table) for table in terms.tables],
         "terms": [*map(_term, terms.terms), *_offset(terms)],
     }
 
 
 def _column(name: str, kind: str, derived: Mapping[str, Derived]) -> dict[str, Any]:
-    own = derived.get(name)
-    made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
+    origin = derived.get(name)
+    made = {} if origin is None else {"from": origin.source, "part": origin.part, "style": origin.style}
     return {"name": name, "type": kind} | made
 
 
@@ -227,54 +229,59 @@ def lookups_spec(
         The columns of the table, and by `derived` those that are made of them.
     """
     outputs = {**passed} | {
-        one.column: {"names": one.names, "columns": [one.column], "table": index, "component": 0}
-        for index, one in enumerate(lookups)
+        lookup.column: {"names": lookup.names, "columns": [lookup.column], "table": index, "component": 0}
+        for index, lookup in enumerate(lookups)
     }
     return {
         "tabsym_spec": VERSION,
         "estimator": type(encoder).__name__,
         "features": list(features),
         "columns": [_column(name, kind, derived or {}) for name, kind in kinds.items()],
-        "checked": [{"column": one.column, "coding": index} for index, one in enumerate(lookups) if one.checked],
-        "codings": [_coding(one.coding) for one in lookups],
-        "tables": [_table_of_encoder(one, index) for index, one in enumerate(lookups)],
+        "checked": [
+            {"column": lookup.column, "coding": index} for index, lookup in enumerate(lookups) if lookup.checked
+        ],
+        "codings": [_coding(lookup.coding) for lookup in lookups],
+        "tables": [_table_of_encoder(lookup, index) for index, lookup in enumerate(lookups)],
         "outputs": [outputs[name] for name in order],
     }
 
 
 def _table_of_encoder(lookup: ColumnLookup, index: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
+    table: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
     if lookup.values.ndim == 1:
-        return found | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
+        return table | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
     rows = lookup.values.tolist()
-    values = [[None if isinstance(one, float) and math.isnan(one) else one for one in row] for row in rows]
-    found |= {"text": True} if lookup.values.dtype == object else {}
-    return found | {"values": values[:-1], "default": values[-1]}
+    values = [[None if isinstance(value, float) and math.isnan(value) else value for value in row] for row in rows]
+    table |= {"text": True} if lookup.values.dtype == object else {}
+    return table | {"values": values[:-1], "default": values[-1]}
 
 
 def _coding(coding: Coding) -> dict[str, Any]:
     if coding.bounds is not None:
         return {"bounds": coding.bounds.tolist(), "missing": coding.missing}
     assert coding.categories is not None
-    return {"categories": [written(one) for one in coding.categories.tolist()]}
+    return {"categories": [written(category) for category in coding.categories.tolist()]}
 
 
 def _table(table: Lookup) -> dict[str, Any]:
     width = table.values.shape[2]
-    found: dict[str, Any] = {"name": table.name, "codings": list(table.codings), "width": width}
+    record: dict[str, Any] = {"name": table.name, "codings": list(table.codings), "width": width}
     if len(table.codings) > 1:
-        found["codes"] = table.codes.T.tolist()
-    found["values"] = table.values.reshape(len(table.values), -1).tolist()
-    return found | {"default": table.default.ravel().tolist(), "rows": table.rows.tolist()}
+        record["codes"] = table.codes.T.tolist()
+    record["values"] = table.values.reshape(len(table.values), -1).tolist()
+    return record | {"default": table.default.ravel().tolist(), "rows": table.rows.tolist()}
 
 
 def _term(term: TermRecord) -> dict[str, Any]:
     return {
         "name": term.name,
         "constant": term.constant,
-        "numbers": [_expression(one.node) | ({} if one.fill is None else {"fill": one.fill}) for one in term.numbers],
+        "numbers": [
+            _expression(factor.node) | ({} if factor.fill is None else {"fill": factor.fill}) for factor in term.numbers
+        ],
         "lookups": [
-            {"table": one.table, "columns": list(one.columns), "component": one.component} for one in term.lookups
+            {"table": lookup.table, "columns": list(lookup.columns), "component": lookup.component}
+            for lookup in term.lookups
         ],
     }
 
@@ -282,9 +289,9 @@ def _term(term: TermRecord) -> dict[str, Any]:
 def _offset(terms: ModelTerms) -> list[dict[str, Any]]:
     if terms.offset is None:
         return []
-    own: dict[str, Any] = {"column": terms.offset.name}
-    own = {"function": "log", "of": own} if terms.offset.is_exposure else own
-    return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [own], "lookups": []}]
+    number: dict[str, Any] = {"column": terms.offset.name}
+    number = {"function": "log", "of": number} if terms.offset.is_exposure else number
+    return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [number], "lookups": []}]
 
 
 def _expression(node: Node) -> dict[str, Any]:
@@ -412,16 +419,16 @@ def to_stack(model: Any, folder: str | os.PathLike[str]) -> Path:
     n_outputs = 1 if stack.classes is None or len(stack.classes) == 2 else len(stack.classes)
     if terms.n_outputs != n_outputs:
         raise ValueError("The wide model of the stack has other classes than the stack; fit it anew to export it.")
-    used = {name: own for name, own in stack.derived.items() if name in terms.columns}
+    used = {name: origin for name, origin in stack.derived.items() if name in terms.columns}
     wide = model_spec(stack.model.wide_, replace(terms, derived=used, features=stack.features, classes=stack.classes))
-    parts = [_part(stack, share, layer, n_outputs) for share, layer in stack.model._layers]
+    parts = [_part(stack, weight, layer, n_outputs) for weight, layer in stack.model._layers]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for (_, layer), part in zip(stack.model._layers, parts, strict=True):
         if layer is not None:
             _write_booster(layer, folder / part["file"])
-    found = {"tabsym_stack": STACK_VERSION, "estimator": type(stack.model).__name__, "wide": wide, "parts": parts}
-    (folder / STACK).write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
+    record = {"tabsym_stack": STACK_VERSION, "estimator": type(stack.model).__name__, "wide": wide, "parts": parts}
+    (folder / STACK).write_text(json.dumps(record, allow_nan=False), encoding="utf-8")
     return folder
 
 
@@ -431,7 +438,7 @@ def stack_of(model: Any) -> Stack:
     Raises
     ------
     TypeError
-        There is none, in a sentence that says what it is.
+        There is none, in a sentence with the model's type.
     """
     if hasattr(model, "export_stack"):  # a winner, of a layer above
         stack: Stack = model.export_stack()
@@ -449,9 +456,9 @@ def stack_of(model: Any) -> Stack:
     return Stack(last, tuple(map(str, names)), derived, getattr(last, "classes_", None))
 
 
-def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> dict[str, Any]:
+def _part(stack: Stack, weight: float, layer: Layer | None, n_outputs: int) -> dict[str, Any]:
     if layer is None:
-        return {"share": share, "mode": "wide"}
+        return {"share": weight, "mode": "wide"}
     library = layer._library
     if library not in _ENDINGS:
         raise TypeError(
@@ -467,7 +474,7 @@ def _part(stack: Stack, share: float, layer: Layer | None, n_outputs: int) -> di
     names = [name for output in inputs["outputs"] for name in output["names"]]  # as the booster knows the columns
     names += margin_names(names, n_outputs) if layer.mode == "feature" else []
     return {
-        "share": share,
+        "share": weight,
         "mode": layer.mode,
         "library": library,
         "file": f"{layer.mode}.{_ENDINGS[library]}",
@@ -511,7 +518,7 @@ def _coders(layer: Layer) -> tuple[dict[str, ColumnLookup], NativeCategories]:
             f"The categories of the stack are coded by {type(groups).__name__}, which no export holds; use "
             "codes='ordinal', 'native' or 'group'."
         )
-    return {one.column: one for one in lookup_tables(groups)}, native
+    return {lookup.column: lookup for lookup in lookup_tables(groups)}, native
 
 
 def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> ColumnLookup:
@@ -520,14 +527,14 @@ def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> C
     levels = native.alphabets_[name][0].symbols.tolist()
     codes, missing = np.array([*range(len(levels)), UNSEEN, UNSEEN]), np.arange(len(levels) + 2) == len(levels)
     if native.output == "category":
-        own = native.of_codes(name, codes, missing).codes.astype(np.float64)
-        own[own < 0] = np.nan
+        values = native.of_codes(name, codes, missing).codes.astype(np.float64)
+        values[values < 0] = np.nan
     elif native.output == "ordinal" or new in native.categorical_:
-        own = native.of_codes(name, codes, missing)
+        values = native.of_codes(name, codes, missing)
     else:  # a column without any value
-        own = np.full(len(codes), np.nan)
+        values = np.full(len(codes), np.nan)
     coding = Coding(object_array([*levels, None]))
     if group is not None:
         coding, position = group.coding, {level: code for code, level in enumerate([*levels, None])}
-        own = own[[position.get(label, len(levels) + 1) for label in group.values[:, 0].tolist()]]
-    return ColumnLookup(name, "category", [new], coding, own[:, None], checked=False)
+        values = values[[position.get(label, len(levels) + 1) for label in group.values[:, 0].tolist()]]
+    return ColumnLookup(name, "category", [new], coding, values[:, None], checked=False)

@@ -96,7 +96,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
 
 
 def _refuse_names_alike(names: Sequence[str], dialect: str) -> None:
-    """A `ValueError` for columns whose names differ in case only, in dialects that do not tell them apart.
+    """A `ValueError` for columns whose names differ in case only, in dialects that do not distinguish them.
 
     DuckDB gives one of them another name when it reads such a table, and takes either name for the first.
     """
@@ -137,7 +137,7 @@ class SQLTables:
     def join(self, joined: Any, table: str, conditions: Iterable[tuple[str, str]]) -> None:
         """Join a table where its keys compare with the row as the conditions have it."""
         alias = self._alias(joined, "t")
-        on = " AND ".join(f"{alias}.{ansi_name(key)} {own}" for key, own in conditions)
+        on = " AND ".join(f"{alias}.{ansi_name(key)} {comparison}" for key, comparison in conditions)
         self.joins.append(f"LEFT JOIN {self.quoted(table)} AS {alias} ON {on}")
 
     def keys(
@@ -152,57 +152,60 @@ class SQLTables:
             literals.append(self.columns.literals(coding, column))
         return list(zip(unique(names, taken), kinds, strict=True)), literals
 
-    def key(self, coding: int, column: str) -> str:
+    def key(self, index: int, column: str) -> str:
         """The comparison of a key with the column, or with its bin."""
-        own = self.terms.codings[coding]
-        if own.bounds is None:
+        coding = self.terms.codings[index]
+        if coding.bounds is None:
             sign = "IS" if self.writer.dialect == "sqlite" else "IS NOT DISTINCT FROM"
             by_bytes = (
-                self.writer.dialect == "tsql" and self.columns.key_kind(own, column) == "text"
+                self.writer.dialect == "tsql" and self.columns.key_kind(coding, column) == "text"
             )  # else "A" is "a" there
-            return f"{sign} {self.columns.compared_as_key(own, column)}" + (
+            return f"{sign} {self.columns.compared_as_key(coding, column)}" + (
                 " COLLATE Latin1_General_BIN2" if by_bytes else ""
             )
-        if (coding, column) not in self.aliases:
-            if coding not in self._bins:
-                self._bins[coding] = self._create_bins(coding, column)
-            self.joins.append(self._join_of_bins(coding, column))
-        return f'= COALESCE({self.aliases[coding, column]}."bin", {int(own.missing) - 1})'
+        if (index, column) not in self.aliases:
+            if index not in self._bins:
+                self._bins[index] = self._create_bins(index, column)
+            self.joins.append(self._join_of_bins(index, column))
+        return f'= COALESCE({self.aliases[index, column]}."bin", {int(coding.missing) - 1})'
 
-    def _join_of_bins(self, coding: int, column: str) -> str:
-        alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
-        kind, first = self.columns.kind(column), int(self.terms.codings[coding].missing)
-        least, is_least = self._least(kind), "=" if kind == "number" else "<="  # as text dates may lack their fraction
+    def _join_of_bins(self, index: int, column: str) -> str:
+        alias, x = self._alias((index, column), "b"), self.columns.compared(column)
+        kind, first = self.columns.kind(column), int(self.terms.codings[index].missing)
+        # "<=", as dates that are text may lack their fraction
+        lowest, is_lowest = self._lowest(kind), "=" if kind == "number" else "<="
         if kind != "number" and self.writer.dialect not in ANSI:  # the view is translated as a whole
             zone = "" if kind == "date" else " WITH TIME ZONE"
-            least = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"
-        within = f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_least} {least}'
+            lowest = f"CAST({self.writer.text(str(_typed(dt.datetime.min, kind)))} AS TIMESTAMP{zone})"
+        within = (
+            f'{x} > {alias}."low" AND {x} <= {alias}."high" OR {alias}."bin" = {first} AND {x} {is_lowest} {lowest}'
+        )
         on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
         join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality
-        return f"{join} {self.quoted(self._bins[coding])} AS {alias} ON {on}"
+        return f"{join} {self.quoted(self._bins[index])} AS {alias} ON {on}"
 
     def _alias(self, joined: Any, letter: str) -> str:
         self.aliases[joined] = f'"{letter}{len(self.aliases) + 1}"'
         return self.aliases[joined]
 
-    def _create_bins(self, coding: int, column: str) -> str:
+    def _create_bins(self, index: int, column: str) -> str:
         """The table of the bins ``(low, high]`` of a column; of dates in microseconds."""
-        own, kind = self.terms.codings[coding], self.columns.kind(column)
-        assert own.bounds is not None
+        coding, kind = self.terms.codings[index], self.columns.kind(column)
+        assert coding.bounds is not None
         if kind == "number":
-            ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
+            ends = [f"-{_LARGEST}", *map(number, coding.bounds.tolist()), _LARGEST]
         else:
             last = self.writer.moment(_typed(dt.datetime.max, kind))
-            ends = [self._least(kind), *(self._moment(one, kind) for one in own.bounds.tolist()), last]
-        rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
-        rows.append([str(own.missing - 1), "NULL", "NULL"])
+            ends = [self._lowest(kind), *(self._moment(bound, kind) for bound in coding.bounds.tolist()), last]
+        rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), coding.missing)]
+        rows.append([str(coding.missing - 1), "NULL", "NULL"])
         type_ = {"number": "number", "date": "datetime"}.get(kind, "datetime in UTC")
         name = f"{self.rows}_bins_{len(self._bins) + 1}_{slug(column)}".rstrip("_")
         self.create(name, [("bin", "whole"), ("low", type_), ("high", type_)], rows)
         return name
 
-    def _least(self, kind: str) -> str:
-        """The least number or moment that there is."""
+    def _lowest(self, kind: str) -> str:
+        """The lowest number or moment that there is."""
         return f"-{_LARGEST}" if kind == "number" else self.writer.moment(_typed(dt.datetime.min, kind))
 
     def _moment(self, days: float, kind: str) -> str:
@@ -227,9 +230,11 @@ class SQLTables:
 def last_microsecond(days: float) -> int:
     """The last microsecond since 1970 whose number of days, as the model computes it, is at most `days`."""
     per_day = 86_400 * 10**6
-    found = int(days * per_day)
-    near = [one for one in range(found - 64, found + 65) if one // per_day + one % per_day / per_day <= days]
-    return max(near)
+    nearest = int(days * per_day)
+    candidates = [
+        micro for micro in range(nearest - 64, nearest + 65) if micro // per_day + micro % per_day / per_day <= days
+    ]
+    return max(candidates)
 
 
 def _typed(moment: dt.datetime, kind: str) -> dt.datetime:
@@ -259,25 +264,30 @@ class _ModelView(SQLTables):
         if self.terms.classes is None:
             value = f"EXP({scores[0]})" if self.terms.link == "log" else scores[0]
             return f'{head}SELECT {value} AS {ansi_name(PREDICTION)}, "r".*{source}'
-        labels = [str(one) for one in self.terms.classes.tolist()]
+        labels = [str(label) for label in self.terms.classes.tolist()]
         names = ["score"] if len(scores) == 1 else [f"score_{label}" for label in labels]
         taken = {*self.terms.features, *self.terms.columns, PREDICTION}
         names = unique([*names, *(f"probability_{label}" for label in labels)], taken)
-        own, names = names[: len(scores)], names[len(scores) :]
-        inner = ", ".join(f"{score} AS {ansi_name(name)}" for score, name in zip(scores, own, strict=True))
-        said = [f"{value} AS {ansi_name(name)}" for value, name in zip(self._probabilities(own), names, strict=False)]
-        columns = ", ".join([f"{self._class(own)} AS {ansi_name(PREDICTION)}", *said, '"s".*'])
+        score_names, names = names[: len(scores)], names[len(scores) :]
+        inner = ", ".join(f"{score} AS {ansi_name(name)}" for score, name in zip(scores, score_names, strict=True))
+        probabilities = [
+            f"{value} AS {ansi_name(name)}"
+            for value, name in zip(self._probabilities(score_names), names, strict=False)
+        ]
+        columns = ", ".join([f"{self._class(score_names)} AS {ansi_name(PREDICTION)}", *probabilities, '"s".*'])
         return f'{head}SELECT {columns}\nFROM (SELECT {inner}, "r".*{source}) AS "s"'
 
     def _probabilities(self, scores: list[str]) -> list[str]:
         if self.terms.link not in ("logit", "softmax"):
             return []
-        own = [f'"s".{ansi_name(name)}' for name in scores]
-        if len(own) == 1:
-            return [f"1e0 / (1e0 + {_exp(own[0])})", f"1e0 / (1e0 + {_exp(f'-{own[0]}')})"]
+        columns = [f'"s".{ansi_name(name)}' for name in scores]
+        if len(columns) == 1:
+            return [f"1e0 / (1e0 + {_exp(columns[0])})", f"1e0 / (1e0 + {_exp(f'-{columns[0]}')})"]
         return [
-            "1e0 / (" + " + ".join("1e0" if other == one else _exp(f"({other} - {one})") for other in own) + ")"
-            for one in own
+            "1e0 / ("
+            + " + ".join("1e0" if other == column else _exp(f"({other} - {column})") for other in columns)
+            + ")"
+            for column in columns
         ]
 
     def _class(self, scores: list[str]) -> str:
@@ -285,11 +295,13 @@ class _ModelView(SQLTables):
         assert self.terms.classes is not None
         labels = self.terms.classes.tolist()
         kind_of_values(labels, "The target")
-        own = [f'"s".{ansi_name(name)}' for name in scores]
-        if len(own) == 1:
-            conditions = [f"{own[0]} <= 0", f"{own[0]} > 0"]
+        columns = [f'"s".{ansi_name(name)}' for name in scores]
+        if len(columns) == 1:
+            conditions = [f"{columns[0]} <= 0", f"{columns[0]} > 0"]
         else:
-            conditions = [" AND ".join(f"{one} >= {other}" for other in own if other != one) for one in own]
+            conditions = [
+                " AND ".join(f"{column} >= {other}" for other in columns if other != column) for column in columns
+            ]
         cases = " ".join(
             f"WHEN {condition} THEN {Dialect().value(label)}" for condition, label in zip(conditions, labels)
         )
@@ -300,13 +312,13 @@ class _ModelView(SQLTables):
             yield self._product(term, output)
         offset = self.terms.offset
         if offset is not None:
-            own = self.columns.number_of(offset.name)
-            yield f"LN({own})" if offset.is_exposure else own
+            value = self.columns.number_of(offset.name)
+            yield f"LN({value})" if offset.is_exposure else value
 
     def _product(self, term: TermRecord, output: int) -> str:
         factors = [] if term.constant == 1.0 else [number(term.constant)]
-        factors += [self.columns.number_factor(one) for one in term.numbers]
-        factors += [self._coefficient(one, output) for one in term.lookups]
+        factors += [self.columns.number_factor(factor) for factor in term.numbers]
+        factors += [self._coefficient(factor, output) for factor in term.lookups]
         return " * ".join(factors) or "1e0"
 
     def _coefficient(self, factor: LookupFactor, output: int) -> str:
@@ -337,11 +349,11 @@ class _ModelView(SQLTables):
         keys, categories = self.keys(table.codings, factor.columns, set(values))
         numbers = table.values.reshape(len(table.values), -1).tolist()
         rows = [
-            [*(own[code] for own, code in zip(categories, codes)), *map(number, line)]
+            [*(literals[code] for literals, code in zip(categories, codes)), *map(number, line)]
             for codes, line in zip(table.codes.tolist(), numbers, strict=True)
         ]
         name = f"{self.rows}_term_{len(self._tables) + 1}_{slug(table.name)}".rstrip("_")
-        self.create(name, keys + [(one, "number") for one in values], rows)
+        self.create(name, keys + [(value, "number") for value in values], rows)
         return name, [key for key, _ in keys], values
 
 
@@ -358,24 +370,24 @@ class EncoderView(SQLTables):
     """The statements of one encoder; `features`: the columns of fit."""
 
     def __init__(self, writer: Dialect, lookups: list[ColumnLookup], features: list[str], table: str) -> None:
-        kinds = {one.column: one.kind for one in lookups}
-        codings = tuple(one.coding for one in lookups)
+        kinds = {lookup.column: lookup.kind for lookup in lookups}
+        codings = tuple(lookup.coding for lookup in lookups)
         super().__init__(
             writer, ModelTerms(0, "identity", None, kinds, codings, (), (), features=tuple(features)), table
         )
-        self.lookups = {one.column: (index, one) for index, one in enumerate(lookups)}
+        self.lookups = {lookup.column: (index, lookup) for index, lookup in enumerate(lookups)}
 
     def text(self, keep: list[str]) -> str:
         """The statements; the view has the columns to keep first."""
-        checked = [one.column for _, one in self.lookups.values() if one.checked]
+        checked = [lookup.column for _, lookup in self.lookups.values() if lookup.checked]
         if checked:
             raise ValueError(
                 f"handle_unknown='error' raises an error for unknown categories of column {checked[0]!r}, which a view "
                 "cannot; set_params(handle_unknown='return_nan') to export the encoder."
             )
-        columns = [(name, self._own(name)) for name in keep]
+        columns = [(name, self._row_column(name)) for name in keep]
         for name in self.terms.features:
-            columns += self._encoded(*self.lookups[name]) if name in self.lookups else [(name, self._own(name))]
+            columns += self._encoded(*self.lookups[name]) if name in self.lookups else [(name, self._row_column(name))]
         if not columns:
             raise ValueError(
                 "The encoder makes no column, as all are constant or dropped, and a view has at least one; name "
@@ -391,7 +403,7 @@ class EncoderView(SQLTables):
         head = f"CREATE VIEW {self.quoted(f'{self.rows}_{ENCODED}')} AS\n"
         return self.with_view(f"{head}SELECT {listed}{self.source()}")
 
-    def _own(self, name: str) -> str:
+    def _row_column(self, name: str) -> str:
         return f'"r".{ansi_name(name)}'
 
     def _encoded(self, index: int, lookup: ColumnLookup) -> Iterator[tuple[str, str]]:
@@ -400,31 +412,36 @@ class EncoderView(SQLTables):
             return
         is_text, is_onehot = lookup.values.dtype == object, lookup.values.ndim == 1
         values = lookup.values[:, None] if is_onehot else lookup.values
-        literals = [[self._literal(one, whole=is_onehot) for one in row] for row in values.tolist()]
+        literals = [[self._literal(value, whole=is_onehot) for value in row] for row in values.tolist()]
         heads = _value_names(values.shape[1])
         [(key, kind)], [keys] = self.keys((index,), (lookup.column,), {"code", *heads})
         name = f"{self.rows}_encoding_{index + 1}_{slug(lookup.column)}".rstrip("_")
         type_ = "text" if is_text else "whole" if is_onehot else "number"
-        rows = [[own, str(code), *line] for code, (own, line) in enumerate(zip(keys, literals[:-1], strict=True))]
+        rows = [
+            [key_literal, str(code), *line]
+            for code, (key_literal, line) in enumerate(zip(keys, literals[:-1], strict=True))
+        ]
         self.create(name, [(key, kind), ("code", "whole"), *((head, type_) for head in heads)], rows)
         self.join(lookup.column, name, [(key, self.key(index, lookup.column))])
         alias = self.aliases[lookup.column]
-        found = [self._value(alias, head, [line[position] for line in literals]) for position, head in enumerate(heads)]
-        yield from zip(lookup.names, self._ones(found[0], lookup) if is_onehot else found, strict=True)
+        columns = [
+            self._value(alias, head, [line[position] for line in literals]) for position, head in enumerate(heads)
+        ]
+        yield from zip(lookup.names, self._ones(columns[0], lookup) if is_onehot else columns, strict=True)
 
     def _value(self, alias: str, head: str, literals: list[str]) -> str:
         """A column of the joined table, or what values without a code have."""
-        own, default = f"{alias}.{ansi_name(head)}", literals[-1]
+        value, default = f"{alias}.{ansi_name(head)}", literals[-1]
         if default == "NULL":
-            return own
+            return value
         if "NULL" in literals:
-            return f'CASE WHEN {alias}."code" IS NULL THEN {default} ELSE {own} END'
-        return f"COALESCE({own}, {default})"
+            return f'CASE WHEN {alias}."code" IS NULL THEN {default} ELSE {value} END'
+        return f"COALESCE({value}, {default})"
 
-    def _ones(self, one: str, lookup: ColumnLookup) -> list[str]:
-        """0/1 columns from the number of the one that is 1; -2 is a row of NULL."""
+    def _ones(self, hot: str, lookup: ColumnLookup) -> list[str]:
+        """0/1 columns from `hot`, the number of the column that is 1; -2 is a row of NULL."""
         missing = " WHEN -2 THEN NULL" if (lookup.values == -2).any() else ""
-        return [f"CASE {one} WHEN {position} THEN 1{missing} ELSE 0 END" for position in range(len(lookup.names))]
+        return [f"CASE {hot} WHEN {position} THEN 1{missing} ELSE 0 END" for position in range(len(lookup.names))]
 
     def _literal(self, value: Any, *, whole: bool) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):

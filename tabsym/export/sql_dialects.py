@@ -73,8 +73,8 @@ class Dialect:
             return "'" + value.replace("'", "''") + "'"
         from sqlglot import exp
 
-        found = exp.Literal.string(value).sql(dialect=self.dialect)
-        return f"N{found}" if self.dialect == "tsql" else found
+        literal = exp.Literal.string(value).sql(dialect=self.dialect)
+        return f"N{literal}" if self.dialect == "tsql" else literal
 
     def value(self, value: Any) -> str:
         """The literal of a category, a class or a number."""
@@ -158,12 +158,16 @@ def kind_of_values(values: list[Any], what: str) -> str:
     if kinds == {"whole", "number"}:
         return "number"
     if len(kinds) > 1 or None in kinds:
-        odd = next((value for value in values if value is not None and kind_of(value) is None), None)
-        held = (
-            f"{odd!r}, for which SQL has no literal" if odd is not None else f"{' and '.join(sorted(map(str, kinds)))}"
+        unsupported = next((value for value in values if value is not None and kind_of(value) is None), None)
+        kinds_found = (
+            f"{unsupported!r}, for which SQL has no literal"
+            if unsupported is not None
+            else f"{' and '.join(sorted(map(str, kinds)))}"
         )
-        remedy = as_text(odd) if isinstance(odd, pd.Interval) else "make its values text, or use to_spec"
-        raise ValueError(f"{what} holds {held}; {remedy}.")
+        remedy = (
+            as_text(unsupported) if isinstance(unsupported, pd.Interval) else "make its values text, or use to_spec"
+        )
+        raise ValueError(f"{what} holds {kinds_found}; {remedy}.")
     return kinds.pop() or "text" if kinds else "text"
 
 
@@ -173,16 +177,16 @@ def slug(text: str) -> str:
 
 
 def unique(names: list[str], taken: set[str] | None = None) -> list[str]:
-    """The names, with numbers behind those that occur again, whatever their case: some engines do not tell it apart."""
-    known, found = {name.casefold() for name in taken or ()}, []
+    """The names, with numbers behind those that occur again, whatever their case: some engines ignore it."""
+    used, unique_names = {name.casefold() for name in taken or ()}, []
     for name in names:
         new, times = name, 1
-        while new.casefold() in known:
+        while new.casefold() in used:
             times += 1
             new = f"{name}_{times}"
-        known.add(new.casefold())
-        found.append(new)
-    return found
+        used.add(new.casefold())
+        unique_names.append(new)
+    return unique_names
 
 
 def _moment(value: dt.datetime) -> str:
@@ -237,7 +241,7 @@ class ColumnText:
     terms: ModelTerms
 
     def number_factor(self, factor: NumberFactor) -> str:
-        """The number that multiplies a term, with what stands for a missing one."""
+        """The number that multiplies a term, with the fill value of a missing one."""
         if factor.fill is not None and isinstance(factor.node, ColumnRef):
             return f"COALESCE({self.number_of(factor.node.name)}, {number(factor.fill)})"
         return self.expression(factor.node)
@@ -259,25 +263,25 @@ class ColumnText:
 
     def kind(self, column: str) -> str:
         """What a column of the table is."""
-        own = self.terms.derived.get(column)
-        return "date" if own is not None and own.part == "day" else self.terms.columns.get(column, "number")
+        derived = self.terms.derived.get(column)
+        return "date" if derived is not None and derived.part == "day" else self.terms.columns.get(column, "number")
 
     def raw(self, column: str) -> str:
         """A column, or what is made of one."""
-        own = self.terms.derived.get(column)
+        derived = self.terms.derived.get(column)
         source = f'"r".{ansi_name(self.terms.source(column))}'
-        if own is None:
+        if derived is None:
             return source
-        if own.part == "text":
+        if derived.part == "text":
             return self._text_of(column, source)
-        if self.writer.dialect not in WITH_DATES or own.style not in ("moments", "ISO8601"):
+        if self.writer.dialect not in WITH_DATES or derived.style not in ("moments", "ISO8601"):
             raise ValueError(
-                f"Column {own.source!r} holds dates ({own.style}), of which the model uses the {own.part}, and "
-                f"{self.writer.dialect} has no text for it; make the parts columns of the table by tabsym.DateParts, "
-                "and export the model of these."
+                f"Column {derived.source!r} holds dates ({derived.style}), of which the model uses the {derived.part}, "
+                f"and {self.writer.dialect} has no text for it; make the parts columns of the table by "
+                "tabsym.DateParts, and export the model of these."
             )
-        source = source if own.style == "moments" else f"CAST({source} AS TIMESTAMP)"
-        return source if own.part == "day" else f"EXTRACT({_FIELDS[own.part]} FROM {source})"
+        source = source if derived.style == "moments" else f"CAST({source} AS TIMESTAMP)"
+        return source if derived.part == "day" else f"EXTRACT({_FIELDS[derived.part]} FROM {source})"
 
     def number_of(self, column: str) -> str:
         """A column as a double."""
@@ -296,28 +300,34 @@ class ColumnText:
         if self._holds(column):
             return source
         text = f"CAST({source} AS VARCHAR{'(4000)' if self.writer.dialect == 'tsql' else ''})"
-        if not any(_DAY.fullmatch(str(one)) for one in self._categories(column)):
+        if not any(_DAY.fullmatch(str(category)) for category in self._categories(column)):
             return text
         return f"CASE WHEN {text} LIKE '____-__-__ 00:00:00' THEN SUBSTR({text}, 1, 10) ELSE {text} END"
 
     def _holds(self, column: str) -> str:
         """What the categories of a column are that are text: "numbers", "booleans", or "" for others."""
-        own = self.terms.derived.get(column)
-        if own is None or own.part != "text" or own.style not in _VALUE_OF:
+        derived = self.terms.derived.get(column)
+        if derived is None or derived.part != "text" or derived.style not in _VALUE_OF:
             return ""
-        texts = {str(one) for one in self._categories(column)}
-        values = {_VALUE_OF[own.style](one) for one in texts} - {None}
-        return own.style if len(values) == len(texts) else ""  # text where two are the same number
+        texts = {str(text) for text in self._categories(column)}
+        values = {_VALUE_OF[derived.style](text) for text in texts} - {None}
+        return derived.style if len(values) == len(texts) else ""  # text where two are the same number
 
     def _categories(self, column: str) -> list[Any]:
         """The categories of a column, but missing."""
-        found = [
+        of_factors = [
             self.terms.codings[coding].categories
-            for factor in (one for term in self.terms.terms for one in term.lookups)
+            for factor in (lookup for term in self.terms.terms for lookup in term.lookups)
             for coding, name in zip(self.terms.tables[factor.table].codings, factor.columns, strict=True)
             if name == column
         ]
-        return [one for own in found if own is not None for one in own.tolist() if one is not None]
+        return [
+            category
+            for categories in of_factors
+            if categories is not None
+            for category in categories.tolist()
+            if category is not None
+        ]
 
     def _refuse_durations(self, column: str) -> None:
         if self.terms.columns.get(column) == "duration":
@@ -358,7 +368,11 @@ class ColumnText:
         if self._holds(column) == "booleans":
             return "boolean"
         if self._holds(column):
-            return "whole" if all(isinstance(_number_of(one), int) for one in self._categories(column)) else "number"
+            return (
+                "whole"
+                if all(isinstance(_number_of(category), int) for category in self._categories(column))
+                else "number"
+            )
         is_part = column in self.terms.derived and self.terms.derived[column].part != "text"
         return "whole" if is_part else kind_of_values(coding.categories.tolist(), f"Column {column!r}")
 
@@ -367,8 +381,11 @@ class ColumnText:
         if coding.categories is None:
             return [str(code) for code in range(len(coding))]
         categories = coding.categories.tolist()
-        if held := self._holds(column):
-            return [self.writer.value(None if one is None else _VALUE_OF[held](one)) for one in categories]
+        if stored_kind := self._holds(column):
+            return [
+                self.writer.value(None if category is None else _VALUE_OF[stored_kind](category))
+                for category in categories
+            ]
         if self.key_kind(coding, column) == "whole" and column in self.terms.derived:
-            categories = [None if one is None else number_of_part(one) for one in categories]
-        return [self.writer.value(one) for one in categories]
+            categories = [None if category is None else number_of_part(category) for category in categories]
+        return [self.writer.value(category) for category in categories]

@@ -18,12 +18,12 @@ from tabsym.interactions.kernels import (
     gain_of_cells,
     gains_of_rows,
     is_function,
-    kept_gradients,
     logistic_gradients,
     newton_steps,
     row_gradients,
     softmax_gradients,
     sort_rows,
+    stored_gradients,
     sum_cells,
 )
 from tabsym.losses.kernels import GAMMA, LOGISTIC, MULTINOMIAL, POISSON, SQUARED, TWEEDIE_1_5
@@ -47,7 +47,7 @@ BATCH_ROWS = 256
 class FoldModels:
     """Cross-fitted models: linear predictors (K, n, F) of the rows, and gradients and Hessians (K, n, 2 F) there."""
 
-    kept: type = np.float64  # the dtype of steps
+    step_dtype: type = np.float64
 
     def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
         self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
@@ -56,8 +56,8 @@ class FoldModels:
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         """Add steps (K, categories, F) to the linear predictors."""
-        for own, scores in zip(steps, self._scores):
-            add_steps(codes, x, own, scores)
+        for steps_of_output, scores in zip(steps, self._scores):
+            add_steps(codes, x, steps_of_output, scores)
         self._find_gradients()
 
     def current_scores(self) -> Floats:
@@ -72,7 +72,7 @@ class FoldModels:
 class _LogisticModels(FoldModels):
     """For the logistic loss: exp(-score) of the rows is stored, so that a step takes no exp per row."""
 
-    kept = np.float32
+    step_dtype = np.float32
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
@@ -93,7 +93,7 @@ class _LogisticModels(FoldModels):
         return -np.log(self._odds, dtype=np.float64)[None]
 
 
-class _KeptModels(FoldModels):
+class _StoredModels(FoldModels):
     """For squared loss, stored as residuals, and for log links, stored as an exp of the linear predictor."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
@@ -111,7 +111,7 @@ class _KeptModels(FoldModels):
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
     def _grow(self, codes: Codes, growth: Floats) -> None:
-        gradients_here = kept_gradients(self._code, growth.shape[1])
+        gradients_here = stored_gradients(self._code, growth.shape[1])
         gradients_here(codes, growth, self._y, self._weight, self._values, self.grads[0])
 
     def current_scores(self) -> Floats:
@@ -149,24 +149,25 @@ def models_of(loss: Loss) -> type[FoldModels]:
         return _LogisticModels
     if loss.code == MULTINOMIAL:
         return _SoftmaxModels
-    return _KeptModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, TWEEDIE_1_5) else FoldModels
+    return _StoredModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, TWEEDIE_1_5) else FoldModels
 
 
 MAIN_PENALTIES = 2.0, 2.0, 20.0
 """Ridge penalties of the Newton steps of main effects, one iteration over all columns each.
 
-The last iteration lets coefficients of frequent categories converge, and hardly changes those of rare ones, which would
-overfit (`benchmarks/evidence/constants.md`). With fewer iterations, interactions are credited with main effects.
+The last iteration lets coefficients of frequent categories converge, and hardly changes those of infrequent
+ones, which would overfit (`benchmarks/evidence/constants.md`). With fewer iterations, interactions are credited with
+main effects.
 """
 
 THINNED = 4
 """The first evaluation uses one in this many of the categories that rows are sorted by, or of the rows where there are
 few categories."""
 
-MANY_SYMBOLS = 200
+MIN_CATEGORIES_SAMPLED = 200
 """From this many categories on, categories are sampled instead of rows, so that interaction levels keep their rows."""
 
-FEW_PAIRS = 128
+N_ROW_PAIRS = 128
 """The number of row pairs by which two columns are compared at first."""
 
 _NONE = np.empty(0)
@@ -252,7 +253,7 @@ class HeldOutGains:
         self._spare: list[_WorkArrays] = []
 
     def fit_main_effects(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
-        """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
+        """Train the models: Newton steps of each numeric, then each categorical column, small ones first."""
         same = CodeColumn("", np.zeros(len(self.fold), dtype=np.int32), 1)
         columns = sorted(columns, key=lambda column: column.size)
         sums = np.zeros((max(column.size for column in [same, *columns]), 2 * self.n_folds))
@@ -281,7 +282,7 @@ class HeldOutGains:
         """
         starts, order = left.rows
         by_category, derivatives, times = 1, self.models.grads, _NO_COPIES if self.copies is None else self.copies
-        if thinned and len(starts) > MANY_SYMBOLS:
+        if thinned and len(starts) > MIN_CATEGORIES_SAMPLED:
             by_category = THINNED
         elif thinned and self._glanced is not None:
             starts, order = left.rows_where(self._glanced)
@@ -290,14 +291,14 @@ class HeldOutGains:
         codes = work.codes[:0] if thinned and len(derivatives) == 1 else work.codes
         codes.fill(-1)
         gain, variance, n_cells = 0.0, 0.0, 0
-        for output, (grads, own) in enumerate(zip(derivatives, work.steps)):
+        for output, (grads, steps_of_output) in enumerate(zip(derivatives, work.steps)):
             if output == 0:
                 n_cells = sum_cells(self.n_folds)(
                     starts, order, right.codes, self.fold, times, grads, by_category, seen, work.sums, codes
                 )
             else:  # of the other classes, by the same levels
                 add_cells(self.n_folds)(codes, self.fold, times, grads, work.sums)
-            of_output, more = gain_of_cells(self.n_folds)(work.sums, penalty, own[:n_cells])
+            of_output, more = gain_of_cells(self.n_folds)(work.sums, penalty, steps_of_output[:n_cells])
             gain += of_output
             variance += more
         k = len(derivatives)
@@ -311,17 +312,17 @@ class HeldOutGains:
 
         For all rows their sum is the gain times the weight of all rows.
         """
-        found = np.zeros(len(rows))
+        totals = np.zeros(len(rows))
         for grads, steps in zip(self.models.grads, evaluated.steps):
-            gains_of_rows(rows, evaluated.codes, self.fold, grads, steps, found)
-        return found
+            gains_of_rows(rows, evaluated.codes, self.fold, grads, steps, totals)
+        return totals
 
     def _fresh_work(self) -> _WorkArrays:
         n, k = len(self.fold), len(self.models.grads)
         return _WorkArrays(
             np.zeros((n, 2 * self.n_folds**2 + self.n_folds)),
             np.empty(n, dtype=np.int32),
-            np.empty((k, n, self.n_folds), dtype=self.models.kept),
+            np.empty((k, n, self.n_folds), dtype=self.models.step_dtype),
         )
 
     def drop(self, evaluated: EvaluatedInteraction) -> None:
@@ -336,9 +337,9 @@ class HeldOutGains:
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
         """Update the models by a Newton step per category, or by a slope of x; `sums`: work array of zeros."""
-        steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.kept)
-        for grads, own in zip(self.models.grads, steps):
-            newton_steps(self.n_folds)(column.codes, x, self.fold, grads, penalty, sums[: column.size], own)
+        steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.step_dtype)
+        for grads, steps_of_output in zip(self.models.grads, steps):
+            newton_steps(self.n_folds)(column.codes, x, self.fold, grads, penalty, sums[: column.size], steps_of_output)
         self.models.add(column.codes, x, steps)
 
 
@@ -358,16 +359,16 @@ class Sorted:
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
 
-    def rows_where(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The same of the rows where `kept` (n,), always the same, is not 0."""
+    def rows_where(self, weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The same of the rows where `weights` (n,), the same in each call, are not 0."""
         if self._some is None:
             starts, order = self.rows
-            held = kept[order] > 0
-            self._some = np.append(0, np.cumsum(held))[starts], order[held]
+            is_included = weights[order] > 0
+            self._some = np.append(0, np.cumsum(is_included))[starts], order[is_included]
         return self._some
 
-    def share_together(self, other: CodeColumn) -> float:
-        """The fraction of sampled row pairs of one category that share the other's; 1 without pairs."""
+    def fraction_together(self, other: CodeColumn) -> float:
+        """The fraction of sampled row pairs of one category that have equal categories in `other`; 1 without pairs."""
         first, second = self._pairs
         return float(np.count_nonzero(other.codes[first] == other.codes[second])) / len(first) if len(first) else 1.0
 
@@ -377,13 +378,13 @@ class Sorted:
         order = self.rows[1]
         ends = None if self._copies is None else np.cumsum(self._copies[order])
         n_rows = len(order) if ends is None else int(ends[-1]) if len(ends) else 0
-        indices = np.linspace(0, max(n_rows - 2, 0), num=min(FEW_PAIRS, n_rows // 2)).astype(np.int64)
+        indices = np.linspace(0, max(n_rows - 2, 0), num=min(N_ROW_PAIRS, n_rows // 2)).astype(np.int64)
         both = np.array([indices, indices + 1])
         first, second = order[both if ends is None else np.searchsorted(ends, both, side="right")]
         together = self.column.codes[first] == self.column.codes[second]
         return first[together], second[together]
 
-    def determines(self, other: CodeColumn, few: float) -> bool:
-        """Whether the other column is a function of this one, with up to `few` rows as exceptions."""
+    def determines(self, other: CodeColumn, max_exceptions: float) -> bool:
+        """Whether the other column is a function of this one, with up to `max_exceptions` rows as exceptions."""
         copies = np.empty(0, dtype=np.int64) if self._copies is None else self._copies
-        return bool(is_function(*self.rows, other.codes, copies, few, np.zeros(other.size, dtype=np.int64)))
+        return bool(is_function(*self.rows, other.codes, copies, max_exceptions, np.zeros(other.size, dtype=np.int64)))

@@ -19,22 +19,22 @@ def row_gradients(scores, y, weight, loss, parameter, slope, grads):
     Hessian is an upper bound. `slope` (K,) is work space.
     """
     for i in range(len(y)):
-        share = weight[i] if len(weight) else 1.0
+        row_weight = weight[i] if len(weight) else 1.0
         for v in range(scores.shape[2]):
             if len(scores) == 1:
                 score = scores[0, i, v]
                 _, slope_here, hess = loss_of_one(score, y[i], loss, parameter)
-                grads[0, i, 2 * v] = share * slope_here
-                grads[0, i, 2 * v + 1] = share * max(hess, MIN_HESSIAN)
+                grads[0, i, 2 * v] = row_weight * slope_here
+                grads[0, i, 2 * v + 1] = row_weight * max(hess, MIN_HESSIAN)
             else:
-                own = int(y[i])
+                observed = int(y[i])
                 for k in range(len(scores)):
                     slope[k] = scores[k, i, v]
-                slopes_of_many(slope, own)
+                slopes_of_many(slope, observed)
                 for k in range(len(scores)):
-                    p = slope[k] + 1.0 if k == own else slope[k]
-                    grads[k, i, 2 * v] = share * slope[k]
-                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
+                    p = slope[k] + 1.0 if k == observed else slope[k]
+                    grads[k, i, 2 * v] = row_weight * slope[k]
+                    grads[k, i, 2 * v + 1] = row_weight * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
 @kernels_by
@@ -50,37 +50,37 @@ def logistic_gradients(n_folds):
         for i in range(len(target)):
             if codes[i] >= 0:
                 s = unsigned(codes[i])
-                share = np.float32(weight[i]) if len(weight) else one
+                row_weight = np.float32(weight[i]) if len(weight) else one
                 for v in range(n_folds):
                     odds[i, v] *= growth[s, v]
                     p = one / (one + odds[i, v])
-                    grads[i, 2 * v] = share * (p - target[i])
-                    grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(MIN_HESSIAN))
+                    grads[i, 2 * v] = row_weight * (p - target[i])
+                    grads[i, 2 * v + 1] = row_weight * max(p * (one - p), np.float32(MIN_HESSIAN))
 
     return logistic_gradients
 
 
 @kernels_by
-def kept_gradients(loss, n_folds):
+def stored_gradients(loss, n_folds):
     """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
     For squared loss, whose growth is the step, poisson, gamma and TWEEDIE_1_5, whose growth is the exp of it times a
     constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
 
-    def kept_gradients(codes, growth, y, weight, values, grads):
+    def stored_gradients(codes, growth, y, weight, values, grads):
         for i in range(len(y)):
             if codes[i] >= 0:
                 s = unsigned(codes[i])
-                share = weight[i] if len(weight) else 1.0
+                row_weight = weight[i] if len(weight) else 1.0
                 for v in range(n_folds):
                     value = stepped(values[i, v], growth[s, v], loss)
                     values[i, v] = value
                     slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
-                    grads[i, 2 * v] = share * slope
-                    grads[i, 2 * v + 1] = share * hess
+                    grads[i, 2 * v] = row_weight * slope
+                    grads[i, 2 * v + 1] = row_weight * hess
 
-    return kept_gradients
+    return stored_gradients
 
 
 @kernels_by
@@ -109,12 +109,12 @@ def softmax_gradients(n_folds):
             for k in range(len(values)):
                 for i in range(first, last):
                     if codes[i] >= 0:
-                        share, target = weight[i] if len(weight) else 1.0, 1.0 if y[i] == k else 0.0
+                        row_weight, target = weight[i] if len(weight) else 1.0, 1.0 if y[i] == k else 0.0
                         for v in range(n_folds):
                             p = values[k, i, v] * totals[i - first, v]
                             values[k, i, v] = p
-                            grads[k, i, 2 * v] = share * (p - target)
-                            grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
+                            grads[k, i, 2 * v] = row_weight * (p - target)
+                            grads[k, i, 2 * v + 1] = row_weight * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
     return softmax_gradients
 
@@ -183,12 +183,12 @@ def _number(category, before, seen, n_cells):
 
 
 @inlined
-def _add_gradients(grads, row, own, times, sums, cell, n_folds):
-    """Add the gradients and Hessians of a row of fold `own`, of two models at once: a vector instruction for four.
+def _add_gradients(grads, row, row_fold, times, sums, cell, n_folds):
+    """Add the gradients and Hessians of a row, of two models at once: a vector instruction for four.
 
-    Then the square of its held-out gradient, of each of the rows that it stands for.
+    Then the square of its held-out gradient, of each of its copies.
     """
-    first = unsigned(2 * n_folds) * own
+    first = unsigned(2 * n_folds) * row_fold
     for v in range(0, n_folds - 1, 2):
         k = unsigned(2 * v)
         a, b = grads[row, k], grads[row, k + unsigned(1)]
@@ -202,9 +202,9 @@ def _add_gradients(grads, row, own, times, sums, cell, n_folds):
         k = unsigned(2 * n_folds - 2)
         sums[cell, first + k] += grads[row, k]
         sums[cell, first + k + unsigned(1)] += grads[row, k + unsigned(1)]
-    held_out = np.float64(grads[row, unsigned(2) * own])
+    held_out = np.float64(grads[row, unsigned(2) * row_fold])
     square = held_out * held_out
-    sums[cell, unsigned(2 * n_folds * n_folds) + own] += square / times[row] if len(times) else square
+    sums[cell, unsigned(2 * n_folds * n_folds) + row_fold] += square / times[row] if len(times) else square
 
 
 @kernels_by
@@ -213,7 +213,7 @@ def sum_cells(n_folds):
 
     On a sample, every `by_category`-th category that rows are sorted by; 1 for all. `sums` (levels or more, 2 F^2 + F),
     zeros before: gradients and Hessians of rows of fold u under the model trained without fold v at 2 (u F + v), then
-    squares of held-out gradients. `times` (n,) or empty: how many rows each one stands for.
+    squares of held-out gradients. `times` (n,) or empty: how many copies each row has.
     """
 
     def sum_cells(starts, order, other, fold, times, grads, by_category, seen, sums, codes):
@@ -266,8 +266,8 @@ def gain_of_cells(n_folds):
                         grad += sums[cell, 2 * (u * n_folds + v)]
                         hess += sums[cell, 2 * (u * n_folds + v) + 1]
                 step = -grad / (hess + penalty)
-                own = 2 * (v * n_folds + v)
-                gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
+                held_out = 2 * (v * n_folds + v)
+                gain -= step * (sums[cell, held_out] + 0.5 * step * sums[cell, held_out + 1])
                 variance += step * step * sums[cell, 2 * n_folds * n_folds + v]
                 steps[cell, v] = step
             for k in range(2 * n_folds * n_folds + n_folds):
@@ -301,12 +301,12 @@ def sum_gains(rows, codes, gains, sums):
 
 
 @kernel
-def is_function(starts, order, other, copies, few, seen):
-    """Whether the other column is a function of the one that rows are sorted by, with up to `few` rows as exceptions.
+def is_function(starts, order, other, copies, max_exceptions, seen):
+    """Whether the other column is a function of the one that rows are sorted by, but for `max_exceptions` rows.
 
     Exceptions are the rows outside the most frequent pair of their category; `copies` (n,) or empty: of each row.
     """
-    strays = 0
+    n_exceptions = 0
     for s in range(len(starts) - 1):
         largest, n_rows = 0, 0
         for at in range(starts[s], starts[s + 1]):
@@ -320,7 +320,7 @@ def is_function(starts, order, other, copies, few, seen):
             category = other[order[at]]
             if category >= 0:
                 seen[category] = 0
-        strays += n_rows - largest
-        if strays > few:
+        n_exceptions += n_rows - largest
+        if n_exceptions > max_exceptions:
             return False
     return True

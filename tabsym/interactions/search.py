@@ -10,7 +10,7 @@ Interactions are evaluated one after another, the most significant on a sample f
 model, so that a similar one gains little afterwards. The order matters where one interaction can replace another.
 
 Where most of the gain of a pair is that of one category of a few rows, such as "missing", the rows of this category may
-be a population of their own, with effects of another size: further interactions are looked for within it, which have a
+be a population of their own, with effects of another size: further interactions are searched within it, which have a
 variance of their own in the model (`benchmarks/interactions/README.md`, "Within one category").
 
 `choose_crosses`, from code columns to a list of `Chosen`, is where another criterion, without held-out rows, would go.
@@ -36,7 +36,7 @@ from tabsym.interactions.gains import CodeColumn, EvaluatedInteraction, HeldOutG
 from tabsym.interactions.kernels import sum_gains
 from tabsym.threads import in_threads, number_of_threads
 
-FEW_STRAYS = 0.01
+MAX_EXCEPTIONS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction
 is redundant. So a nearly constant column is in no interaction."""
 
@@ -51,21 +51,21 @@ HOPELESS = -2.0
 """A pair whose gain on the sample is below this many standard errors is not evaluated on all rows."""
 
 MAX_PAIRS = 5_000
-"""The most pairs that are evaluated on all rows, those that gain most on the sample."""
+"""The maximum number of pairs that are evaluated on all rows, those that gain most on the sample."""
 
 SLACK = 2.0
-"""Candidates whose gain is this many standard errors below the least one are not evaluated again after others are
+"""Candidates whose gain is this many standard errors below the minimum are not evaluated again after others are
 chosen."""
 
 THREADED_ROWS = 100_000
 """With fewer rows threads take longer to start than they save (`benchmarks/evidence/constants.md`)."""
 
-MOST_OF_GAIN, MOST_OF_ROWS, LEAST_ROWS = 0.5, 0.25, 100
-"""A pair is one of a single category where this category has at least that share of its gain, at most that share of the
-rows, and at least that many of them."""
+MIN_GAIN_FRACTION, MAX_ROW_FRACTION, MIN_ROWS = 0.5, 0.25, 100
+"""A pair is one of a single category where this category has at least that fraction of its gain, at most that
+fraction of the rows, and at least that many of them."""
 
 PENALTY_WITHIN, ERRORS_WITHIN, ERRORS_ALONE = 0.125, 6.0, 2.0
-"""The penalty of steps within one category, over that of others, as effects there are large; and the least gain of an
+"""The penalty of steps within one category, over that of others, as effects there are large; and the minimum gain of an
 interaction within one category, in standard errors, as the category was chosen by the same rows, and of a single column
 there: more columns than rows would fit those by chance."""
 
@@ -140,15 +140,15 @@ class AutoInteractions:
                 "are of three columns; use max_order=3."
             )
         for field in fields(self):
-            if field.name not in _LEAST:
+            if field.name not in _MINIMA:
                 continue
-            value, least = getattr(self, field.name), _LEAST[field.name]
+            value, minimum = getattr(self, field.name), _MINIMA[field.name]
             kind, word = (Integral, "a whole number") if isinstance(field.default, int) else (Real, "a number")
-            good = isinstance(value, kind) and not isinstance(value, bool) and least <= float(value) < np.inf
+            good = isinstance(value, kind) and not isinstance(value, bool) and minimum <= float(value) < np.inf
             if not good or (field.name == "penalty" and value == 0):
                 raise ValueError(
                     f"AutoInteractions({field.name}={value!r}) is not possible; use {word} "
-                    f"{'above' if field.name == 'penalty' else 'of at least'} {least}."
+                    f"{'above' if field.name == 'penalty' else 'of at least'} {minimum}."
                 )
         if self.false_discoveries >= 1:
             raise ValueError(
@@ -158,7 +158,7 @@ class AutoInteractions:
             raise ValueError(f"AutoInteractions(max_order={self.max_order}) is not possible; use 2 or 3.")
 
 
-_LEAST: dict[str, float] = {
+_MINIMA: dict[str, float] = {
     "max_order": 2,
     "rounds": 1,
     "folds": 2,
@@ -274,33 +274,33 @@ class _Search:
         self.n_jobs = n_jobs if len(held_out.fold) >= THREADED_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
-        self._sorted = _without_doubles((column for column in columns if column.size > 1), held_out.copies)
-        self.columns = [one.column for one in self._sorted]
+        self._sorted = _without_duplicates((column for column in columns if column.size > 1), held_out.copies)
+        self.columns = [sorted_column.column for sorted_column in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
         self._within: list[tuple[tuple[int, int], int]] = []  # categories that pairs are of, with the other column
-        self._errors = options.significance  # least gain of an interaction in standard errors
+        self._errors = options.significance  # minimum gain of an interaction in standard errors
 
     def pairs(self) -> list[_Candidate]:
         """Pairs not yet chosen that are not hopeless on a sample, the most significant first."""
-        found = [
+        candidates = [
             _Candidate(self._sorted[left], self.columns[right], (left, right))
             for left, right in combinations(range(len(self.columns)), 2)
             if (left, right) not in self._taken
         ]
-        evident = in_threads(partial(self._in_errors, thinned=True), found, self.n_jobs)
-        order = sorted(range(len(found)), key=lambda index: (-evident[index], index))
-        return [found[index] for index in order[:MAX_PAIRS] if evident[index] > HOPELESS]
+        evident = in_threads(partial(self._in_errors, thinned=True), candidates, self.n_jobs)
+        order = sorted(range(len(candidates)), key=lambda index: (-evident[index], index))
+        return [candidates[index] for index in order[:MAX_PAIRS] if evident[index] > HOPELESS]
 
     def triples(self) -> list[_Candidate]:
         """Triples of which all three pairs were chosen, those whose pairs gained most first."""
         gains = {indices: taken.gain for indices, taken in self._taken.items() if len(indices) == 2}
-        found: list[tuple[float, _Candidate]] = []
+        candidates: list[tuple[float, _Candidate]] = []
         for (first, second), third in product(gains, range(len(self.columns))):
             indices, pairs = (first, second, third), [(first, second), (first, third), (second, third)]
             if second < third and indices not in self._taken and all(pair in gains for pair in pairs):
                 cells = self._taken[first, second].cells
-                found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], indices)))
-        return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].indices))]
+                candidates.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], indices)))
+        return [candidate for _, candidate in sorted(candidates, key=lambda scored: (-scored[0], scored[1].indices))]
 
     def within_categories(self) -> list[_Candidate]:
         """Pairs within the category that a chosen pair is of, of this pair's other column and any third one.
@@ -308,17 +308,17 @@ class _Search:
         Effects of single columns within it that gain are added to the models first: those of the chosen pair were
         shrunk, and would be credited to pairs.
         """
-        found: dict[tuple[int, ...], _Candidate] = {}
+        candidates: dict[tuple[int, ...], _Candidate] = {}
         for column, code in dict.fromkeys(category for category, _ in self._within):
             self._fit_columns_within(column, code)
         for (column, code), partner in self._within:
             left = Sorted(self._restricted(partner, column, code), self.held_out.copies)
             for third in set(range(len(self.columns))) - {column, partner}:
                 indices = (min(partner, third), max(partner, third))
-                one = _Candidate(left, self.columns[third], indices, (column, code))
-                if one.key not in self._taken:
-                    found.setdefault(one.key, one)
-        return [found[key] for key in sorted(found)]
+                candidate = _Candidate(left, self.columns[third], indices, (column, code))
+                if candidate.key not in self._taken:
+                    candidates.setdefault(candidate.key, candidate)
+        return [candidates[key] for key in sorted(candidates)]
 
     def _fit_columns_within(self, column: int, code: int) -> None:
         """Add the effects of single columns within a category to the models, of those that gain."""
@@ -327,16 +327,16 @@ class _Search:
             if index == column:
                 continue
             left = Sorted(self._restricted(index, column, code), self.held_out.copies)
-            one = self._evaluate(_Candidate(left, same, (index,), (column, code)))
-            if one.gain > ERRORS_ALONE * one.error:
-                self.held_out.add(one)
+            evaluated = self._evaluate(_Candidate(left, same, (index,), (column, code)))
+            if evaluated.gain > ERRORS_ALONE * evaluated.error:
+                self.held_out.add(evaluated)
             else:
-                self.held_out.drop(one)
+                self.held_out.drop(evaluated)
 
     def _restricted(self, index: int, column: int, code: int) -> CodeColumn:
         """A column in the rows of one category of another."""
-        own, within = self.columns[index], self.columns[column].codes == code
-        return replace(own, codes=np.where(within, own.codes, np.int32(UNSEEN)))
+        whole, within = self.columns[index], self.columns[column].codes == code
+        return replace(whole, codes=np.where(within, whole.codes, np.int32(UNSEEN)))
 
     def take(self, candidates: list[_Candidate], round_: int) -> None:
         """Evaluate candidates one by one given those chosen before, and choose those that gain.
@@ -344,27 +344,27 @@ class _Search:
         One batch per number of threads at a time; after one is chosen, the others are evaluated again.
         """
         n_threads = number_of_threads(self.n_jobs)
-        self._errors, share = self.options.significance, self.options.false_discoveries
+        self._errors, fdr = self.options.significance, self.options.false_discoveries
         are_within = bool(candidates) and candidates[0].within is not None
-        if candidates and (share or are_within):
+        if candidates and (fdr or are_within):
             gains = np.array(in_threads(self._in_errors, candidates, self.n_jobs))
             are_pairs = len(candidates[0].indices) == 2 and not are_within
-            n_looks = comb(len(self.columns), 2) if are_pairs else len(candidates)
+            n_tests = comb(len(self.columns), 2) if are_pairs else len(candidates)
             if are_within:
                 self._errors = ERRORS_WITHIN
             else:
-                self._errors = max(self._errors, least_errors(gains, share, n_looks))
+                self._errors = max(self._errors, min_errors(gains, fdr, n_tests))
             candidates = [
                 candidates[at] for at in np.argsort(-gains, kind="stable") if gains[at] > self._errors - SLACK
             ]
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
             evaluated = in_threads(self._evaluate, candidates[:n_threads], n_threads)
-            for candidate, one in zip(candidates, evaluated):
+            for candidate, evaluation in zip(candidates, evaluated):
                 n_done += 1
-                if self._is_evident(candidate, one) and self._take(candidate, one, round_):
+                if self._is_evident(candidate, evaluation) and self._take(candidate, evaluation, round_):
                     break
-                self.held_out.drop(one)
+                self.held_out.drop(evaluation)
             candidates = candidates[n_done:]
 
     def _evaluate(self, candidate: _Candidate, *, thinned: bool = False) -> EvaluatedInteraction:
@@ -375,24 +375,26 @@ class _Search:
 
     def _in_errors(self, candidate: _Candidate, *, thinned: bool = False) -> float:
         """The gain of a candidate on all rows, or on a sample, in standard errors."""
-        one = self._evaluate(candidate, thinned=thinned)
-        self.held_out.drop(one)
-        return one.gain / max(one.error, _TINY)
+        evaluated = self._evaluate(candidate, thinned=thinned)
+        self.held_out.drop(evaluated)
+        return evaluated.gain / max(evaluated.error, _TINY)
 
-    def _is_evident(self, candidate: _Candidate, one: EvaluatedInteraction) -> bool:
+    def _is_evident(self, candidate: _Candidate, evaluated: EvaluatedInteraction) -> bool:
         """Whether a candidate gains enough, and significantly; triples by a part of what the best pair gains."""
-        least = self.options.threshold
+        min_gain = self.options.threshold
         if len(candidate.indices) == 3 and self.options.triple_share:
-            most = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
-            least = max(least, self.options.triple_share * most)
-        return one.gain > least and one.gain > self._errors * one.error
+            largest = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
+            min_gain = max(min_gain, self.options.triple_share * largest)
+        return evaluated.gain > min_gain and evaluated.gain > self._errors * evaluated.error
 
-    def _take(self, candidate: _Candidate, one: EvaluatedInteraction, round_: int) -> bool:
+    def _take(self, candidate: _Candidate, evaluated: EvaluatedInteraction, round_: int) -> bool:
         """Choose a candidate unless it is redundant: add its steps to the linear predictors."""
         left, right = candidate.left, candidate.right
-        if left.determines(right, FEW_STRAYS * left.n_rows):
+        if left.determines(right, MAX_EXCEPTIONS * left.n_rows):
             return False
-        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells), self.held_out.copies)
+        cells = Sorted(
+            CodeColumn(f"{left.column.name}:{right.name}", evaluated.codes, evaluated.n_cells), self.held_out.copies
+        )
         if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[index].name for index in candidate.indices), key=self._rank.__getitem__)
@@ -403,19 +405,19 @@ class _Search:
             assert categories is not None
             within = Within(self.columns[column].name, int(categories[code]))
         elif len(names) == 2 and self.options.within_categories:
-            self._note_category(candidate, one)
-        self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size, within))
-        self.held_out.add(one)
-        self._taken[candidate.key] = _Taken(cells, one.gain)
+            self._note_category(candidate, evaluated)
+        self.chosen.append(Chosen(tuple(names), evaluated.gain, evaluated.error, round_, cells.column.size, within))
+        self.held_out.add(evaluated)
+        self._taken[candidate.key] = _Taken(cells, evaluated.gain)
         return True
 
-    def _note_category(self, pair: _Candidate, one: EvaluatedInteraction) -> None:
+    def _note_category(self, pair: _Candidate, evaluated: EvaluatedInteraction) -> None:
         """Note the category that a pair is of, if there is one."""
         indices = pair.indices
         if all(self.columns[index].categories is None for index in indices):
             return
         rows, copies = pair.left.rows[1], self.held_out.copies
-        gains = self.held_out.gains_of_rows(one, rows)
+        gains = self.held_out.gains_of_rows(evaluated, rows)
         for index, partner in (indices, indices[::-1]):
             column = self.columns[index]
             if column.categories is None:
@@ -423,48 +425,48 @@ class _Search:
             by_category = np.zeros(column.size)
             sum_gains(rows, column.codes, gains, by_category)
             by_category[column.categories < 0] = -np.inf
-            most = int(by_category.argmax())
-            own = column.codes == most
-            n_rows = int(np.count_nonzero(own) if copies is None else copies[own].sum())
-            is_small = LEAST_ROWS <= n_rows <= MOST_OF_ROWS * self.held_out.n_rows
-            if is_small and by_category[most] >= MOST_OF_GAIN * gains.sum():
-                self._within.append(((index, most), partner))
+            category = int(by_category.argmax())
+            in_category = column.codes == category
+            n_rows = int(np.count_nonzero(in_category) if copies is None else copies[in_category].sum())
+            is_small = MIN_ROWS <= n_rows <= MAX_ROW_FRACTION * self.held_out.n_rows
+            if is_small and by_category[category] >= MIN_GAIN_FRACTION * gains.sum():
+                self._within.append(((index, category), partner))
 
 
-def least_errors(gains: NDArray[np.float64], share: float, n_looks: int) -> float:
-    """The least gain, in standard errors, that bounds the false discovery rate (Benjamini and Hochberg 1995, step 1).
+def min_errors(gains: NDArray[np.float64], fdr: float, n_tests: int) -> float:
+    """The minimum gain in standard errors that bounds the false discovery rate (Benjamini and Hochberg 1995, step 1).
 
     Parameters
     ----------
     gains : (c,)
         Of the candidates, in standard errors.
-    share : float
+    fdr : float
         The bound.
-    n_looks : int
+    n_tests : int
         How many candidates there were, with those that were left out before.
     """
-    allowed = share * np.arange(1, len(gains) + 1) / n_looks
+    allowed = fdr * np.arange(1, len(gains) + 1) / n_tests
     good = np.flatnonzero(norm.sf(np.sort(gains)[::-1]) <= allowed)
     return float(norm.isf(allowed[good[-1] if len(good) else 0]))
 
 
-def _without_doubles(columns: Iterable[CodeColumn], copies: Copies) -> list[Sorted]:
+def _without_duplicates(columns: Iterable[CodeColumn], copies: Copies) -> list[Sorted]:
     """The columns, the largest first, without those that partition the rows as one before them does."""
-    kept: list[Sorted] = []
+    distinct: list[Sorted] = []
     for column in sorted(columns, key=lambda column: -column.size):
-        one = Sorted(column, copies)
-        if not any(_is_same(one, other) for other in kept):
-            kept.append(one)
-    return kept
+        sorted_column = Sorted(column, copies)
+        if not any(_is_same(sorted_column, other) for other in distinct):
+            distinct.append(sorted_column)
+    return distinct
 
 
 def _is_same(cells: Sorted, other: Sorted) -> bool:
     """Whether two columns, or interactions, partition the rows alike."""
-    few = FEW_STRAYS * cells.n_rows
-    if abs(cells.n_rows - other.n_rows) > few:  # one is within a category
+    max_exceptions = MAX_EXCEPTIONS * cells.n_rows
+    if abs(cells.n_rows - other.n_rows) > max_exceptions:  # one is within a category
         return False
-    if abs(cells.column.size - other.column.size) > few:  # an exception adds or removes a category
+    if abs(cells.column.size - other.column.size) > max_exceptions:  # an exception adds or removes a category
         return False
-    if other.share_together(cells.column) < MAX_TOGETHER:
+    if other.fraction_together(cells.column) < MAX_TOGETHER:
         return False
-    return other.determines(cells.column, few) and cells.determines(other.column, few)
+    return other.determines(cells.column, max_exceptions) and cells.determines(other.column, max_exceptions)

@@ -97,24 +97,24 @@ class Intervals:
     def parts(self, values: Numbers) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.frame.columns` has them."""
         bounds = exact_numbers(self.bounds, self.bound_rests)
-        found = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
+        parts = np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
         for part, codes in enumerate(self._exact_specials(), len(self.bounds) + 1):
             for code in codes:
-                found[np.isnan(values) if np.isnan(code) else values == code] = part
-        return found
+                parts[np.isnan(values) if np.isnan(code) else values == code] = part
+        return parts
 
     @cached_property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``, dates in their own zone."""
-        found = interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
-        return found + [self._special_label(codes) for codes in self._exact_specials()]
+        labels = interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
+        return labels + [self._special_label(codes) for codes in self._exact_specials()]
 
     def _exact_specials(self) -> tuple[tuple[complex, ...], ...]:
         """Special codes, with their rounding errors where values are compared exactly."""
         if not self.special_rests or self.bound_rests is None:
             return self.specials
         every = zip(self.specials, self.special_rests, strict=True)
-        return tuple(tuple(complex(*both) for both in zip(*one, strict=True)) for one in every)
+        return tuple(tuple(complex(*number) for number in zip(*pair, strict=True)) for pair in every)
 
     def _special_label(self, codes: tuple[complex, ...]) -> str:
         """Special codes as text, such as ``{-999}``."""
@@ -218,14 +218,14 @@ def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, targe
     sums = np.bincount(cells.row, cells.data * values[cells.col], minlength=len(table.values))
     with np.errstate(over="ignore"):  # squares of very large targets
         squares = np.bincount(cells.row, cells.data * values[cells.col] ** 2, minlength=len(table.values))
-    of_parts = [np.bincount(labels, one, minlength=n) for one in (table.sizes, sums, squares)]
+    of_parts = [np.bincount(labels, total, minlength=n) for total in (table.sizes, sums, squares)]
     with np.errstate(over="ignore", invalid="ignore"):
-        sizes, sums, squares = (np.where(of_parts[0] > 0, one, one.sum()) for one in of_parts)
+        sizes, sums, squares = (np.where(of_parts[0] > 0, total, total.sum()) for total in of_parts)
         means = sums / sizes
-        spread = squares / sizes - means**2
+        variances = squares / sizes - means**2
     ends = np.flatnonzero(np.diff(target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
-    return PartTargets(interval_labels(cuts), False, counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
+    return PartTargets(interval_labels(cuts), False, counts, means, np.sqrt(np.maximum(variances, 0.0)), cuts)
 
 
 def intervals_of(table: Contingency, partition: Partition, target: PartTargets) -> Intervals:
@@ -246,14 +246,14 @@ def intervals_of(table: Contingency, partition: Partition, target: PartTargets) 
 
 
 def positions_of_middles(table: Contingency, labels: Indices, n: int) -> Indices:
-    """The value (n,) of the median row of each part; of parts without rows, one beside them."""
+    """The value (n,) of the median row of each part; of parts without rows, a neighbouring one."""
     sizes = table.sizes
     ends = np.searchsorted(labels, np.arange(n), side="right")
     total = np.bincount(labels, sizes, minlength=n)
     half = np.cumsum(total) - total / 2
     starts = np.append(0, ends[:-1])
-    found = np.clip(np.searchsorted(np.cumsum(sizes), half), starts, np.maximum(ends, starts + 1) - 1)
-    return np.minimum(found, len(sizes) - 1)
+    positions = np.clip(np.searchsorted(np.cumsum(sizes), half), starts, np.maximum(ends, starts + 1) - 1)
+    return np.minimum(positions, len(sizes) - 1)
 
 
 def groups_of(table: Contingency, partition: Partition, target: PartTargets) -> Groups:
@@ -347,7 +347,7 @@ def _dates(days: Floats, zone: str | None) -> list[str]:
 
 
 def _numbers(values: Floats) -> list[str]:
-    """As few digits as tell all of them apart; halves of whole numbers, as lie between whole ones, in full."""
+    """As few digits as distinguish all of them; halves of whole numbers, as lie between whole ones, in full."""
     small = np.where(np.abs(values) < _MAX_WHOLE, values, 0.5 / 3.0)  # twice the others may be infinite
     exact = small * 2 == np.floor(small * 2)
     for digits in (6, 9, 12):

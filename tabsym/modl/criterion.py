@@ -106,23 +106,23 @@ def ln_partitions(n: int, max_parts: int) -> Floats:
     negative: no term cancels another, whatever n is.
     """
     powers = n * np.log(np.arange(1.0, max_parts + 1)) - gammaln(np.arange(2.0, max_parts + 2))
-    ln_shares = _ln_shares(max_parts)
+    ln_derangements = _ln_derangements(max_parts)
     number = np.arange(max_parts)
     rest = number[:, None] - number[None, :]  # of g groups, k: g - k
-    terms = np.where(rest >= 0, powers[None, :] + ln_shares[np.maximum(rest, 0)], -np.inf)
+    terms = np.where(rest >= 0, powers[None, :] + ln_derangements[np.maximum(rest, 0)], -np.inf)
     top = terms.max(axis=1)
-    found = np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
-    found.flags.writeable = False
-    return found
+    ln_numbers = np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
+    ln_numbers.flags.writeable = False
+    return ln_numbers
 
 
-def _ln_shares(max_parts: int) -> Floats:
-    """ln D(r) for r = 0 .. max_parts - 1."""
+def _ln_derangements(max_parts: int) -> Floats:
+    """ln D(r) for r = 0 .. max_parts - 1: D(r) is the fraction of permutations of r things without a fixed point."""
     order = np.arange(max_parts)
-    shares = np.cumsum(np.where(order % 2 == 0, 1.0, -1.0) * np.exp(-gammaln(order + 1.0)))
-    shares[1:2] = 0.0
+    fractions = np.cumsum(np.where(order % 2 == 0, 1.0, -1.0) * np.exp(-gammaln(order + 1.0)))
+    fractions[1:2] = 0.0
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(shares))
+        return np.asarray(np.log(fractions))
 
 
 # -- priors ------------------------------------------------------------------------------------
@@ -142,12 +142,12 @@ def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None
     return math.log(n_modalities)  # B(M, 1) = 1
 
 
-_MAX_KEPT = 4096
+_MAX_CACHED = 4096
 
 
 def interval_prior(criterion: str, max_parts: int, *, n_rows: float, n_candidates: int, granularity: int = 0) -> Floats:
     """Priors of 1 .. max_parts intervals, not to be written to; khiops' on the grid of 2**granularity quantiles."""
-    prior = _kept_prior if max_parts <= _MAX_KEPT else _interval_prior
+    prior = _cached_prior if max_parts <= _MAX_CACHED else _interval_prior
     return prior(criterion, max_parts, n_rows, n_candidates, granularity)
 
 
@@ -169,7 +169,7 @@ def _interval_prior(criterion: str, max_parts: int, n_rows: float, n_candidates:
     return prior
 
 
-_kept_prior = lru_cache(maxsize=128)(_interval_prior)  # searches by other classes ask again
+_cached_prior = lru_cache(maxsize=128)(_interval_prior)  # searches by other classes ask again
 
 
 def group_prior(
@@ -192,7 +192,7 @@ GARBAGE_FROM = 7
 
 
 def _ln_whether_garbage(n_modalities: int) -> float:
-    """What it costs to say whether there is a garbage group: nothing for as many modalities as make one possible."""
+    """The cost of whether there is a garbage group: none at the smallest number of modalities that can have one."""
     return LN2 if n_modalities > GARBAGE_FROM else 0.0
 
 
@@ -206,7 +206,7 @@ def garbage_priors(
     last = min(max_parts, rest + 1)
     if n_modalities < GARBAGE_FROM or garbage < 1 or last < 3:
         return prior
-    groups = np.arange(2, last)  # beside the garbage
+    groups = np.arange(2, last)  # without the garbage
     prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
     prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
     prior[2:last] += ln_universal(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
@@ -220,7 +220,7 @@ class GroupPrices(NamedTuple):
 
     by_size: Floats
     stars: Floats
-    ln_shares: Floats
+    ln_derangements: Floats
 
 
 @lru_cache(maxsize=64)  # searches ask again; what they get is not to be written to
@@ -241,7 +241,7 @@ def group_prices(
             - gammaln(rest + 1.0)
         )
         by_size[n_modalities - rest] = prior + sums + named
-    return GroupPrices(by_size, LN2 * log2_star(np.arange(1.0, max_parts + 1)), _ln_shares(max_parts))
+    return GroupPrices(by_size, LN2 * log2_star(np.arange(1.0, max_parts + 1)), _ln_derangements(max_parts))
 
 
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
@@ -284,19 +284,19 @@ def target_intervals_cost(counts: NDArray[np.float64]) -> float:
 
 
 def target_prior(criterion: str, max_parts: int, source_sizes: NDArray[np.float64], n_rows: float) -> Floats:
-    """Priors of 1 .. max_parts target intervals beside source parts of these sizes (I,), whose shares are coded.
+    """Priors of 1 .. max_parts target intervals: their number, and their frequencies in parts of these sizes (I,).
 
     How many: R(T - 1; N - 1) under khiops, where one is the null model; ln N under page.
     """
     number = np.arange(1, max_parts + 1, dtype=np.float64)
-    shares = gammaln(source_sizes[None, :] + number[:, None]).sum(axis=1) - gammaln(source_sizes + 1).sum()
-    shares -= len(source_sizes) * gammaln(number)
+    prior = gammaln(source_sizes[None, :] + number[:, None]).sum(axis=1) - gammaln(source_sizes + 1).sum()
+    prior -= len(source_sizes) * gammaln(number)
     if criterion == "page":
-        return np.asarray(shares + math.log(n_rows))
-    shares[0] = np.inf
+        return np.asarray(prior + math.log(n_rows))
+    prior[0] = np.inf
     if max_parts > 1:
-        shares[1:] += ln_universal_to(max_parts - 1, n_rows - 1)
-    return np.asarray(shares)
+        prior[1:] += ln_universal_to(max_parts - 1, n_rows - 1)
+    return np.asarray(prior)
 
 
 # -- modalities at each granularity --------------------------------------------------------------
@@ -311,15 +311,15 @@ class Lumps(NamedTuple):
 
 
 def lumps_by_granularity(sizes: Floats) -> list[Lumps]:
-    """Khiops' granularities, coarse to fine: modalities rarer than ceil(N / 2**G) are one; without repetitions."""
+    """Khiops' granularities, coarse to fine: modalities of fewer than ceil(N / 2**G) rows are one; no repetitions."""
     total = float(sizes.sum())
-    found: list[Lumps] = []
+    lumps: list[Lumps] = []
     for granularity in range(1, max_granularity(total) + 1):
-        rare = sizes < math.ceil(total / 2**granularity - 1e-9)
-        n = len(sizes) if not rare.any() else int((~rare).sum()) + 1
-        if n > 1 and not (found and found[-1].n == n):
-            found.append(Lumps(granularity, np.where(rare, n - 1, np.cumsum(~rare) - 1), n))
-    return found
+        infrequent = sizes < math.ceil(total / 2**granularity - 1e-9)
+        n = len(sizes) if not infrequent.any() else int((~infrequent).sum()) + 1
+        if n > 1 and not (lumps and lumps[-1].n == n):
+            lumps.append(Lumps(granularity, np.where(infrequent, n - 1, np.cumsum(~infrequent) - 1), n))
+    return lumps
 
 
 # -- given partitions ----------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def groups_and_granularity(
     for lumps in lumps_by_granularity(table.sum(axis=1)):
         of_lump = np.zeros(lumps.n, dtype=np.int64)
         of_lump[lumps.labels] = groups
-        if np.array_equal(of_lump[lumps.labels], groups):  # else the catch-all would be torn apart
+        if np.array_equal(of_lump[lumps.labels], groups):  # else the group of the infrequent ones would be split
             prior = _prior_of_groups(of_lump, n, lumps.granularity, known)
             if prior < best:
                 best, granularity = prior, lumps.granularity
@@ -452,13 +452,13 @@ def groups_and_granularity(
 
 def _prior_of_groups(of_lump: Indices, n: int, granularity: int, known: dict[str, Any]) -> float:
     """Khiops' prior of n groups of these lumps, with the largest as garbage group or without one."""
-    left, best = len(of_lump), np.inf
-    if n <= left:
-        best = float(group_prior("khiops", n, n_modalities=left, granularity=granularity, **known)[-1])
-    if n >= 3 and left >= GARBAGE_FROM:
+    n_lumps, best = len(of_lump), np.inf
+    if n <= n_lumps:
+        best = float(group_prior("khiops", n, n_modalities=n_lumps, granularity=granularity, **known)[-1])
+    if n >= 3 and n_lumps >= GARBAGE_FROM:
         largest = int(np.bincount(of_lump).max())  # the prior falls with the size of the garbage
-        other = garbage_priors(n, largest, n_modalities=left, granularity=granularity, **known)
-        best = min(best, float(other[-1]))
+        with_garbage = garbage_priors(n, largest, n_modalities=n_lumps, granularity=granularity, **known)
+        best = min(best, float(with_garbage[-1]))
     return best
 
 
@@ -472,13 +472,13 @@ def _grouped(counts: ArrayLike, labels: Sequence[int] | Indices) -> tuple[Floats
 
 
 def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
-    """What target intervals of these sizes (T,) cost beside the cells of the grid: how many, and the ranks within."""
-    within = float(gammaln(sizes + 1).sum())
+    """What target intervals of these sizes (T,) add to the cost of the grid's cells: how many, and the ranks within."""
+    cost_of_ranks = float(gammaln(sizes + 1).sum())
     if criterion == "page":
-        return within + float(np.log(n_rows))
+        return cost_of_ranks + float(np.log(n_rows))
     if len(sizes) < 2:
         return np.inf
-    return within + ln_universal(len(sizes) - 1, n_rows - 1)
+    return cost_of_ranks + ln_universal(len(sizes) - 1, n_rows - 1)
 
 
 def null_grid_cost(criterion: str, n_rows: float, n_modalities: int | None) -> float:

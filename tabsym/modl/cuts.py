@@ -1,4 +1,4 @@
-"""The exact search over cuts of ordered blocks: intervals, and categories in the order of their class shares.
+"""The exact search over cuts of ordered blocks: intervals, and categories in the order of their class proportions.
 
 Let F(I) be the least cost of the parts of any partition into I parts. A search with a price p per part finds
 L(p) = min F(I) + p I, so F(I) >= L(p) - p I for every I at once: each bounds all numbers of parts from below. With the
@@ -106,9 +106,9 @@ class CutTask:
 
     def at(self, boundaries: Indices) -> CutTask:
         """The same rows in coarser blocks, which end at these boundaries (without 0, with B)."""
-        kept = np.concatenate([[0], boundaries])
-        value = None if self.value is None else self.value[kept]
-        return replace(self, cumulative=np.ascontiguousarray(self.cumulative[:, kept]), value=value)
+        positions = np.concatenate([[0], boundaries])
+        value = None if self.value is None else self.value[positions]
+        return replace(self, cumulative=np.ascontiguousarray(self.cumulative[:, positions]), value=value)
 
     def between_unlike(self, boundaries: Indices) -> Indices:
         """Boundaries but those between two blocks of rows of one and the same class: no optimum cuts there."""
@@ -199,7 +199,7 @@ class PricedSearch:
         self.ln_classes = task.ln_constant
         n = self.task.n_blocks
         self.best, self.before, self.alive = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        self.own = np.empty(n + 1)
+        self.costs = np.empty(n + 1)
         whole = len(task.table) > 0
         two = task.n_classes == 2 and not task.of_target and whole and task.min_rows <= 1
         self.two = self.task.cumulative.astype(np.int32) if two else None
@@ -220,7 +220,7 @@ class PricedSearch:
                 n_alive = kernels.best_cuts_two(self.two[0], self.two[1], task.table, of_part, *state, n_alive)
             else:
                 n_alive = kernels.best_cuts(
-                    self.sums, self.sizes, task.table, task.shift, of_part, task.min_rows, *state, self.own, n_alive
+                    self.sums, self.sizes, task.table, task.shift, of_part, task.min_rows, *state, self.costs, n_alive
                 )
             if time.monotonic() > task.deadline:
                 raise OutOfTime
@@ -239,14 +239,14 @@ class PricedSearch:
         best[0, 0] = 0.0
         before = np.zeros((max_parts + 1, n + 1), dtype=np.int32)
         kernels.best_cuts_by_number(task.cumulative, task.table, task.shift, task.min_rows, best, before)
-        found = []
+        cuts = []
         for k in range(1, max_parts + 1):
             ends, last = np.empty(k, dtype=np.int64), n
             for i in range(k, 0, -1):
                 ends[i - 1] = last
                 last = before[i, last]
-            found.append(Cuts(float(best[k, n]) - k * self.ln_classes, self.boundaries[ends - 1]))
-        return found
+            cuts.append(Cuts(float(best[k, n]) - k * self.ln_classes, self.boundaries[ends - 1]))
+        return cuts
 
 
 def exact_cuts(
@@ -350,9 +350,9 @@ def certify(
             by_number = search.by_number(open_[-1])
             if not by_number:
                 return float(lower[position])
-            for number, one in enumerate(by_number, 1):
-                known[number] = one.parts_cost
-                best.offer(one, prior, granularity)
+            for number, partition in enumerate(by_number, 1):
+                known[number] = partition.parts_cost
+                best.offer(partition, prior, granularity)
             continue
         tried.add(price)
         cuts = solve_at(search, price, prior, best, bounds, granularity)

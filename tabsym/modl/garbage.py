@@ -3,11 +3,11 @@
 A model with a garbage group pays for each of the other modalities by name, and nothing for
 those in the garbage, so it is the cheaper one where few of many modalities are informative.
 
-Of two classes: exp(-cost) of a group is the integral of the likelihood over its class share. With the garbage's share
-held fixed, a modality in the garbage has a cost of its own, and each other group gains what it takes from there. Those
-groups follow one another in the order of class shares (their costs are concave in the class counts), each with some
-modalities of its run: at each share of the group those that are cheaper in it, with the price of a modality that is not
-in the garbage. The best runs come from dynamic programming over the modalities.
+Of two classes: exp(-cost) of a group is the integral of the likelihood over its class proportion. With the garbage's
+proportion fixed, a modality in the garbage has a cost of its own, and each other group gains what it takes from there.
+Those groups follow one another in the order of class proportions (their costs are concave in the class counts), each
+with some modalities of its run: at each proportion of the group those that are cheaper in it, with the price of a
+modality that is not in the garbage. The best runs come from dynamic programming over the modalities.
 
 What no grouping of two classes with a garbage group costs less than, is a bound that is raised until it meets the best
 model known. The prior depends on how many modalities v are informative, that is not in the garbage, and in how many
@@ -16,11 +16,11 @@ groups k they are. For each pair the cost of the parts is bounded from below in 
 - by what any partition into k + 1 groups costs (tight where v is large);
 - for a price per informative modality, by the least of parts and price, less price * v.
 
-The second is an integral over the garbage's share, of what the best groups beside it leave (`ByShare`).
-What is lost: a modality may be in a group at one of its likely shares and not at another. That is nothing where
+The second is an integral over the garbage's proportion, of what the best other groups leave (`ByProportion`).
+What is lost: a modality may be in a group at one of its likely proportions and not at another. That is nothing where
 few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: the
-modalities outside the garbage can be regrouped into at most as many groups that follow one another in class shares, at
-no more cost; for those that are missing then nothing is asked here but their price in the prior.
+modalities outside the garbage can be regrouped into at most as many groups that follow one another in class
+proportions, at no more cost; for those that are missing then nothing is added here but their price in the prior.
 
 The groups that the best price comes from are a model, often better than those that searches find: they are offered
 as one.
@@ -44,7 +44,7 @@ from tabsym.modl.grouping import (
     GroupingUnits,
     GroupTask,
     by_main_axis,
-    by_share,
+    by_proportion,
     costs_of_groups,
     polish,
 )
@@ -54,18 +54,18 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 BOUND_CELLS = 48, 96
-"""Cells of the shares of groups, of all and of where nearly all rows are: time for nats of the gap."""
+"""Cells of the proportions of groups, of all and of where nearly all rows are: time for nats of the gap."""
 
 # all of these trade time for cost; benchmarks/modl/garbage.py shows both, of two classes
 _PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
-_SHARE_CELLS = 24, 48  # of the shares of groups: half as fine as for bounds
+_PROPORTION_CELLS = 24, 48  # of the proportions of groups: half as fine as for bounds
 _MAX_RUN_ENDS = 49  # places where runs of modalities may end
-_GROUPS_AT_FIRST, _GROUPS_SETTLED = 4, 6  # beside the garbage, of all models and of the best
+_GROUPS_AT_FIRST, _GROUPS_SETTLED = 4, 6  # without the garbage, of all models and of the best
 _WORTH_SETTLING = 1.01  # times the best cost: models that may become better
 _MAX_SETTLED, _MAX_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
-_MAX_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
+_MAX_TRIED = 64  # modalities of which every two are tried outside a garbage, and the median proportion
 _MAX_POLISHED = 12  # starts of more than two classes
-_MAX_INFORMATIVE_GROUPS = 64  # beside the categories that are hardly informative
+_MAX_INFORMATIVE_GROUPS = 64  # without the categories that are hardly informative
 _MAX_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
 # all of these trade time for nats of the gap, which benchmarks/modl/garbage.py shows
 _MAX_COUNTED = 12
@@ -74,71 +74,73 @@ _MAX_UNITS = 3000
 """Of more modalities of different counts the first integral alone would take minutes."""
 _MAX_BOUND_PRICES = 12
 _WORTH_POLISHING = 1.001  # times the best cost: models that may become better
-_FIRST_CELLS = 12  # of the garbage's share
+_FIRST_CELLS = 12  # of the garbage's proportion
 _MIN_LOWERING = 0.02  # nats by which a cell's halves must lower the bound to be halved again
-_MIN_LN_SHARE = -6.0  # ln of a cell's share of the integral from which it is worth halving
+_MIN_LN_FRACTION = -6.0  # ln of a cell's fraction of the integral from which it is worth halving
 
 
-def look_for_garbage(tasks: list[GroupTask], best: Grouping, *, few: bool = False) -> Grouping:
+def search_garbage(tasks: list[GroupTask], best: Grouping, *, quick: bool = False) -> Grouping:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
     `tasks`: of two classes with no modalities joined, of more if they are not too many. Of those that are
     proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
-    for task, start in _starts(tasks, best.cost, few):
+    for task, start in _starts(tasks, best.cost, quick):
         if time.monotonic() > task.deadline:
             break
         best = task.better(best, polish(task, start, task.search.rng))
     return best
 
 
-def _starts(tasks: list[GroupTask], cost: float, few: bool) -> list[tuple[GroupTask, Grouping]]:
+def _starts(tasks: list[GroupTask], cost: float, quick: bool) -> list[tuple[GroupTask, Grouping]]:
     if tasks and tasks[0].units.counts.shape[1] == 2:
-        pairs = [] if few else [(task, start) for task in tasks for start in _two_outside(task)[:1]]
-        return _cheaper_outside(tasks, _WORTH_SETTLING * cost, few) + pairs
+        pairs = [] if quick else [(task, start) for task in tasks for start in _two_outside(task)[:1]]
+        return _cheaper_outside(tasks, _WORTH_SETTLING * cost, quick) + pairs
     starts = [
         (task, start)
         for task in tasks
         if time.monotonic() < task.deadline
         for start in [*_two_outside(task), *_uninformative_as_garbage(task), *_largest_as_garbage(task)]
     ]
-    return sorted(starts, key=lambda one: one[1].cost)[:_MAX_POLISHED]
+    return sorted(starts, key=lambda pair: pair[1].cost)[:_MAX_POLISHED]
 
 
-def _cheaper_outside(tasks: list[GroupTask], max_cost: float, few: bool) -> list[tuple[GroupTask, Grouping]]:
-    """Of two classes: the best groups beside a garbage, each with its task, if they cost at most so much.
+def _cheaper_outside(tasks: list[GroupTask], max_cost: float, quick: bool) -> list[tuple[GroupTask, Grouping]]:
+    """Of two classes: the best groups with a garbage, each with its task, if they cost at most so much.
 
     At prices from low to high, as the prior is concave in the number of informative modalities: there are several
-    local optima. The best few get the share and the price of their own garbage.
+    local optima. The best few get the proportion and the price of their own garbage.
     """
-    found: list[tuple[GroupTask, Grouping, ByShare]] = []
+    candidates: list[tuple[GroupTask, Grouping, ByProportion]] = []
     for task in tasks:
-        by_share = ByShare(task.units.counts, max_ends=_MAX_RUN_ENDS, cells=_SHARE_CELLS)
-        shares = _likely_shares(task.units.counts)[: 1 if few else None]
+        modalities = ByProportion(task.units.counts, max_ends=_MAX_RUN_ENDS, cells=_PROPORTION_CELLS)
+        proportions = _likely_proportions(task.units.counts)[: 1 if quick else None]
         models = [
-            _beside_share(task, by_share, share, price, _GROUPS_AT_FIRST)
-            for position, share in enumerate(shares)
-            for price in (_PRICES[1::2] if few or position else _PRICES)
+            _best_at_proportion(task, modalities, proportion, price, _GROUPS_AT_FIRST)
+            for position, proportion in enumerate(proportions)
+            for price in (_PRICES[1::2] if quick or position else _PRICES)
         ]
         best = cheapest(*models)
         if best.cost <= max_cost:
-            found.append((task, best, by_share))
+            candidates.append((task, best, modalities))
         if time.monotonic() > task.deadline:
             break
-    found.sort(key=lambda one: one[1].cost)
-    return [(task, _settled(task, by_share, one)) for task, one, by_share in found[:_MAX_SETTLED]]
+    candidates.sort(key=lambda candidate: candidate[1].cost)
+    return [(task, _settled(task, modalities, model)) for task, model, modalities in candidates[:_MAX_SETTLED]]
 
 
-def _beside_share(task: GroupTask, by_share: ByShare, share: float, price: float, max_groups: int) -> Grouping:
-    """The best 2 .. `max_groups` groups beside a garbage of this class share, at this price of a modality not in it."""
+def _best_at_proportion(
+    task: GroupTask, modalities: ByProportion, proportion: float, price: float, max_groups: int
+) -> Grouping:
+    """The best 2 .. `max_groups` groups and a garbage of this class proportion, at this price per modality outside."""
     n = len(task.units)
     max_groups = min(max_groups, n - 2, (task.max_parts or n) - 1)
-    models = [task.price(labels) for labels in by_share.groups(by_share.costs(share), price, max_groups)]
+    models = [task.price(labels) for labels in modalities.groups(modalities.costs(proportion), price, max_groups)]
     return cheapest(*models, Grouping(np.inf, np.zeros(n, dtype=np.int64)))
 
 
-def _settled(task: GroupTask, by_share: ByShare, best: Grouping) -> Grouping:
-    """In rounds, the share and the price are those of the garbage before, as long as the cost falls."""
+def _settled(task: GroupTask, modalities: ByProportion, best: Grouping) -> Grouping:
+    """In rounds, the proportion and the price are those of the garbage before, as long as the cost falls."""
     units = task.units
     for _ in range(_MAX_ROUNDS):
         if best.garbage is None:
@@ -147,31 +149,31 @@ def _settled(task: GroupTask, by_share: ByShare, best: Grouping) -> Grouping:
         n_groups, size = int(best.labels.max()) + 1, int(units.weights[inside].sum())
         rise = task.garbage_prior(n_groups, size - 1) - task.garbage_prior(n_groups, size)
         price = rise if np.isfinite(rise) and rise > _PRICES[0] else _PRICES[0]
-        better = _beside_share(task, by_share, _share(units.counts[inside]), price, _GROUPS_SETTLED)
+        better = _best_at_proportion(task, modalities, _proportion(units.counts[inside]), price, _GROUPS_SETTLED)
         if not is_cheaper(better.cost, best.cost):
             return best
         best = better
     return best
 
 
-def _share(counts: Floats) -> float:
+def _proportion(counts: Floats) -> float:
     """Of the second class, away from 0 and 1."""
     return float((counts[:, 1].sum() + 0.5) / (counts.sum() + 1.0))
 
 
-def _likely_shares(counts: Floats) -> list[float]:
+def _likely_proportions(counts: Floats) -> list[float]:
     """Of a garbage: that of all rows, and of the modality in the middle: a few large ones may be far from it."""
-    share = _share(counts)
+    proportion = _proportion(counts)
     if len(counts) > _MAX_TRIED:
-        return [share]
-    middle = counts[by_share(counts, 1)[len(counts) // 2]]
-    return [share, _share(middle[None, :])]
+        return [proportion]
+    middle = counts[by_proportion(counts, 1)[len(counts) // 2]]
+    return [proportion, _proportion(middle[None, :])]
 
 
 def _uninformative_as_garbage(task: GroupTask) -> list[Grouping]:
-    """The modalities with the most to tell apart from the rest, 2, 4, 8, 16, ... of them; the rest garbage."""
+    """The modalities that are most informative each, 2, 4, 8, 16, ... of them; the rest garbage."""
     units = task.units
-    order = np.argsort(-_gain_of_own_shares(units), kind="stable")
+    order = np.argsort(-_gain_over_all(units), kind="stable")
     informative = np.cumsum(units.weights[order])
     starts: list[Grouping] = []
     wanted, last = 2.0, 0
@@ -181,8 +183,8 @@ def _uninformative_as_garbage(task: GroupTask) -> list[Grouping]:
         if n < 2 or n >= len(units) or n == last:
             continue
         last = n
-        starts.append(_beside_garbage(task, order[:n]))
-    return sorted(starts, key=lambda one: one.cost)[:2]
+        starts.append(_others_as_garbage(task, order[:n]))
+    return sorted(starts, key=lambda start: start.cost)[:2]
 
 
 def _two_outside(task: GroupTask) -> list[Grouping]:
@@ -207,11 +209,11 @@ def _largest_as_garbage(task: GroupTask) -> list[Grouping]:
     cut_task, ends = task.line_up(order, _START_PLACES)
     max_groups = min(_MAX_START_GROUPS, len(ends), task.max_parts or _MAX_START_GROUPS)
     cuts = (PricedSearch(cut_task, ends).by_number(max_groups) or [])[2:]
-    starts = [task.price(labels_along(order, one.ends)) for one in cuts]
-    return sorted((one for one in starts if one.garbage is not None), key=lambda one: one.cost)[:2]
+    starts = [task.price(labels_along(order, partition.ends)) for partition in cuts]
+    return sorted((start for start in starts if start.garbage is not None), key=lambda start: start.cost)[:2]
 
 
-def _beside_garbage(task: GroupTask, chosen: Indices) -> Grouping:
+def _others_as_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     """The best cuts of the chosen units along the main axis, the others in one more group."""
     units = task.units
     size = int(units.weights.sum() - units.weights[chosen].sum())
@@ -227,8 +229,8 @@ def _beside_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     return task.price(labels)
 
 
-def _gain_of_own_shares(units: GroupingUnits) -> Floats:
-    """What each modality's own class shares save over the shares of all, in nats per modality."""
+def _gain_over_all(units: GroupingUnits) -> Floats:
+    """What each modality's own class proportions save over those of all, in nats per modality."""
     sizes = units.counts.sum(axis=1)
     base = units.counts.sum(axis=0) / sizes.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -237,13 +239,13 @@ def _gain_of_own_shares(units: GroupingUnits) -> Floats:
     return np.asarray(gain / units.weights)
 
 
-# -- gains of groups of two classes beside a garbage group of a given share ------------------------
+# -- gains of groups of two classes with a garbage group of a given proportion --------------------------
 
 
 class _Runs(NamedTuple):
-    """The work of a dynamic program over the units `who` (n,), cut only at `ends` (m + 1,)."""
+    """The work of a dynamic program over the units `chosen` (n,), cut only at `ends` (m + 1,)."""
 
-    who: Indices
+    chosen: Indices
     ends: Indices
     reward: Floats
     at_left: Floats
@@ -252,8 +254,8 @@ class _Runs(NamedTuple):
     best: Floats
 
 
-class ByShare:
-    """Modalities of two classes in the order of the share of the second; equal ones are one that counts as often.
+class ByProportion:
+    """Modalities of two classes in the order of the proportion of the second; equal ones are one that counts as often.
 
     Parameters
     ----------
@@ -261,24 +263,24 @@ class ByShare:
     max_ends : int or None
         Runs end at so many places at most; None: anywhere, which bounds need.
     cells : (int, int)
-        Cells of the shares of groups: of all, and of where nearly all rows are.
+        Cells of the proportions of groups: of all, and of where nearly all rows are.
     """
 
     def __init__(self, counts: Floats, max_ends: int | None = None, cells: tuple[int, int] = BOUND_CELLS) -> None:
         distinct, same, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-        order = by_share(distinct, 1)
+        order = by_proportion(distinct, 1)
         self.counts, self.times = np.ascontiguousarray(distinct[order]), times[order].astype(np.float64)
         self.position = np.argsort(order)[same.ravel()]  # of each unit
         rows, second = self.counts.sum(axis=1), self.counts[:, 1]
-        share = second / rows
-        self.min_costs = -xlogy(second, share) - xlog1py(self.counts[:, 0], -share)  # of each, at its own share
+        proportion = second / rows
+        self.min_costs = -xlogy(second, proportion) - xlog1py(self.counts[:, 0], -proportion)
         self.max_ends = max_ends
-        self.edges = _edges_of_cells(share, rows * self.times, *cells)
+        self.edges = _edges_of_cells(proportion, rows * self.times, *cells)
         self.work = 0.0
 
-    def costs(self, share: float) -> Floats:
-        """What each costs in a group of this share."""
-        return np.asarray(-self.counts @ np.log([1.0 - share, share]))
+    def costs(self, proportion: float) -> Floats:
+        """What each costs in a group of this proportion."""
+        return np.asarray(-self.counts @ np.log([1.0 - proportion, proportion]))
 
     def gained(self, cost: Floats, price: float, max_groups: int) -> Floats:
         """The most that 2 .. K groups or fewer gain over a garbage with these costs, then any number of groups."""
@@ -290,47 +292,47 @@ class ByShare:
         runs = self._runs(cost, price, max_groups, fewer=False)
         if runs is None:
             return []
-        found = []
+        labelings = []
         for k in range(2, min(max_groups, len(runs.ends) - 1) + 1):
             labels = np.empty(len(self.counts), dtype=np.int64)
             kernels.label_runs(
-                k, runs.who, runs.ends, runs.reward, self.counts, self.edges, runs.at_left, runs.best, runs.gains,
+                k, runs.chosen, runs.ends, runs.reward, self.counts, self.edges, runs.at_left, runs.best, runs.gains,
                 labels,
             )  # fmt: skip
-            found.append(labels[self.position])
-        return found
+            labelings.append(labels[self.position])
+        return labelings
 
     def _runs(self, cost: Floats, price: float, max_groups: int, *, fewer: bool) -> _Runs | None:
         reward = cost - price
-        who = np.flatnonzero(reward > self.min_costs)  # nothing is gained with the others, whatever their group's share
-        if len(who) == 0:
+        chosen = np.flatnonzero(reward > self.min_costs)  # with others nothing is gained, whatever the proportion
+        if len(chosen) == 0:
             return None
-        shape = len(self.edges) - 1, len(who) + 1
+        shape = len(self.edges) - 1, len(chosen) + 1
         at_left, at_right = np.empty(shape), np.empty(shape)
-        kernels.gains_in_cells(reward[who], self.counts[who], self.times[who], self.edges, at_left, at_right)
-        ends = np.arange(len(who) + 1)
+        kernels.gains_in_cells(reward[chosen], self.counts[chosen], self.times[chosen], self.edges, at_left, at_right)
+        ends = np.arange(len(chosen) + 1)
         if self.max_ends is not None and len(ends) > self.max_ends:
-            ends = np.unique(np.linspace(0, len(who), self.max_ends).astype(np.int64))
+            ends = np.unique(np.linspace(0, len(chosen), self.max_ends).astype(np.int64))
             at_left, at_right = np.ascontiguousarray(at_left[:, ends]), np.ascontiguousarray(at_right[:, ends])
         n = len(ends)
         gains, best = np.zeros((n, n)), np.zeros((max_groups + 1, n))
         kernels.gains_of_groups(at_left, at_right, self.edges, fewer, np.empty(n), np.empty(n), gains, best)
         self.work += len(at_left) * n * (n - 1) / 2
-        return _Runs(who, ends, reward[who], at_left, at_right, gains, best)
+        return _Runs(chosen, ends, reward[chosen], at_left, at_right, gains, best)
 
 
-def shares_along(angles: Floats) -> Floats:
-    """Shares that estimates from as many rows tell apart equally well, along angles from 0 to pi / 2."""
+def proportions_along(angles: Floats) -> Floats:
+    """Proportions between which estimates from as many rows distinguish equally well, along angles from 0 to pi / 2."""
     return np.asarray(np.sin(angles) ** 2)
 
 
-def _edges_of_cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
-    """Where cells of the shares of groups end, finer where nearly all rows are."""
-    angles, position = np.arcsin(np.sqrt(share)), np.cumsum(rows) / rows.sum()
+def _edges_of_cells(proportion: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
+    """Where cells of the proportions of groups end, finer where nearly all rows are."""
+    angles, position = np.arcsin(np.sqrt(proportion)), np.cumsum(rows) / rows.sum()
     low, high = angles[np.minimum(np.searchsorted(position, [0.02, 0.98]), len(angles) - 1)]
-    spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the share of all
+    spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the proportion of all
     fine = np.linspace(max(0.0, low - spread), min(np.pi / 2, high + spread), n_fine + 1)
-    edges = np.unique(shares_along(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))
+    edges = np.unique(proportions_along(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))
     inside = edges[(edges > 1e-12) & (edges < 1.0 - 1e-12)]  # none so near 0 or 1 that its cell's middle is there
     return np.concatenate([[0.0], inside, [1.0]])
 
@@ -350,7 +352,7 @@ def bound_garbage(
     best : the best grouping so far, which the bound shall meet
     rng : of the order of moves
     max_work : float
-        Values of integrands looked at, about 3e8 a second.
+        Evaluations of integrands, about 3e8 a second.
     """
     lower, price = np.inf, None
     for task in tasks:
@@ -389,7 +391,7 @@ class _BoundAt:
     def __post_init__(self) -> None:
         n, limit = len(self.task.units), self.task.max_parts
         max_groups = n - 1 if limit is None else min(n - 1, limit - 1)
-        self.groups = np.arange(2, min(_MAX_COUNTED, max_groups) + 1)  # beside the garbage
+        self.groups = np.arange(2, min(_MAX_COUNTED, max_groups) + 1)  # without the garbage
         self.informative = np.arange(2, n)
         self.more = max_groups > _MAX_COUNTED
         if not len(self.groups):
@@ -415,7 +417,7 @@ class _BoundAt:
         """The bound, raised price by price until it meets the best cost, or further prices do not help."""
         if not len(self.groups):
             return np.inf
-        units: ByShare | None = None
+        units: ByProportion | None = None
         while True:
             costs = self.of_parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
@@ -426,16 +428,16 @@ class _BoundAt:
             if price is None or max_work <= 0:
                 return lower
             if units is None:
-                units = ByShare(self.task.units.counts)
+                units = ByProportion(self.task.units.counts)
                 integrals = GarbageIntegrals(units, max_work, self.task.deadline)
             if len(units.counts) > _MAX_UNITS:
                 return lower
-            integral = integrals.least(price, int(self.groups[-1]), self._needed(price))
+            integral = integrals.bound(price, int(self.groups[-1]), self._needed(price))
             if integral is None:
                 return lower
-            self.lines[price] = integral.least[: costs.shape[1]]
+            self.lines[price] = integral.lower[: costs.shape[1]]
             np.maximum(self.of_parts, self.lines[price] - price * self.informative[:, None], out=self.of_parts)
-            self._offer(units, integral.share, price, rng)
+            self._offer(units, integral.proportion, price, rng)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
@@ -443,9 +445,11 @@ class _BoundAt:
         needed = np.where(self.of_parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
         return needed if self.more else np.append(needed, -np.inf)
 
-    def _offer(self, units: ByShare, share: float, price: float, rng: np.random.RandomState) -> None:
+    def _offer(self, units: ByProportion, proportion: float, price: float, rng: np.random.RandomState) -> None:
         """Take the groups that are best at this price, if they are better than the best model."""
-        models = [self.task.price(labels) for labels in units.groups(units.costs(share), price, int(self.groups[-1]))]
+        models = [
+            self.task.price(labels) for labels in units.groups(units.costs(proportion), price, int(self.groups[-1]))
+        ]
         if not models:  # at this price nothing is better off outside the garbage
             return
         model = cheapest(*models)
@@ -455,10 +459,10 @@ class _BoundAt:
             self.best = model
 
     def _next_price(self, v: int, column: int) -> float | None:
-        """The first: above the prior's mean rise with v; then between those beside the best for this v, or beyond."""
+        """The first: above the prior's mean rise with v; then between neighbours of the best for this v, or beyond."""
         if not self.lines:
             n, prior = len(self.task.units), self.task.garbage_prior
-            rise = max(prior(3, 1) - prior(3, n - 2), 0.0) / (n - 2)  # with two groups beside the garbage
+            rise = max(prior(3, 1) - prior(3, n - 2), 0.0) / (n - 2)  # with two groups and the garbage
             return self.first_price or 0.25 + 1.5 * rise
         prices = sorted(self.lines)
         position = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
@@ -476,16 +480,16 @@ class _BoundAt:
 
 
 class Integral(NamedTuple):
-    """What parts and price cost at least, by number of groups; the garbage's share where two groups gain most."""
+    """What parts and price cost at least, by number of groups; the garbage's proportion where two groups gain most."""
 
-    least: Floats
-    share: float
+    lower: Floats
+    proportion: float
 
 
 class GarbageIntegrals:
-    """Integrals over the garbage's share."""
+    """Integrals over the garbage's proportion."""
 
-    def __init__(self, units: ByShare, max_work: float, deadline: float) -> None:
+    def __init__(self, units: ByProportion, max_work: float, deadline: float) -> None:
         self.units, self.max_work, self.deadline = units, max_work, deadline
 
     @property
@@ -493,41 +497,41 @@ class GarbageIntegrals:
         """Whether the work or the time is used up."""
         return self.units.work > self.max_work or time.monotonic() > self.deadline
 
-    def least(self, price: float, max_groups: int, needed: Floats) -> Integral | None:
+    def bound(self, price: float, max_groups: int, needed: Floats) -> Integral | None:
         """For 2 .. `max_groups` informative groups, then any number of them; None if there is no time for a first look.
 
-        Cells of the share are halved where most is to be had, until what is `needed` is reached.
+        Cells of the proportion are halved where most is to be had, until what is `needed` is reached.
         """
-        cells: list[_ShareCell] = []
+        cells: list[_ProportionCell] = []
         for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
             if self.spent:
                 return None
-            cells.append(_ShareCell(start, end, self._mass(start, end, price, max_groups)))
-        finished: list[_ShareCell] = []
+            cells.append(_ProportionCell(start, end, self._mass(start, end, price, max_groups)))
+        finished: list[_ProportionCell] = []
         while True:
             mass = np.logaddexp.reduce([cell.mass for cell in cells + finished], axis=0)
             short = -mass < needed
-            share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
-            position = int(np.argmax(share)) if cells else 0
-            if not cells or share[position] < _MIN_LN_SHARE or self.spent:
+            ln_fractions = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
+            position = int(np.argmax(ln_fractions)) if cells else 0
+            if not cells or ln_fractions[position] < _MIN_LN_FRACTION or self.spent:
                 likely = max(cells + finished, key=lambda cell: float(cell.mass[0]))
-                return Integral(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
+                return Integral(-mass, float(proportions_along(np.array(0.5 * (likely.start + likely.end)))))
             cell = cells.pop(position)
             middle = 0.5 * (cell.start + cell.end)
             halves = [
-                _ShareCell(a, b, self._mass(a, b, price, max_groups))
+                _ProportionCell(a, b, self._mass(a, b, price, max_groups))
                 for a, b in ((cell.start, middle), (middle, cell.end))
             ]
             lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
             (finished if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
 
     def _mass(self, start: float, end: float, price: float, max_groups: int) -> Floats:
-        """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
+        """Upper bound of ln of the integral of exp(-parts - price) over a cell of the proportion, by number of groups.
 
-        In the cell the cost of a modality in the garbage lies above its tangent; what is gained beside
+        In the cell the cost of a modality in the garbage lies above its tangent; what is gained outside
         it is convex along the tangent, so its logarithm lies below the line between the ends.
         """
-        q_start, q_end = shares_along(np.array([start, end]))
+        q_start, q_end = proportions_along(np.array([start, end]))
         q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
         cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
         left, right = (
@@ -538,8 +542,8 @@ class GarbageIntegrals:
 
 
 @dataclass(frozen=True)
-class _ShareCell:
-    """A cell of the garbage's share, in angles, and the ln of what it holds at most, by number of groups."""
+class _ProportionCell:
+    """A cell of the garbage's proportion, in angles, and the ln of what it holds at most, by number of groups."""
 
     start: float
     end: float

@@ -50,7 +50,7 @@ WITHOUT_SEARCH = -np.inf
 
 
 def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
-    """The intervals or groups of a column: the optimal ones, or as far as `settings.given` says those of the user.
+    """The intervals or groups of a column: the optimal ones, or those of the user, as far as `settings.given` has them.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Inte
 
 
 class _GivenColumn:
-    """A column, the rows with special codes apart from the rest."""
+    """A column, its rows with special codes separate from the rest."""
 
     def __init__(self, table: Contingency, settings: Settings, given: Given) -> None:
         specials = _as_stored(table, given.specials) if table.is_numeric else given.specials
@@ -105,9 +105,9 @@ class _GivenColumn:
 
     def _labels(self, labels: Indices, n: int) -> Indices:
         """The part of each value, from that of each value of the rest, which has n."""
-        found = self.special_of + n
-        found[self.free] = labels
-        return found
+        all_labels = self.special_of + n
+        all_labels[self.free] = labels
+        return all_labels
 
     # -- classes ------------------------------------------------------------------------------------
 
@@ -115,26 +115,26 @@ class _GivenColumn:
         counts = self.table.dense()
         rest = counts[self.free]
         if labels is None:
-            found = (discretize if self.table.is_numeric else group)(rest, self.settings)
+            partition = (discretize if self.table.is_numeric else group)(rest, self.settings)
         else:
             cost, granularity = self._cost_of_rest(rest, labels)
-            found = Partition(
+            partition = Partition(
                 self.settings.criterion, labels, np.zeros((n, 0)), cost, cost, WITHOUT_SEARCH, granularity
             )
-        all_labels = self._labels(found.labels, found.n_parts)
-        n_parts = found.n_parts + len(self.given.specials)
+        all_labels = self._labels(partition.labels, partition.n_parts)
+        n_parts = partition.n_parts + len(self.given.specials)
         of_parts = self.table.summed(all_labels, np.arange(counts.shape[1]), (n_parts, counts.shape[1]))
-        apart = parts_cost(of_parts[found.n_parts :])
+        specials_cost = parts_cost(of_parts[partition.n_parts :])
         n_modalities = None if self.table.is_numeric else len(counts)
         null = null_prior(self.settings.criterion, n_rows=float(counts.sum()), n_modalities=n_modalities)
         return replace(
-            found,
+            partition,
             labels=all_labels,
             counts=of_parts,
-            cost=found.cost + apart,
+            cost=partition.cost + specials_cost,
             null_cost=null + parts_cost(counts.sum(axis=0)[None, :]),
-            lower_bound=found.lower_bound + apart,
-            bound_without_garbage=found.bound_without_garbage + apart,
+            lower_bound=partition.lower_bound + specials_cost,
+            bound_without_garbage=partition.bound_without_garbage + specials_cost,
         )
 
     def _cost_of_rest(self, counts: Floats, labels: Indices) -> tuple[float, int]:
@@ -169,11 +169,11 @@ class _GivenColumn:
         rows, sources = grid_of(rest, self.settings)
         labels = cut_jointly(rows, sources).source.labels
         starts = [np.zeros(len(self.free), dtype=np.int64), labels]
-        best, other = sorted((self._grid(one, int(one.max()) + 1) for one in starts), key=lambda one: one.cost)
+        best, second = sorted((self._grid(start, int(start.max()) + 1) for start in starts), key=lambda grid: grid.cost)
         if rows.n_sources > MAX_TURNED:
             return best
         rows, sources = grid_of(self.rest, self.settings)
-        return cheapest(self._turned(best, rows, sources), self._turned(other, rows, sources))
+        return cheapest(self._turned(best, rows, sources), self._turned(second, rows, sources))
 
     def _turned(self, best: Grid, rows: GridRows, sources: Sources) -> Grid:
         """A grid, or a cheaper one that the best parts for its target's intervals lead to."""
@@ -189,7 +189,7 @@ class _GivenColumn:
         return best
 
     def _grid(self, labels: Indices, n: int) -> Grid:
-        """The best intervals of the target for n parts of the rest; as dear as no parts where there is one target."""
+        """The best intervals of the target for n parts of the rest; at the null cost where there is one target."""
         rows, sources = grid_of(self.table, self.settings)
         all_labels = self._labels(labels, n)
         known, compact = np.unique(all_labels, return_inverse=True)
@@ -208,27 +208,29 @@ class _GivenColumn:
     def _intervals(self, partition: Partition, target: Any) -> Intervals:
         labels, specials = partition.labels[self.free], self.given.specials
         n = partition.n_parts - len(specials)
-        codes = tuple(tuple(np.nan if np.isneginf(one.real) else float(one.real) for one in part) for part in specials)
-        over = tuple(tuple(float(one.imag) for one in part) for part in specials)
+        codes = tuple(
+            tuple(np.nan if np.isneginf(code.real) else float(code.real) for code in part) for part in specials
+        )
+        over = tuple(tuple(float(code.imag) for code in part) for part in specials)
         if self.given.splits is None and len(self.free):
-            found = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
-            bounds = exact_numbers(found.bounds, found.bound_rests)
-            middles = exact_numbers(found.middles, found.middle_rests)
+            intervals = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)
+            bounds = exact_numbers(intervals.bounds, intervals.bound_rests)
+            middles = exact_numbers(intervals.middles, intervals.middle_rests)
         else:
             bounds = self._bounds()
             middles = self._middles(bounds, labels, n)
             missing = bool(len(self.free)) and bool(np.isneginf(self.rest.values[0].real))
-            found = Intervals(
+            intervals = Intervals(
                 partition, target, bounds.real, missing, middles.real, self.table.error, self.table.measure
             )
-        middles = np.append(middles, [complex(one[0], rests[0]) for one, rests in zip(codes, over, strict=True)])
+        middles = np.append(middles, [complex(part[0], rests[0]) for part, rests in zip(codes, over, strict=True)])
         if np.iscomplexobj(self.table.values):  # then values are compared exactly
-            found = replace(found, bound_rests=bounds.imag + np.zeros(len(bounds)), middle_rests=middles.imag)
+            intervals = replace(intervals, bound_rests=bounds.imag + np.zeros(len(bounds)), middle_rests=middles.imag)
         over = over if np.any([rest != 0.0 for part in over for rest in part]) else ()
-        return replace(found, partition=partition, middles=middles.real, specials=codes, special_rests=over)
+        return replace(intervals, partition=partition, middles=middles.real, specials=codes, special_rests=over)
 
     def _bounds(self) -> Numbers:
-        """The user's cut points; without what float64 leaves over where it tells all values apart."""
+        """The user's cut points; without what float64 leaves over where it distinguishes all values."""
         bounds = np.array(self.given.splits or (), dtype=np.complex128)
         return bounds if np.iscomplexobj(self.table.values) else bounds.real
 
@@ -236,17 +238,17 @@ class _GivenColumn:
         """The median row's value of each interval; without rows its finite bound."""
         middles = np.append(bounds, bounds[-1:] if len(bounds) else np.nan)
         if len(labels):
-            held = np.bincount(labels, minlength=n) > 0
-            middles[held] = self.rest.values[positions_of_middles(self.rest, labels, n)][held]
+            has_rows = np.bincount(labels, minlength=n) > 0
+            middles[has_rows] = self.rest.values[positions_of_middles(self.rest, labels, n)][has_rows]
         return np.where(np.isfinite(middles), middles, np.nan)
 
     def _groups(self, partition: Partition, target: Any) -> Groups:
-        found = groups_of(self.table, partition, target)
-        symbols, labels, groups = found.symbols.tolist(), partition.labels.tolist(), found.groups
+        result = groups_of(self.table, partition, target)
+        symbols, labels, groups = result.symbols.tolist(), partition.labels.tolist(), result.groups
         n = partition.n_parts - len(self.given.specials)
         known = {plain(symbol) for symbol in symbols}
         for position, members in [*enumerate(self.given.splits or ()), *enumerate(self.given.specials, n)]:
-            new = [one for one in members if one not in known]
+            new = [category for category in members if category not in known]
             groups[position] += new
             symbols += new
             labels += [position] * len(new)
@@ -256,7 +258,7 @@ class _GivenColumn:
             named = len(self.given.splits) if self.given.splits is not None else n
             default = named if named < n else default  # the group of the categories that the user does not name
         return replace(
-            found,
+            result,
             groups=groups,
             symbols=object_array(symbols),
             labels_of=np.array(labels, dtype=np.int64),
@@ -284,21 +286,21 @@ def _as_stored(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> tup
         single = float(np.float32(code))
         return single if single in table.values else code
 
-    return tuple(tuple(map(stored, one)) for one in specials)
+    return tuple(tuple(map(stored, codes)) for codes in specials)
 
 
 def _special_of(table: Contingency, specials: tuple[tuple[Any, ...], ...]) -> Indices:
     """Which special codes' part each value is in (B,), -1 for none."""
-    found = np.full(len(table.values), -1, dtype=np.int64)
+    part_of_value = np.full(len(table.values), -1, dtype=np.int64)
     if table.is_numeric:
         for part, codes in enumerate(specials):
             known = np.array(codes) if np.iscomplexobj(table.values) else np.real(codes)
-            found[np.isin(table.values, known)] = part
-        return found
+            part_of_value[np.isin(table.values, known)] = part
+        return part_of_value
     return _part_of(table.values, specials, -1)
 
 
-def _part_of(categories: NDArray[Any], parts: tuple[tuple[Any, ...], ...], other: int) -> Indices:
-    """The part that has each category (B,); `other` for those that none has."""
+def _part_of(categories: NDArray[Any], parts: tuple[tuple[Any, ...], ...], default: int) -> Indices:
+    """The part that has each category (B,); `default` for those that none has."""
     part_of = {category: part for part, members in enumerate(parts) for category in members}
-    return np.array([part_of.get(plain(one), other) for one in categories.tolist()], dtype=np.int64)
+    return np.array([part_of.get(plain(category), default) for category in categories.tolist()], dtype=np.int64)

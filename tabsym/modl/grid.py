@@ -3,8 +3,8 @@
 The criterion is Khiops': the prior of the column's parts, the cost of the target's intervals within them as of
 classes, R(T - 1; N - 1) for how many intervals there are, and ln N_j! for the ranks within each. Given the target's
 intervals the column's parts are those of classes, and given the column's parts the target's intervals are exact cuts: a
-search at one resolution of both finds either in turn. Where one side has few values, every partition of it is looked
-at, with the best one of the other side.
+search at one resolution of both finds either in turn. Where one side has few values, every partition of it is tried,
+with the best one of the other side.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ COARSE_TARGETS = 8
 NEAR_A_COARSE_CUT = np.arange(-8, 9)
 QUICK_GRANULARITIES, LEARNED_FROM = 3, 6
 """Quick searches group categories at about so many granularities, from the sixth on at those that were best before."""
-# partitions of the few, and the searches that each asks for of the many: time for exact grids
-FEW_TARGETS, MAX_VALUES_BESIDE = 9, 64
-"""Up to so many distinct targets each of their 256 partitions is looked at, beside so many distinct values or less."""
-FEW_VALUES, FEW_SYMBOLS, MAX_TARGETS_BESIDE = 6, 5, 1024
+# partitions of the side of few values, and the searches of the other side that each asks for: time for exact grids
+MAX_TARGETS_ENUMERATED, MAX_VALUES_WITH_TARGETS = 9, 64
+"""Each of the 256 partitions of up to 9 distinct targets is tried, of a column of up to 64 distinct values."""
+MAX_VALUES_ENUMERATED, MAX_CATEGORIES_ENUMERATED, MAX_TARGETS_WITH_VALUES = 6, 5, 1024
 """Numbers of values or of categories up to which all 31 or 51 partitions are tried, and of distinct targets."""
 
 
@@ -104,8 +104,8 @@ class GridRows:
     def table(self, source: Indices | None, target: Indices | None) -> Floats:
         """Rows by part of the source and interval of the target, whose codes have these labels (None: themselves)."""
         a, b, n_a, n_b = self._joined(source, target)
-        flat = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
-        return np.asarray(flat.reshape(n_a, n_b), dtype=np.float64)
+        counts = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
+        return np.asarray(counts.reshape(n_a, n_b), dtype=np.float64)
 
     def coarser(self, source: Indices | None, target: Indices | None) -> GridRows:
         """With sources and targets joined by these labels, equal rows added up."""
@@ -131,12 +131,12 @@ class Sources:
         return self.settings.prove if self.symbolic else self.settings.is_thorough
 
     def partition(self, counts: Floats, shared: Shared, *, quick: bool, time_limit: float | None = None) -> Partition:
-        """The column's two or more parts, given rows by target interval (B, T); infinitely dear if there are none."""
+        """The column's two or more parts, given rows by target interval (B, T); of infinite cost if there are none."""
         settings = replace(self.settings, time_limit=time_limit)
         if self.symbolic and quick:
-            found = group(counts, settings, quick=True, min_parts=2, lumps=shared.few_lumps)
-            shared.note_best(found)
-            return found
+            partition = group(counts, settings, quick=True, min_parts=2, lumps=shared.quick_lumps)
+            shared.note_granularity(partition)
+            return partition
         if self.symbolic:
             return group(counts, settings, min_parts=2, lumps=shared.lumps)
         if quick and not settings.monotonic:
@@ -181,17 +181,17 @@ class Shared:
         return lumps_by_granularity(self.sizes)
 
     @property
-    def few_lumps(self) -> list[Lumps]:
+    def quick_lumps(self) -> list[Lumps]:
         """Categories at some granularities: after a few quick searches those that the best groups were found at."""
         if not self.settings.prove and self._n_quick >= LEARNED_FROM and self._best_at:
-            return [one for one in self._some_lumps if one.granularity in self._best_at]
+            return [lumps for lumps in self._some_lumps if lumps.granularity in self._best_at]
         return self._some_lumps
 
-    def note_best(self, found: Partition) -> None:
+    def note_granularity(self, partition: Partition) -> None:
         """Keep at which granularity a quick search found its groups."""
         self._n_quick += 1
-        if np.isfinite(found.cost):
-            self._best_at.add(found.granularity)
+        if np.isfinite(partition.cost):
+            self._best_at.add(partition.granularity)
 
     @cached_property
     def _some_lumps(self) -> list[Lumps]:
@@ -234,8 +234,8 @@ def with_target(rows: GridRows, sources: Sources, source: Partition, prior: floa
     """The column's parts, of this prior, with these intervals of the target."""
     counts = rows.table(source.labels, target)
     cost = prior + parts_cost(counts) + target_cost(sources.settings.criterion, counts.sum(axis=0), rows.total)
-    found = replace(source, counts=counts, cost=cost, null_cost=sources.null_cost(rows), lower_bound=-np.inf)
-    return Grid(found, target, prior)
+    partition = replace(source, counts=counts, cost=cost, null_cost=sources.null_cost(rows), lower_bound=-np.inf)
+    return Grid(partition, target, prior)
 
 
 def one_cell(rows: GridRows, sources: Sources) -> Grid:
@@ -245,8 +245,8 @@ def one_cell(rows: GridRows, sources: Sources) -> Grid:
     return Grid(Partition(sources.settings.criterion, source, np.array([[rows.total]]), null, null, -np.inf), target)
 
 
-def dear(grid: Grid) -> Grid:
-    """The same as infinitely dear: any other is cheaper."""
+def at_infinite_cost(grid: Grid) -> Grid:
+    """The same grid at infinite cost: any other is cheaper."""
     return replace(grid, source=replace(grid.source, cost=np.inf))
 
 
@@ -265,27 +265,29 @@ class GridSearch:
 
     def from_each(self, starts: Iterator[Indices]) -> list[Grid]:
         """The models that these lead to, of the first one at least, until time is out; each start but once."""
-        found: list[Grid] = []
+        grids: list[Grid] = []
         for labels in self._unseen(starts):
-            found.append(self.alternate(labels))
+            grids.append(self.alternate(labels))
             if time.monotonic() > self.deadline:
                 break
-        return found
+        return grids
 
-    def beside(self, best: Grid, starts: Iterator[Indices], n: int) -> list[Grid]:
-        """The models that these lead to, changes of the best one: one round for each, and all for the n cheapest."""
-        near = best.source if self.sources.symbolic else None
+    def from_changes(self, best: Grid, starts: Iterator[Indices], n: int) -> list[Grid]:
+        """The models that these starts lead to, changes of the best: one round for each, all for the n cheapest."""
+        start_groups = best.source if self.sources.symbolic else None
         first: dict[bytes, Grid] = {}
         for labels in self._unseen(starts):
-            found = self._round(labels, near=near)
-            if found is not None:
-                first.setdefault(found.target_labels.tobytes(), found)
+            grid = self._round(labels, near=start_groups)
+            if grid is not None:
+                first.setdefault(grid.target_labels.tobytes(), grid)
             if time.monotonic() > self.deadline:
                 break
-        ranked = sorted(first.values(), key=lambda one: one.cost)
-        new = [one for one in ranked[:n] if one.target_labels.tobytes() not in self.seen]
-        self.seen.update(one.target_labels.tobytes() for one in new)
-        return [self.alternate(one.target_labels, near=None if near is None else one.source) for one in new] + ranked
+        ranked = sorted(first.values(), key=lambda grid: grid.cost)
+        new = [grid for grid in ranked[:n] if grid.target_labels.tobytes() not in self.seen]
+        self.seen.update(grid.target_labels.tobytes() for grid in new)
+        return [
+            self.alternate(grid.target_labels, near=None if start_groups is None else grid.source) for grid in new
+        ] + ranked
 
     def _unseen(self, starts: Iterator[Indices]) -> Iterator[Indices]:
         """Those that no search began at before."""
@@ -296,12 +298,12 @@ class GridSearch:
 
     def alternate(self, labels: Indices, *, quick: bool = True, near: Partition | None = None) -> Grid:
         """Source given target, target given source, until the cost stops falling; `near`: by groups near these."""
-        best = dear(one_cell(self.rows, self.sources))
+        best = at_infinite_cost(one_cell(self.rows, self.sources))
         for _ in range(MAX_ROUNDS):
-            found = self._round(labels, quick=quick, near=near)
-            if found is None or not is_cheaper(found.cost, best.cost):
+            grid = self._round(labels, quick=quick, near=near)
+            if grid is None or not is_cheaper(grid.cost, best.cost):
                 break
-            best, labels, near = found, found.target_labels, None if near is None else found.source
+            best, labels, near = grid, grid.target_labels, None if near is None else grid.source
             if time.monotonic() > self.deadline:
                 break
         return best
@@ -311,19 +313,21 @@ class GridSearch:
         key = labels.tobytes(), quick, near is None
         if key not in self._rounds:
             source = self._source_near(labels, near, quick=quick) if labels.max() > 0 else None
-            found = None
+            grid = None
             if source is not None and source.n_parts > 1:
                 given = as_grid(self.rows, self.sources, source, labels)
-                other = as_grid(self.rows, self.sources, source, self.target_given(source.labels, quick=quick))
-                found = cheapest(other, given)
-            self._rounds[key] = found
+                with_new_target = as_grid(
+                    self.rows, self.sources, source, self.target_given(source.labels, quick=quick)
+                )
+                grid = cheapest(with_new_target, given)
+            self._rounds[key] = grid
         return self._rounds[key]
 
     def _source_near(self, labels: Indices, near: Partition | None, *, quick: bool) -> Partition:
         if near is None:
             return self.source_given(labels, quick=quick)
-        found = regroup(self.rows.table(None, labels), near, self.sources.settings, self.shared.lumps)
-        return found if quick else cheapest(self.source_given(labels, quick=False), found)
+        regrouped = regroup(self.rows.table(None, labels), near, self.sources.settings, self.shared.lumps)
+        return regrouped if quick else cheapest(self.source_given(labels, quick=False), regrouped)
 
     def source_given(self, labels: Indices, *, quick: bool) -> Partition:
         """The column's parts for these intervals of the target."""
@@ -355,10 +359,10 @@ class GridSearch:
         table, n = self.shared.table(counts.shape[1]), len(counts)
         ends = self._coarse_targets
         prior = self._target_prior(min(len(ends), MAX_TARGET_INTERVALS), counts)
-        found = CutGrids.of_one(ends, prior).cut(counts, table, of_target=True).ends
-        if len(ends) == n or len(found) < 2:
-            return found
-        near = (found[:-1, None] + NEAR_A_COARSE_CUT).ravel()
+        cut_ends = CutGrids.of_one(ends, prior).cut(counts, table, of_target=True).ends
+        if len(ends) == n or len(cut_ends) < 2:
+            return cut_ends
+        near = (cut_ends[:-1, None] + NEAR_A_COARSE_CUT).ravel()
         ends = np.union1d(ends, near[(near > 0) & (near < n)])
         if len(ends) > len(prior):
             prior = self._target_prior(min(len(ends), MAX_TARGET_INTERVALS), counts)
@@ -384,10 +388,10 @@ class GridSearch:
             source = self.source_given(best.target_labels, quick=False)
             if source.n_parts < 2:
                 break
-            found = self.slide(as_grid(self.rows, self.sources, source, best.target_labels))
-            if not is_cheaper(found.cost, best.cost):
+            slid = self.slide(as_grid(self.rows, self.sources, source, best.target_labels))
+            if not is_cheaper(slid.cost, best.cost):
                 break
-            best = found
+            best = slid
         return best
 
     def slide(self, grid: Grid) -> Grid:
@@ -411,25 +415,29 @@ class GridSearch:
 
 
 def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: TargetGiven) -> Grid | None:
-    """The best grid of two parts or more; None where there are too many to look at, or no time.
+    """The best grid of two parts or more; None where there are too many, or no time.
 
-    `target_given` (parts) finds the best intervals of the target for these parts of the column. Infinitely dear
-    where the constraints leave no two parts.
+    `target_given` (parts) finds the best intervals of the target for these parts of the column. Of infinite
+    cost where the constraints leave no two parts.
     """
-    few = FEW_SYMBOLS if sources.symbolic else FEW_VALUES
-    max_sources = MAX_SUBSETS if sources.symbolic else MAX_VALUES_BESIDE
-    if rows.n_sources <= few and rows.n_targets <= MAX_TARGETS_BESIDE and not sources.settings.monotonic:
-        found = (_of_source(rows, sources, labels, target_given) for labels in _every_source(rows, sources))
-    elif rows.n_targets <= FEW_TARGETS and rows.n_sources <= max_sources:
+    max_enumerated = MAX_CATEGORIES_ENUMERATED if sources.symbolic else MAX_VALUES_ENUMERATED
+    max_sources = MAX_SUBSETS if sources.symbolic else MAX_VALUES_WITH_TARGETS
+    if (
+        rows.n_sources <= max_enumerated
+        and rows.n_targets <= MAX_TARGETS_WITH_VALUES
+        and not sources.settings.monotonic
+    ):
+        grids = (_of_source(rows, sources, labels, target_given) for labels in _every_source(rows, sources))
+    elif rows.n_targets <= MAX_TARGETS_ENUMERATED and rows.n_sources <= max_sources:
         shared = Shared(rows, sources.settings)
-        found = (_of_target(rows, sources, shared, labels) for labels in every_cut(rows.n_targets))
+        grids = (_of_target(rows, sources, shared, labels) for labels in every_cut(rows.n_targets))
     else:
         return None
-    best = dear(one_cell(rows, sources))
-    for one in found:
+    best = at_infinite_cost(one_cell(rows, sources))
+    for grid in grids:
         if time.monotonic() > deadline:
             return None
-        best = cheapest(best, one)
+        best = cheapest(best, grid)
     return best
 
 
@@ -437,7 +445,7 @@ def _of_target(rows: GridRows, sources: Sources, shared: Shared, labels: Indices
     """The best parts of the column for these intervals of the target."""
     source = sources.partition(rows.table(None, labels), shared, quick=False)
     if source.n_parts < 2:
-        return dear(one_cell(rows, sources))
+        return at_infinite_cost(one_cell(rows, sources))
     return as_grid(rows, sources, source, labels)
 
 
@@ -474,5 +482,5 @@ def every_set(n: int) -> Iterator[Indices]:
     """Every partition of n categories, as labels (n,): each category in a group there is, or in a new one."""
     labels = [[0]]
     for _ in range(n - 1):
-        labels = [[*one, group] for one in labels for group in range(max(one) + 2)]
-    yield from (np.array(one, dtype=np.int64) for one in labels)
+        labels = [[*partition, group] for partition in labels for group in range(max(partition) + 2)]
+    yield from (np.array(partition, dtype=np.int64) for partition in labels)

@@ -39,22 +39,22 @@ MAX_CUT_PLACES = 1024
 """Of more units in an order, cuts lie at so many quantiles: time for how near each cut is to its best place."""
 _MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
 _MORE_GROUPS = 4  # that moves may make in a round
-_MAX_WORK = 10**8  # counts that are looked at between looks at the clock
+_MAX_WORK = 10**8  # counts that are read between looks at the clock
 
 
-def by_share(counts: Floats, of: int) -> Indices:
-    """Units in the order of their share of one class."""
+def by_proportion(counts: Floats, of: int) -> Indices:
+    """Units in the order of their proportion of one class."""
     return np.argsort(counts[:, of] / counts.sum(axis=1), kind="stable")
 
 
 def by_main_axis(counts: Floats) -> Indices:
-    """Units along the main axis of their class shares (the first of correspondence analysis)."""
+    """Units along the main axis of their class proportions (the first of correspondence analysis)."""
     sizes, classes = counts.sum(axis=1), counts.sum(axis=0)
     present = classes > 0
-    shares = counts[:, present] / sizes[:, None]
-    deviation = (shares - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
-    spread = (deviation * sizes[:, None]).T @ deviation
-    return np.argsort(deviation @ np.linalg.eigh(spread)[1][:, -1], kind="stable")
+    proportions = counts[:, present] / sizes[:, None]
+    deviation = (proportions - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
+    scatter = (deviation * sizes[:, None]).T @ deviation
+    return np.argsort(deviation @ np.linalg.eigh(scatter)[1][:, -1], kind="stable")
 
 
 def costs_of_groups(groups: Floats) -> Floats:
@@ -105,9 +105,9 @@ class GroupingUnits:
 
 
 def join_proportional(units: GroupingUnits) -> GroupingUnits:
-    """Join units with equal class shares.
+    """Join units with equal class proportions.
 
-    The cost of a part is concave along every direction, so moving shares of one direction between
+    The cost of a part is concave along every direction, so moving parts of one direction between
     two groups is best at an end: all in one.
     """
     counts = units.counts
@@ -180,7 +180,7 @@ class GroupSearch:
 
     @property
     def has_garbage(self) -> bool:
-        """Whether models with a garbage group are to be looked for."""
+        """Whether models with a garbage group are searched."""
         return self.settings.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM
 
     def families(self) -> list[GroupingUnits]:
@@ -189,10 +189,10 @@ class GroupSearch:
         if self.settings.criterion == "page":
             return [GroupingUnits(self.counts, np.ones(n), np.arange(n), n)]
         lumps = lumps_by_granularity(self.counts.sum(axis=1)) if self._lumps is None else self._lumps
-        return [GroupingUnits.at(one, self.counts) for one in lumps]
+        return [GroupingUnits.at(lumps_at, self.counts) for lumps_at in lumps]
 
     def joined(self, units: GroupingUnits) -> GroupingUnits:
-        """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
+        """Proportional modalities as one, which no optimum parts, unless groups have a minimum size."""
         return join_proportional(units) if self.min_rows <= 1 else units
 
     def task(self, units: GroupingUnits, max_groups: int = MAX_GROUPS) -> GroupTask:
@@ -268,9 +268,9 @@ class GroupTask:
         """The last of `garbage_priors`."""
         return float(self.garbage_priors(n_groups, size)[-1])
 
-    def better(self, best: Grouping, found: Grouping) -> Grouping:
+    def better(self, best: Grouping, grouping: Grouping) -> Grouping:
         """The best grouping of the modalities, or one of the units that is cheaper."""
-        return found.of_modalities(self.units) if is_cheaper(found.cost, best.cost) else best
+        return grouping.of_modalities(self.units) if is_cheaper(grouping.cost, best.cost) else best
 
     def price(self, labels: Indices) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
@@ -283,9 +283,9 @@ class GroupTask:
         if self.has_garbage and 3 <= n <= len(self.prior):
             sizes = np.bincount(labels, self.units.weights, minlength=n)
             largest = int(np.argmax(sizes))  # the prior falls with the size of the garbage
-            other = self.garbage_prior(n, int(sizes[largest]))
-            if other < cost:
-                cost, garbage = other, largest
+            with_garbage = self.garbage_prior(n, int(sizes[largest]))
+            if with_garbage < cost:
+                cost, garbage = with_garbage, largest
         return Grouping(of_parts + cost, labels, garbage)
 
     def _enlarged(self, labels: Indices) -> Indices:
@@ -346,24 +346,24 @@ def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grou
 
 
 def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indices, State]:
-    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and what the groups hold."""
+    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and the state of the groups."""
     counts, n = task.units.counts, int(labels.max()) + 1 + _MORE_GROUPS
     labels = labels.copy()
-    groups, sizes, holds, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    groups, sizes, modalities, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     cost = kernels.settle_units(
         counts, task.units.weights, order, task.min_rows, task.ln_classes, task.prior, *task.prices,
         max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
-        groups, sizes, holds, costs,
+        groups, sizes, modalities, costs,
     )  # fmt: skip
-    kept = sizes > 0
-    return cost, without_gaps(labels), (groups[kept], sizes[kept], holds[kept], costs[kept])
+    occupied = sizes > 0
+    return cost, without_gaps(labels), (groups[occupied], sizes[occupied], modalities[occupied], costs[occupied])
 
 
 def state_of(task: GroupTask, labels: Indices) -> State:
-    """What these groups hold."""
+    """The state of these groups."""
     n = int(labels.max()) + 1
-    groups, holds = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
-    return groups, np.bincount(labels, minlength=n), holds.astype(np.float64), costs_of_groups(groups)
+    groups, modalities = sum_by(labels, task.units.counts, n), np.bincount(labels, task.units.weights, minlength=n)
+    return groups, np.bincount(labels, minlength=n), modalities.astype(np.float64), costs_of_groups(groups)
 
 
 def join(task: GroupTask, state: State) -> tuple[float, Indices]:

@@ -1,9 +1,9 @@
 """Optimal grouping: modalities with class counts into groups.
 
-Of few modalities every partition is looked at, by dynamic programming over subsets. Of two classes the groups are cuts
-along the class shares, as the cost of a part is concave; of more no order of the modalities is enough to cut along, and
-they are searched for from many starts. Khiops' criterion then looks for groups beside a garbage group, and bounds what
-those cost (`garbage`).
+Of few modalities every partition is evaluated, by dynamic programming over subsets. Of two classes the groups are cuts
+along the class proportions, as the cost of a part is concave; of more no order of the modalities is enough to cut
+along, and they are searched for from many starts. Khiops' criterion then searches for groups with a garbage group, and
+bounds what those cost (`garbage`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.criterion import GARBAGE_FROM, Lumps
 from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
-from tabsym.modl.garbage import bound_garbage, first_bound, look_for_garbage
+from tabsym.modl.garbage import bound_garbage, first_bound, search_garbage
 from tabsym.modl.grouping import (
     MAX_CUT_PLACES,
     Grouping,
@@ -26,7 +26,7 @@ from tabsym.modl.grouping import (
     GroupSearch,
     GroupTask,
     by_main_axis,
-    by_share,
+    by_proportion,
     join,
     polish,
     state_of,
@@ -46,24 +46,24 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_SUBSETS = 12
-"""Up to so many modalities every partition is looked at, in about 3**12 steps for each number of groups."""
+"""Up to so many modalities every partition is evaluated, in about 3**12 steps for each number of groups."""
 MAX_BOUNDED = 64
-"""Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for;
+"""Up to this many modalities of two classes garbage groups are bounded without a time limit, too;
 benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
-"""Quick searches look at so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
+"""Quick searches make so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
 _MAX_FIRST = 4 * MAX_CUT_PLACES  # units of which a first look cuts anywhere: time for a better model to start from
-_MAX_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
-_MAX_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
+_MAX_LEFT = 9  # units that a coarse granularity leaves of which every partition is evaluated: time for a tight bound
+_MAX_UNJOINED = 5000  # modalities of more classes that are tried one by one outside a garbage: time for cost
 # all of these trade time for cost; benchmarks/modl/exact.py shows both, of up to 20 categories
 _SEARCHED, _SEARCHED_IN_TURNS = 3, 1  # granularities that are searched thoroughly: those whose quick starts are best
 _EQUAL_CELLS = 32
 _MAX_JOINED = 300  # units, or cells that starts cut together, from which greedy joins begin
-_MAX_ORDERS = 12  # classes along whose shares the units are cut
+_MAX_ORDERS = 12  # classes along whose proportions the units are cut
 _MANY_UNITS = 2000  # of more than these a single start has to do
 _MANY_ORDERS, _MANY_POLISHED = 3, 2  # of many units: classes, and starts that are polished
 _RESTARTS, _RESTARTS_IN_TURNS = 16, 8
-_RESTARTS_OF_FEW, _FEW_UNITS = 40, 32  # of up to 32 units a restart takes less than a millisecond
+_RESTARTS_IF_SMALL, _MAX_SMALL = 40, 32  # of up to 32 units a restart takes less than a millisecond
 _MAX_RESTARTS = 1000  # within a time limit
 
 
@@ -94,7 +94,7 @@ def group(
     quick : bool
         A good model from few starts, without a bound or a garbage group.
     min_parts : {1, 2}
-        2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
+        2: the best of two groups or more, even if one costs less; of infinite cost where there are none.
     lumps : list of Lumps, optional
         Of modalities of these sizes, from a search before by other classes.
 
@@ -102,7 +102,7 @@ def group(
     -------
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
-        modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
+        modalities, garbage included, and for two classes without a minimum size; beyond 64 modalities it
         covers Khiops' garbage groups only with a time limit. Elsewhere it is -inf.
     """
     search = GroupSearch(counts, Settings() if settings is None else settings, min_parts, lumps)
@@ -123,7 +123,9 @@ def regroup(counts: Floats, start: Partition, settings: Settings, lumps: list[Lu
     if settings.criterion == "page":
         units = search.families()[0]
     else:
-        units = GroupingUnits.at(next(one for one in lumps if one.granularity == start.granularity), search.counts)
+        units = GroupingUnits.at(
+            next(lumps_at for lumps_at in lumps if lumps_at.granularity == start.granularity), search.counts
+        )
     labels = np.zeros(len(units), dtype=np.int64)
     labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
     task = search.task(units)
@@ -146,7 +148,7 @@ def _as_partition(search: GroupSearch, best: Grouping, lower: float, lower_witho
 
 
 def _searched(search: GroupSearch) -> _Result:
-    """Every partition of few modalities; of more the best without a garbage group, then beside one."""
+    """Every partition of few modalities; of more the best without a garbage group, then with one."""
     start = search.one_group
     if len(search.counts) < 2 or search.settings.max_parts == 1:
         return _Result(start, start.cost)
@@ -156,8 +158,8 @@ def _searched(search: GroupSearch) -> _Result:
         return _Result(best, best.cost)
     lower, bounds = -np.inf, Bounds()
     if search.counts.shape[1] == 2:
-        best, lower, bounds = _cut_by_share(search, families, start)
-        if search.min_rows > 1:  # cuts along the class shares are then not all that has to be looked at
+        best, lower, bounds = _cut_by_proportion(search, families, start)
+        if search.min_rows > 1:  # cuts along the class proportions are then not all that has to be searched
             lower = -np.inf
     else:
         best = search_many_classes(search, families, start)
@@ -209,14 +211,14 @@ def _best_of_subsets(task: GroupTask) -> Grouping:
         return best
     for garbage in range(1, everything):
         size, rest = garbage.bit_count(), everything - garbage
-        for others in range(2, min(n - size, len(prior) - 1) + 1):
-            total = cost[garbage] + table[others, rest] - (others + 1) * task.ln_classes
+        for n_others in range(2, min(n - size, len(prior) - 1) + 1):
+            total = cost[garbage] + table[n_others, rest] - (n_others + 1) * task.ln_classes
             if total < best.cost:
-                total += task.garbage_prior(others + 1, size)
+                total += task.garbage_prior(n_others + 1, size)
                 if is_cheaper(total, best.cost):
-                    labels = _chosen(choice, others, rest, n)
-                    labels[[bool(garbage >> u & 1) for u in range(n)]] = others
-                    best = Grouping(float(total), labels, others)
+                    labels = _chosen(choice, n_others, rest, n)
+                    labels[[bool(garbage >> u & 1) for u in range(n)]] = n_others
+                    best = Grouping(float(total), labels, n_others)
     return best
 
 
@@ -231,11 +233,11 @@ def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
     return labels
 
 
-# -- two classes: cuts along the class shares --------------------------------------------------------
+# -- two classes: cuts along the class proportions --------------------------------------------------------
 
 
 class _Line(NamedTuple):
-    """Units in the order of their class shares, and where they can be cut."""
+    """Units in the order of their class proportions, and where they can be cut."""
 
     task: GroupTask
     order: Indices
@@ -243,10 +245,10 @@ class _Line(NamedTuple):
     ends: Indices
 
 
-def _cut_by_share(
+def _cut_by_proportion(
     search: GroupSearch, families: list[GroupingUnits], start: Grouping
 ) -> tuple[Grouping, float, Bounds]:
-    """The best groups without garbage at any granularity: exact, if groups have no least size.
+    """The best groups without garbage at any granularity: exact, if groups have no minimum size.
 
     With a cost that none in a row are below, and bounds on the parts of any groups whatever.
     """
@@ -254,7 +256,7 @@ def _cut_by_share(
     lines = []
     for units in families:
         task = search.task(search.joined(units))
-        order = by_share(task.units.counts, 1)
+        order = by_proportion(task.units.counts, 1)
         lines.append(_Line(task, order, *task.line_up(order, len(order))))
     for line in lines:  # a good model, for the exact search to beat
         prior, ends, granularity = line.task.prior, line.ends, line.task.units.granularity
@@ -289,7 +291,7 @@ def search_many_classes(search: GroupSearch, families: list[GroupingUnits], star
         quick.append((_quick_start(task), task))
         if time.monotonic() > search.deadline:
             break
-    quick.sort(key=lambda one: one[0].cost)
+    quick.sort(key=lambda pair: pair[0].cost)
     best = start
     for first, task in quick[: _SEARCHED if search.is_thorough else _SEARCHED_IN_TURNS]:
         best = task.better(best, _searched_thoroughly(task, first))
@@ -307,22 +309,22 @@ def _quick_start(task: GroupTask) -> Grouping:
 
 
 def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
-    """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
+    """Starts along each class's proportion and by greedy joins, each polished; then perturbed restarts of the best."""
     counts, n_units, rng = task.units.counts, len(task.units), task.search.rng
-    many, few = n_units > _MANY_UNITS, n_units <= _FEW_UNITS
-    orders = _MAX_ORDERS if task.search.is_thorough and not many else _MANY_ORDERS
+    is_large, is_small = n_units > _MANY_UNITS, n_units <= _MAX_SMALL
+    orders = _MAX_ORDERS if task.search.is_thorough and not is_large else _MANY_ORDERS
     starts = [first]
     for j in np.argsort(-counts.sum(axis=0))[:orders]:
         if time.monotonic() < task.deadline:
-            starts.append(task.cut_along(by_share(counts, j)))
+            starts.append(task.cut_along(by_proportion(counts, j)))
     if time.monotonic() < task.deadline:
         starts.append(_by_joins(task, starts))
-    starts.sort(key=lambda one: one.cost)
-    best = cheapest(*[polish(task, one, rng) for one in starts[: _MANY_POLISHED if many else None]])
+    starts.sort(key=lambda grouping: grouping.cost)
+    best = cheapest(*[polish(task, grouping, rng) for grouping in starts[: _MANY_POLISHED if is_large else None]])
     restarts = _RESTARTS_IN_TURNS
     if task.search.is_thorough:
-        restarts = _RESTARTS_OF_FEW if few else _RESTARTS
-    for _ in range(_MAX_RESTARTS if task.search.insists else 0 if many else restarts):
+        restarts = _RESTARTS_IF_SMALL if is_small else _RESTARTS
+    for _ in range(_MAX_RESTARTS if task.search.insists else 0 if is_large else restarts):
         if time.monotonic() >= task.deadline:
             break
         labels = best.labels.copy()
@@ -349,8 +351,8 @@ def _by_joins(task: GroupTask, starts: list[Grouping]) -> Grouping:
     cells = np.arange(len(counts))
     if len(counts) > _MAX_JOINED:
         cells = np.zeros(len(counts), dtype=np.int64)
-        for one in sorted(starts, key=lambda one: one.cost):
-            finer = without_gaps(cells * (one.labels.max() + 1) + one.labels)
+        for start in sorted(starts, key=lambda start: start.cost):
+            finer = without_gaps(cells * (start.labels.max() + 1) + start.labels)
             if finer.max() >= _MAX_JOINED:
                 break
             cells = finer
@@ -360,7 +362,7 @@ def _by_joins(task: GroupTask, starts: list[Grouping]) -> Grouping:
     return task.price(join(task, state_of(task, cells))[1][cells])
 
 
-# -- beside a garbage group --------------------------------------------------------------------------
+# -- with a garbage group ----------------------------------------------------------------------------
 
 
 def _with_garbage(search: GroupSearch, families: list[GroupingUnits], known: _Result, bounds: Bounds) -> _Result:
@@ -375,14 +377,14 @@ def _with_garbage(search: GroupSearch, families: list[GroupingUnits], known: _Re
     join = search.counts.shape[1] > 2 and n > _MAX_UNJOINED
     joined = [search.task(search.joined(task.units)) for task in tasks] if join else tasks
     if tasks:
-        best = look_for_garbage(joined, best, few=not search.settings.prove)
+        best = search_garbage(joined, best, quick=not search.settings.prove)
     if tasks and np.isfinite(lower):
         lower_with = -np.inf
         if search.settings.prove and (search.insists or n <= MAX_BOUNDED):
             # exact for few modalities; the integrals for more, a tenth of a second each, where time is given for them
-            few = [task.units for task in tasks if len(task.units) <= _MAX_LEFT]
-            best = every_partition(search, few, best)
+            small = [task.units for task in tasks if len(task.units) <= _MAX_LEFT]
+            best = every_partition(search, small, best)
             max_work = np.inf if search.insists else 0.0
-            best, lower_with = bound_garbage(tasks[len(few) :], bounds, best, search.rng, max_work)
+            best, lower_with = bound_garbage(tasks[len(small) :], bounds, best, search.rng, max_work)
         lower = min(lower, best.cost, lower_with)
     return known._replace(best=best, lower=lower)

@@ -69,7 +69,7 @@ def discretize(
         The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
         second class.
     min_parts : {1, 2}
-        2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
+        2: the best of two intervals or more, even if one costs less; of infinite cost where there are none.
     quantiles : Quantiles, optional
         Of these blocks, from a search before by other classes.
 
@@ -130,8 +130,8 @@ class _IntervalSearch:
         return min(MAX_EXACT, math.isqrt(MAX_COUNTS // self.task.n_classes))
 
     @property
-    def max_looked_at(self) -> int:
-        """Blocks up to which all are looked at; without a proof so many as a first look takes."""
+    def max_searched(self) -> int:
+        """Blocks up to which all boundaries are searched; without a proof as many as a first look takes."""
         return self.max_exact if self.settings.is_thorough else 2**self.coarse_grid
 
     @property
@@ -158,12 +158,12 @@ class _IntervalSearch:
         last = np.empty(0, dtype=np.int64)
         for granularity in range(1, max_granularity(self.n_rows) + 1):
             boundaries = self.merged(self.quantiles.boundaries(granularity))
-            if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
+            if not np.array_equal(boundaries, last):  # else the coarser granularity has the same at a lower cost
                 grids[granularity] = last = boundaries
         return grids
 
     def merged(self, boundaries: Indices) -> Indices:
-        """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
+        """Without boundaries between pure blocks of a class: no optimum cuts there, without a minimum size of parts."""
         return boundaries if self.task.min_rows > 1 else self.task.between_unlike(boundaries)
 
     # -- searches of one grid ------------------------------------------------------------------
@@ -229,7 +229,7 @@ class _IntervalSearch:
     def of_page(self) -> float:
         """Search under "page"."""
         fine = self.grids()[0]
-        if len(fine) > self.max_looked_at:
+        if len(fine) > self.max_searched:
             self.refine(fine, 0)
             if not self.insists:
                 return -np.inf
@@ -238,7 +238,7 @@ class _IntervalSearch:
     def of_khiops(self) -> float:
         """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
         best, grids = self.best, self.grids()
-        small = [g for g in grids if len(grids[g]) <= self.max_looked_at]
+        small = [g for g in grids if len(grids[g]) <= self.max_searched]
         for granularity in small:
             is_idle = best.granularity and granularity > best.granularity + _MAX_IDLE
             if not self.settings.is_thorough and is_idle and len(grids[granularity]) > _CHEAP:
@@ -275,7 +275,7 @@ class _IntervalSearch:
 
 
 class _MonotoneSearch(PricedSearch):
-    """Priced searches over partitions in one direction: the class share or mean target only rises, or only falls."""
+    """Priced searches over partitions in which the class proportion or mean target only rises, or only falls."""
 
     def __init__(self, task: CutTask, boundaries: Indices, rising: bool) -> None:
         super().__init__(task, boundaries)
@@ -325,8 +325,8 @@ class CutGrids:
     @staticmethod
     def of_one(boundaries: Indices, prior: Floats) -> CutGrids:
         """The only grid."""
-        one = np.ones(1, dtype=np.bool_)
-        return CutGrids(boundaries[None, :], np.array([len(boundaries)]), prior[None, :], one, [0])
+        descends = np.ones(1, dtype=np.bool_)
+        return CutGrids(boundaries[None, :], np.array([len(boundaries)]), prior[None, :], descends, [0])
 
     def cut(self, counts: Floats, table: Floats, *, min_rows: float = 1.0, of_target: bool = False) -> Best:
         """The best partition of two parts or more that is found of blocks with these class counts (B, J)."""
@@ -367,12 +367,12 @@ class QuickIntervals:
             )  # fmt: skip
             priors[position, 1 : len(prior)] = prior[1:]  # one part is not asked for
         self.grids = CutGrids(
-            boundaries, np.array([len(one) for one in ends]), priors,
+            boundaries, np.array([len(grid_ends) for grid_ends in ends]), priors,
             np.array([grid <= QUICK_GRID for _, grid in distinct]), [granularity for granularity, _ in distinct],
         )  # fmt: skip
 
     def partition(self, counts: Floats, table: Floats) -> Partition:
-        """Two or more intervals for these class counts (B, J); infinitely dear where there are none."""
+        """Two or more intervals for these class counts (B, J); of infinite cost where there are none."""
         best = self.grids.cut(counts, table, min_rows=float(self.settings.min_part_count))
         starts = np.concatenate([[0], best.ends[:-1]])
         prior = null_prior(self.settings.criterion, n_rows=self.n_rows)

@@ -1,7 +1,7 @@
 """A column and a regression's target cut together: from coarse cells to all values.
 
 The searches for the column's parts and for the target's intervals alternate from many starts, on coarse cells; the best
-go on over all values. Where one side has few values, every partition of it is looked at: that alone certifies an
+go on over all values. Where one side has few values, every partition of it is tried: that alone certifies an
 optimum. No bound is known for larger grids.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
-from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, dear, every_grid, one_cell, with_target
+from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, at_infinite_cost, every_grid, one_cell, with_target
 from tabsym.modl.partition import (
     Partition,
     cheapest,
@@ -81,7 +81,7 @@ def starts(search: GridSearch) -> Iterator[Indices]:
 
 
 def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
-    """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
+    """Changes of these target intervals: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
     rows = search.rows
     yield from _with_more_cuts(labels, rows.target_sizes)
     if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
@@ -93,7 +93,7 @@ def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Ind
 
 
 def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
-    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
+    """Changes of these target intervals, for categories whose groups are near: with more, fewer, or other cuts."""
     sizes, seed = search.rows.target_sizes, [search.sources.settings.random_state, round_]
     yield from _with_more_cuts(labels, sizes)
     yield from _shaken(labels, sizes, np.random.RandomState(seed))
@@ -112,23 +112,23 @@ def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomSta
     n, ends = len(labels), ends_of(labels)
     positions = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
     for _ in range(SHAKEN):
-        kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
+        remaining = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
         new = rng.choice(positions, rng.randint(len(ends) + 1)) if len(positions) else positions
-        yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
+        yield labels_of(np.unique(np.concatenate([remaining, new, ends[-1:]])), n)
 
 
 def _cut_by_cut(labels: Indices, *, elsewhere: bool = True) -> Iterator[Indices]:
     """Without each cut, without it and the one before, and with it `elsewhere` between its neighbours."""
     n, ends = len(labels), ends_of(labels)
     for position in range(len(ends) - 1):
-        others = np.delete(ends, position)
-        yield labels_of(others, n)
+        remaining = np.delete(ends, position)
+        yield labels_of(remaining, n)
         if position > 0:
-            yield labels_of(np.delete(others, position - 1), n)
+            yield labels_of(np.delete(remaining, position - 1), n)
         if elsewhere:
             left = ends[position - 1] if position else 0
             for there in _elsewhere(left, ends[position], ends[position + 1]):
-                yield labels_of(np.union1d(others, there), n)
+                yield labels_of(np.union1d(remaining, there), n)
 
 
 def _elsewhere(left: int, here: int, right: int) -> list[int]:
@@ -136,11 +136,11 @@ def _elsewhere(left: int, here: int, right: int) -> list[int]:
 
     Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
     """
-    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
+    candidates, step = {(left + here) // 2, (here + right + 1) // 2}, 1
     while step < right - left:
-        found |= {here - step, here + step}
+        candidates |= {here - step, here + step}
         step *= 4
-    return sorted(position for position in found if left < position < right and position != here)
+    return sorted(position for position in candidates if left < position < right and position != here)
 
 
 def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
@@ -184,8 +184,8 @@ def with_best_target(rows: GridRows, sources: Sources, source: Partition, prior:
     """These parts of the column, of this prior, with the best intervals of the target; of many, near the best."""
     cells = _cells(rows.target_sizes, TARGET_GRID)
     labels = GridSearch(rows.coarser(None, cells), sources).target_given(source.labels, quick=False)
-    found = with_target(rows, sources, source, prior, _of_values(labels, cells))
-    return found if cells is None else GridSearch(rows, sources).slide(found)
+    grid = with_target(rows, sources, source, prior, _of_values(labels, cells))
+    return grid if cells is None else GridSearch(rows, sources).slide(grid)
 
 
 @dataclass(frozen=True)
@@ -220,9 +220,9 @@ class _Resolutions:
         search = GridSearch(rows, fine.sources.coarser(source_cells), fine.deadline)
         start = best if fine.sources.symbolic else search.alternate(labels)
         more, fewer = _with_more_cuts(labels, rows.target_sizes), _cut_by_cut(labels, elsewhere=False)
-        found = search.beside(start, chain(more, fewer), MAX_FURTHER)
-        cheaper = sorted((one for one in found if is_cheaper(one.cost, start.cost)), key=lambda one: one.cost)
-        return [replace(one, target_labels=one.target_labels[cells]) for one in cheaper[:MAX_FINISHED]]
+        grids = search.from_changes(start, chain(more, fewer), MAX_FURTHER)
+        cheaper = sorted((grid for grid in grids if is_cheaper(grid.cost, start.cost)), key=lambda grid: grid.cost)
+        return [replace(grid, target_labels=grid.target_labels[cells]) for grid in cheaper[:MAX_FINISHED]]
 
 
 def _searched(search: _Resolutions, null: Grid) -> Grid:
@@ -243,16 +243,16 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
 
 
 def _without_proof(search: _Resolutions, null: Grid) -> Grid:
-    """The best model on coarse cells over all values, or one beside it; `null` where nothing is cheaper."""
-    fine, best, first = search.fine, dear(null), 0
+    """The best model on coarse cells over all values, or a changed one; `null` where nothing is cheaper."""
+    fine, best, first = search.fine, at_infinite_cost(null), 0
     symbolic = fine.sources.symbolic
     models = _coarse_models(fine)[: MAX_NEAR if symbolic else MAX_FINISHED]
     for position, (labels, source) in enumerate(models):
         if position > 0 and time.monotonic() > fine.deadline:
             break
-        found = fine.alternate(labels, near=source) if symbolic else fine.alternate(labels, quick=False)
-        if found.cost < best.cost:
-            best, first = found, position
+        grid = fine.alternate(labels, near=source) if symbolic else fine.alternate(labels, quick=False)
+        if grid.cost < best.cost:
+            best, first = grid, position
     if best.cost > null.cost + MAX_ABOVE_NULL:
         return null
     best = search.finished(best.target_labels, near=best.source if symbolic else None)
@@ -262,10 +262,10 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
         best = cheapest(best, search.finished(models[0][0]))
     for _ in range(MAX_CHANGES_WHERE_CUT):
         before = best.cost
-        for one in search.changed_where_cut(best):
+        for changed_grid in search.changed_where_cut(best):
             if time.monotonic() < fine.deadline:
-                found = search.finished(one.target_labels, near=one.source if symbolic else None)
-                best = cheapest(best, found)
+                grid = search.finished(changed_grid.target_labels, near=changed_grid.source if symbolic else None)
+                best = cheapest(best, grid)
         if not is_cheaper(best.cost, before):
             break
     return cheapest(null, best)
@@ -277,28 +277,30 @@ def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     source_cells = None if sources.symbolic else _cells(rows.source_sizes, START_GRID)
     target_cells = _cells(rows.target_sizes, START_GRID)
     search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
-    found = search.from_each(starts(search))
-    best = cheapest(*found)
+    grids = search.from_each(starts(search))
+    best = cheapest(*grids)
     quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
     for _ in range(MAX_CHANGES if sources.is_thorough else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
-        found += further
-        better = min(further, key=lambda one: one.cost, default=best)
+        grids += further
+        better = min(further, key=lambda grid: grid.cost, default=best)
         if not is_cheaper(better.cost, best.cost) or time.monotonic() > fine.deadline:
             break
         best = better
-    found.sort(key=lambda one: one.cost)
-    labels = [(_of_values(one.target_labels, target_cells), one.source) for one in found if np.isfinite(one.cost)]
-    return list({one.tobytes(): (one, source) for one, source in reversed(labels)}.values())[::-1]  # each but once
+    grids.sort(key=lambda grid: grid.cost)
+    labels = [(_of_values(grid.target_labels, target_cells), grid.source) for grid in grids if np.isfinite(grid.cost)]
+    return list({target.tobytes(): (target, source) for target, source in reversed(labels)}.values())[
+        ::-1
+    ]  # each but once
 
 
 def _changed_again(search: _Resolutions, best: Grid) -> Grid:
     """The best model, or a cheaper one with more target cuts, or one less, over all values."""
     for _ in range(MAX_CHANGED_AGAIN):
         before = best.cost
-        for one in sorted(search.changed(best), key=lambda one: one.cost)[:MAX_FINISHED]:
-            if is_cheaper(one.cost, best.cost) and time.monotonic() < search.fine.deadline:
-                best = cheapest(best, search.finished(one.target_labels))
+        for grid in sorted(search.changed(best), key=lambda grid: grid.cost)[:MAX_FINISHED]:
+            if is_cheaper(grid.cost, best.cost) and time.monotonic() < search.fine.deadline:
+                best = cheapest(best, search.finished(grid.target_labels))
         if not is_cheaper(best.cost, before):
             break
     return best
@@ -311,14 +313,14 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
     near_best = fine.alternate(labels, near=best.source)
     for round_ in range(MAX_CHANGES):
         models = [near_best]
-        for other in near(fine, labels, round_):
+        for start_labels in near(fine, labels, round_):
             if time.monotonic() > fine.deadline:
                 break
-            models.append(fine.alternate(other, near=near_best.source))
-        found = cheapest(*models)
-        if not is_cheaper(found.cost, near_best.cost):
+            models.append(fine.alternate(start_labels, near=near_best.source))
+        cheapest_model = cheapest(*models)
+        if not is_cheaper(cheapest_model.cost, near_best.cost):
             break
-        near_best, labels = found, found.target_labels
+        near_best, labels = cheapest_model, cheapest_model.target_labels
     return cheapest(start, search.finished(labels))
 
 

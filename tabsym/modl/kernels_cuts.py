@@ -3,7 +3,7 @@
 `cumulative` (J, B + 1) holds class counts summed over the blocks before each;
 an interval is blocks first .. last - 1. `table` is ln k! for whole counts,
 empty where ln Gamma must be computed. `shift` is added to the rows of a part before its
-ln k!: J - 1 for classes, whose shares are coded too; 0 for the intervals of a regression's target. Costs of
+ln k!: J - 1 for classes, whose frequencies are coded too; 0 for the intervals of a regression's target. Costs of
 parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
 """
 
@@ -40,16 +40,16 @@ def _interval_cost(first, last, cumulative, table, shift):
 
 
 @kernel
-def best_cuts(sums, sizes, table, shift, price, least, start, stop, best, before, alive, own, n_alive):
-    """Least of cost of parts + price * parts, over partitions into intervals of at least `least` rows.
+def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, before, alive, costs, n_alive):
+    """Least of cost of parts + price * parts, over partitions into intervals of at least `min_rows` rows.
 
     sums (B + 1, J), whole numbers where the counts are, and sizes (B + 1,), their totals: the transpose of `cumulative`,
     as the counts of a boundary are read together.
     Fills best (B + 1,) and before (B + 1,) for the ends start .. stop - 1, given those before (so that a caller can look
     at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
-    in an optimum; the new number of them is returned. own (B + 1,) is room to work in. A start is given up when, even
-    without the cost of coding its shares, its interval up to here is no better than cutting here: ln multinomials are
-    superadditive, so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
+    in an optimum; the new number of them is returned. costs (B + 1,) is room to work in. A start is given up when, even
+    without the cost of coding its frequencies, its interval up to here is no better than cutting here: ln multinomials are
+    superadditive, so that holds for every longer interval too. (Not with a minimum size: a cut here may be too near.)
     """
     n_classes = sums.shape[1]
     for last in range(start, stop):
@@ -59,22 +59,22 @@ def best_cuts(sums, sizes, table, shift, price, least, start, stop, best, before
             cost = best[first]
             for j in range(n_classes):
                 cost -= ln_factorial(sums[last, j] - sums[first, j], table)
-            own[a] = cost
+            costs[a] = cost
             total = sizes[last] - sizes[first]
-            if total < least:
+            if total < min_rows:
                 continue
             cost += ln_factorial(total + shift, table)
             if cost < low:
                 low, arg = cost, first
         best[last] = low + price
         before[last] = arg
-        if least <= 1.0:
-            kept = 0
+        if min_rows <= 1.0:
+            n_kept = 0
             for a in range(n_alive):
-                if own[a] + ln_factorial(sizes[last] - sizes[alive[a]], table) < best[last]:
-                    alive[kept] = alive[a]
-                    kept += 1
-            n_alive = kept
+                if costs[a] + ln_factorial(sizes[last] - sizes[alive[a]], table) < best[last]:
+                    alive[n_kept] = alive[a]
+                    n_kept += 1
+            n_alive = n_kept
         if best[last] < np.inf:
             alive[n_alive] = last
             n_alive += 1
@@ -83,7 +83,7 @@ def best_cuts(sums, sizes, table, shift, price, least, start, stop, best, before
 
 @kernel
 def best_cuts_two(zeros, ones, table, price, start, stop, best, before, alive, n_alive):
-    """`best_cuts` for two classes of whole counts (int32 sums, zeros and ones): what is asked for most."""
+    """`best_cuts` for two classes of whole counts (int32 sums, zeros and ones): the most frequent case."""
     for last in range(start, stop):
         low, arg = np.inf, 0
         zero, one = zeros[last], ones[last]
@@ -96,14 +96,14 @@ def best_cuts_two(zeros, ones, table, price, start, stop, best, before, alive, n
         best[last] = low + price
         before[last] = arg
         if last % PRUNE_EVERY == 0:
-            kept = 0
+            n_kept = 0
             for a in range(n_alive):
                 first = alive[a]
                 n_zero, n_one = zero - zeros[first], one - ones[first]
                 if best[first] + table[n_zero + n_one] - table[n_zero] - table[n_one] < best[last]:
-                    alive[kept] = first
-                    kept += 1
-            n_alive = kept
+                    alive[n_kept] = first
+                    n_kept += 1
+            n_alive = n_kept
         alive[n_alive] = last
         n_alive += 1
     return n_alive
@@ -116,7 +116,7 @@ def _is_cheaper(cost, than):
 
 @kernel
 def cut_grids(
-    sums, table, shift, ln_classes, least, boundaries, n_ends, descends, priors, room, sizes, floats, positions, ends
+    sums, table, shift, ln_classes, min_rows, boundaries, n_ends, descends, priors, room, sizes, floats, positions, ends
 ):
     """A good partition into two parts or more at the boundaries of one of several grids: cost, grid, number of parts.
 
@@ -127,7 +127,7 @@ def cut_grids(
     """
     n_classes = sums.shape[1]
     low, grid, n_parts = np.inf, 0, 0
-    best, own, tried = floats[0], floats[1], floats[2]
+    best, costs, tried = floats[0], floats[1], floats[2]
     before, alive = positions[0], positions[1]
     for g in range(len(n_ends)):
         n = n_ends[g]
@@ -142,7 +142,7 @@ def cut_grids(
                 sizes[b] += sums[end, j]
         for b in range(1, n):
             left, right = sizes[b], sizes[n] - sizes[b]
-            if left >= least and right >= least:
+            if left >= min_rows and right >= min_rows:
                 cost = priors[g, 1] - 2.0 * ln_classes
                 for side in range(2):
                     cost += ln_factorial((left if side == 0 else right) + shift, table)
@@ -167,7 +167,9 @@ def cut_grids(
             tried[n_tried] = price
             n_tried += 1
             best[0], alive[0], one = 0.0, 0, min(1, n)  # a constant would be a type of its own
-            best_cuts(room, sizes, table, shift, price - ln_classes, least, one, n + 1, best, before, alive, own, one)
+            best_cuts(
+                room, sizes, table, shift, price - ln_classes, min_rows, one, n + 1, best, before, alive, costs, one
+            )
             number, b = 0, n
             while b > 0:
                 number += 1
@@ -200,21 +202,21 @@ def pure_classes(cumulative, boundaries, out):
     first = 0
     for b in range(len(boundaries)):
         last = boundaries[b]
-        found = -1
+        only_class = -1
         for j in range(cumulative.shape[0]):
             if cumulative[j, last] > cumulative[j, first]:
-                if found >= 0:
-                    found = -1
+                if only_class >= 0:
+                    only_class = -1
                     break
-                found = j
-        out[b] = found
+                only_class = j
+        out[b] = only_class
         first = last
 
 
 @kernel
-def best_cuts_by_number(cumulative, table, shift, least, best, before):
+def best_cuts_by_number(cumulative, table, shift, min_rows, best, before):
     """Least cost of parts for every number of parts: best and before (K + 1, B + 1); best[0] = inf but best[0, 0] = 0."""
-    most, n_blocks = best.shape[0] - 1, best.shape[1] - 1
+    max_parts, n_blocks = best.shape[0] - 1, best.shape[1] - 1
     n_classes = cumulative.shape[0]
     for last in range(1, n_blocks + 1):
         for first in range(last):
@@ -223,10 +225,10 @@ def best_cuts_by_number(cumulative, table, shift, least, best, before):
                 count = cumulative[j, last] - cumulative[j, first]
                 total += count
                 cost -= ln_factorial(count, table)
-            if total < least:
+            if total < min_rows:
                 continue
             cost += ln_factorial(total + shift, table)
-            for k in range(1, min(most, first + 1) + 1):
+            for k in range(1, min(max_parts, first + 1) + 1):
                 value = best[k - 1, first] + cost
                 if value < best[k, last]:
                     best[k, last] = value
@@ -247,7 +249,7 @@ def _position_among(values, value):
 
 
 @kernel
-def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
+def slide_cuts(cumulative, table, shift, allowed, reach, min_rows, ends):
     """Move each cut to its best place between its neighbours, at most `reach` places a sweep, until none moves.
 
     `allowed` (A,): block boundaries where cuts may lie, ascending, 0 and B included; ends (I,) int64 is changed in place.
@@ -266,12 +268,12 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
             start = max(_position_among(allowed, left) + 1, here - reach)
             for a in range(start - 1, min(_position_among(allowed, right), here + reach + 1)):
                 cut = allowed[a] if a >= start else ends[i]  # first where it is now
-                if least > 1.0 and a >= start:
+                if min_rows > 1.0 and a >= start:
                     before, after = 0.0, 0.0
                     for j in range(n_classes):
                         before += cumulative[j, cut] - cumulative[j, left]
                         after += cumulative[j, right] - cumulative[j, cut]
-                    if before < least or after < least:
+                    if before < min_rows or after < min_rows:
                         continue
                 cost = 0.0
                 for side in range(2):
@@ -285,7 +287,7 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
 
 
 @allocating_kernel
-def monotone_cuts(cumulative, value, table, shift, price, least, cost, before, order, low, arg):
+def monotone_cuts(cumulative, value, table, shift, price, min_rows, cost, before, order, low, arg):
     """`best_cuts` where value per row must not fall from interval to interval; the least cost, and its last interval.
 
     value (B + 1,): sums before each boundary. cost and before (B + 1, B + 1) are of the best partition whose last
@@ -316,20 +318,20 @@ def monotone_cuts(cumulative, value, table, shift, price, least, cost, before, o
             means = means[by_mean]
         for last in range(first + 1, n + 1):
             total = 0.0
-            own = 0.0
+            part_cost = 0.0
             for j in range(n_classes):
                 count = cumulative[j, last] - cumulative[j, first]
                 total += count
-                own -= ln_factorial(count, table)
-            if total < least:
+                part_cost -= ln_factorial(count, table)
+            if total < min_rows:
                 continue
-            own += ln_factorial(total + shift, table) + price
+            part_cost += ln_factorial(total + shift, table) + price
             if first == 0:
-                cost[first, last] = own
+                cost[first, last] = part_cost
                 continue
             reach = np.searchsorted(means, _mean(first, last, cumulative, value) + 1e-12, side="right")
             if reach > 0:
-                cost[first, last] = own + low[reach - 1]
+                cost[first, last] = part_cost + low[reach - 1]
                 before[first, last] = arg[reach - 1]
 
 

@@ -1,12 +1,12 @@
-"""Searches over all groups of few units, and over runs beside a garbage group: arrays in, arrays out.
+"""Searches over all groups of few units, and over runs with a garbage group: arrays in, arrays out.
 
 `units` (U, J) hold class counts. `table` is ln k! for whole counts, empty where ln Gamma
 must be computed. Costs of parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
 Nothing is checked.
 
-Beside a garbage group there are two classes, and units are in the order of their share of the second one. A group with
-share q of it costs a unit -ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of
-free share the cost is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
+With a garbage group there are two classes, and units are in the order of their proportion of the second one. A group with
+proportion q of it costs a unit -ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of
+free proportion the cost is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
 the logarithm of what is integrated lies below a line.
 """
 
@@ -19,7 +19,7 @@ from tabsym.modl.kernels_cuts import ln_factorial
 
 
 @kernel
-def best_subsets(units, table, least, subset_cost, best, choice):
+def best_subsets(units, table, min_rows, subset_cost, best, choice):
     """Least cost of the parts for every subset of the units and every number of groups.
 
     subset_cost (2**U,): cost of each subset as one group; best (K + 1, 2**U); choice (K + 1, 2**U): the group that holds
@@ -36,7 +36,7 @@ def best_subsets(units, table, least, subset_cost, best, choice):
                     count += units[u, j]
             total += count
             cost -= ln_factorial(count, table)
-        subset_cost[subset] = cost + ln_factorial(total + n_classes - 1, table) if total >= least else np.inf
+        subset_cost[subset] = cost + ln_factorial(total + n_classes - 1, table) if total >= min_rows else np.inf
     for k in range(best.shape[0]):
         for subset in range(n_subsets):
             best[k, subset] = np.inf
@@ -60,15 +60,15 @@ def best_subsets(units, table, least, subset_cost, best, choice):
 
 
 @inlined
-def _line_at_most(x, y):
+def _line_bound(x, y):
     """ln of the mean of exp over a line from x to y, at most: sinh(z) / z <= exp(z^2 / 6)."""
-    most = x if x > y else y
-    other = 0.5 * (x + y) + (x - y) * (x - y) / 24.0
-    return other if other < most else most
+    upper = x if x > y else y
+    bound = 0.5 * (x + y) + (x - y) * (x - y) / 24.0
+    return bound if bound < upper else upper
 
 
 @inlined
-def _exp_at_most(z):
+def _exp_bound(z):
     """exp(-z), at most, for z from 0: 1 / (1 + z / n)^n, which the machine computes for several z at once."""
     p = 1.0 + z * (1.0 / 256.0)
     for _ in range(8):
@@ -78,7 +78,7 @@ def _exp_at_most(z):
 
 @kernel
 def gains_in_cells(reward, counts, times, edges, at_left, at_right):
-    """What the units before each place gain in a group of share q: lines over the cells of q that lie above it.
+    """What the units before each place gain in a group of proportion q: lines over the cells of q that lie above it.
 
     A unit (U,) gains its `reward` less its cost there, or nothing outside the group; it counts `times`.
     The cost is convex in q, so its tangent at a cell's middle lies below it. `at_left`, `at_right` (Q, U + 1): sums
@@ -115,32 +115,32 @@ def gains_of_groups(at_left, at_right, edges, fewer, top, total, gains, best):
         for c in range(len(edges) - 1):
             for j in range(unsigned(i + 1), unsigned(n + 1)):
                 x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
-                most = x if x > y else y
-                top[j] = most if most > top[j] else top[j]
+                largest = x if x > y else y
+                top[j] = largest if largest > top[j] else top[j]
         for c in range(len(edges) - 1):
             width = edges[c + 1] - edges[c]
             for j in range(unsigned(i + 1), unsigned(n + 1)):
                 x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
-                total[j] += width * _exp_at_most(top[j] - _line_at_most(x, y))
+                total[j] += width * _exp_bound(top[j] - _line_bound(x, y))
         for j in range(unsigned(i + 1), unsigned(n + 1)):
             gains[i, j] = top[j] + np.log(total[j])
     for j in range(n + 1):
-        most = 0.0
+        largest = 0.0
         for i in range(j):
-            most = max(most, best[0, i] + gains[i, j])
-        best[0, j] = most
+            largest = max(largest, best[0, i] + gains[i, j])
+        best[0, j] = largest
     for j in range(n + 1):
         best[1, j] = gains[0, j] if j else (0.0 if fewer else -np.inf)
     for k in range(2, len(best)):
         for j in range(n + 1):
-            most = best[k - 1, j] if fewer else -np.inf
+            largest = best[k - 1, j] if fewer else -np.inf
             for i in range(j):
-                most = max(most, best[k - 1, i] + gains[i, j])
-            best[k, j] = most
+                largest = max(largest, best[k - 1, i] + gains[i, j])
+            best[k, j] = largest
 
 
 @kernel
-def label_runs(k, who, ends, reward, counts, edges, at_left, best, gains, labels):
+def label_runs(k, chosen, ends, reward, counts, edges, at_left, best, gains, labels):
     """The group 1 .. k of each unit in the best k runs, 0 for the garbage, into labels (U,)."""
     labels[:] = 0
     end = len(ends) - 1
@@ -150,15 +150,15 @@ def label_runs(k, who, ends, reward, counts, edges, at_left, best, gains, labels
             value = best[group - 1, s] + gains[s, end]
             if value > top:
                 start, top = s, value
-        cell, top = 0, -np.inf  # the group's likeliest share
+        cell, top = 0, -np.inf  # the group's likeliest proportion
         for c in range(len(at_left)):
             value = at_left[c, end] - at_left[c, start]
             if value > top:
                 cell, top = c, value
-        share = 0.5 * (edges[cell] + edges[cell + 1])
-        first, second = np.log(1.0 - share), np.log(share)
+        q = 0.5 * (edges[cell] + edges[cell + 1])
+        first, second = np.log(1.0 - q), np.log(q)
         for i in range(ends[start], ends[end]):
-            u = who[i]
+            u = chosen[i]
             if reward[i] > -(counts[u, 0] * first + counts[u, 1] * second):
                 labels[u] = group
         end = start

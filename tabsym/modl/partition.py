@@ -19,7 +19,7 @@ TIE = 1e-11
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about the parts of a column.
+    """The user's options for the parts of a column.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ Model = TypeVar("Model", bound=_Model)
 
 def cheapest(*models: Model) -> Model:
     """The one that costs least, of equal ones the first."""
-    return min(models, key=lambda one: one.cost)
+    return min(models, key=lambda model: model.cost)
 
 
 def labels_of(ends: Indices, n: int) -> Indices:
@@ -221,13 +221,13 @@ class Quantiles:
 
     def __init__(self, sizes: Floats) -> None:
         self.sizes = sizes
-        self._found: dict[int, Indices] = {}
+        self._boundaries: dict[int, Indices] = {}
 
     def boundaries(self, granularity: int) -> Indices:
         """Those nearest to the 2**granularity quantiles; the last is always one."""
-        if granularity not in self._found:
-            self._found[granularity] = quantile_boundaries(self.sizes, granularity)
-        return self._found[granularity]
+        if granularity not in self._boundaries:
+            self._boundaries[granularity] = quantile_boundaries(self.sizes, granularity)
+        return self._boundaries[granularity]
 
 
 def ends_of_equal_parts(sizes: NDArray[np.number], n: int) -> Indices:

@@ -1,6 +1,6 @@
 """A wide model under a booster.
 
-It stands behind `integrations`, whose adapters it asks for boosters, not among the estimators: imports run one way,
+It depends on `integrations`, whose adapters give it boosters, and is not among the estimators: imports run one way,
 and a stack needs encoders and adapters.
 """
 

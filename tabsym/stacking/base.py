@@ -54,19 +54,19 @@ from tabsym.stacking.layer import (
     rounds_of,
 )
 from tabsym.stacking.selection import (
+    Component,
     Criterion,
-    Crossed,
     Learner,
-    Member,
-    Nested,
+    NestedCV,
+    OutOfFoldMargins,
     Selection,
-    Trial,
+    ValidationSplit,
     can_be_learned,
     fitted_wide,
     folds_to_evaluate,
     select,
+    splits_of_folds,
     taken,
-    trials_of_folds,
 )
 from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
@@ -74,7 +74,7 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
 
-OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
+STOPPING_OPTIONS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
 """Options of boosters that need rows of their own to stop by."""
 
 
@@ -119,7 +119,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
     # -- for classifier and regressor to fill in --------------------------------------
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
-        """The wide model to cross-fit, as one fitted on all rows has settled it."""
+        """The wide model to cross-fit, with what one fitted on all rows has selected."""
         return wide
 
     def _loss_of(self, fitted: Any, n_classes: int) -> Loss:
@@ -138,17 +138,17 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
         self._check_options(has_eval_set=eval_set is not None)
         weight = relative_weights(check_weights(sample_weight, len(table)))
-        data, group, kept = table.native, check_groups(groups, len(table)), np.arange(len(table))
+        data, group, positive = table.native, check_groups(groups, len(table)), np.arange(len(table))
         if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            data, y, weight = take_rows(data, kept), y[kept], weight[kept]
-            group = None if group is None else group[kept]
+            positive = np.flatnonzero(weight)
+            data, y, weight = take_rows(data, positive), y[positive], weight[positive]
+            group = None if group is None else group[positive]
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(table, seed))
+        wide, booster, alone = (_seeded(part, self.random_state, seed) for part in self._parts(table, seed))
         train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
-        own = None if weight is None else weight[train]
-        rows = StackRows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
+        train_weight = None if weight is None else weight[train]
+        rows = StackRows(take_rows(data, train), y[train], np.zeros((len(train), 1)), train_weight)  # no margins yet
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         n_classes = 0 if labels is None else len(labels)
@@ -156,53 +156,54 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         if held_out is not None and labels is None:
             check_target_of_loss(held_out[1], loss, "target of the held-out rows")
         splits = split_by_target(
-            cv_of_rows(self.cv, kept[train], len(table)),
+            cv_of_rows(self.cv, positive[train], len(table)),
             rows.X,
             rows.y,
             "continuous" if labels is None else None,
             random_state=seed,
             groups=None if group is None else group[train],
         )
-        settled = self._settled(wide, fitted)
-        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
-        if len(crossed.rows) < len(rows):
+        to_cross_fit = self._settled(wide, fitted)
+        out_of_fold = OutOfFoldMargins(Learner(to_cross_fit, rows.X, given, rows.weight, labels), splits)
+        if len(out_of_fold.rows) < len(rows):
             warn_user(
-                f"cv holds {len(rows) - len(crossed.rows):,} of {len(rows):,} rows out in no fold: they have "
+                f"cv holds {len(rows) - len(out_of_fold.rows):,} of {len(rows):,} rows out in no fold: they have "
                 "no margin out of fold, and a booster that starts from margins is trained without them."
             )
-        started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
-        learned = cache(lambda: replace(started, margins=crossed.margins()))  # where something starts from them
-        plans = self._plans(wide, booster, other, loss, table, labels, seed)
+        rows_with_margins = rows if len(out_of_fold.rows) == len(rows) else taken(rows, out_of_fold.rows)
+        # made where a booster starts from margins
+        with_margins = cache(lambda: replace(rows_with_margins, margins=out_of_fold.margins()))
+        plans = self._plans(wide, booster, alone, loss, table, labels, seed)
         if held_out is not None:
-            other_X, other_y, other_weight = held_out
-            evaluated = StackRows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
-            trials = [Trial(evaluated, rows, started.y, learned)]
-            selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
+            held_out_X, held_out_y, held_out_weight = held_out
+            evaluated = StackRows(held_out_X, held_out_y, margins_of(fitted, held_out_X, labels), held_out_weight)
+            validation = [ValidationSplit(evaluated, rows, rows_with_margins.y, with_margins)]
+            selection = select(plans, validation, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
-            self._refuse_absent_class(started.y, labels)
-            selection = Selection([Member(plans[0], rounds_of(booster), 1.0)], None)
+            self._refuse_absent_class(rows_with_margins.y, labels)
+            selection = Selection([Component(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            nested = Nested(crossed)
+            nested = NestedCV(out_of_fold)
             folds = folds_to_evaluate(nested)
-            learned = cache(lambda: replace(started, margins=nested.of_all(folds)))
-            trials = trials_of_folds(rows, nested, folds)
-            selection = select(plans, trials, loss, self._criterion(wide, loss), n_classes)
-        layers = [(one.share, _layer(one, loss, rows, learned)) for one in selection.members]
+            with_margins = cache(lambda: replace(rows_with_margins, margins=nested.of_all(folds)))
+            validation = splits_of_folds(rows, nested, folds)
+            selection = select(plans, validation, loss, self._criterion(wide, loss), n_classes)
+        layers = [(component.weight, _layer(component, loss, rows, with_margins)) for component in selection.components]
         if len(train) < len(y):
-            everything = y if labels is None else labels[y]
-            fitted = fitted_wide(settled, data, everything, weight)
+            all_targets = y if labels is None else labels[y]
+            fitted = fitted_wide(to_cross_fit, data, all_targets, weight)
         self._keep(table, fitted, loss, layers, selection, TrainingSample.of(table.names, data, weight, seed))
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
     def _parts(self, table: Table, seed: int) -> tuple[Any, Any, Any]:
-        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
+        """The wide model, the booster that starts from it and the one without it, unfitted."""
         is_class = is_classifier(self)
         kind = "classifier" if is_class else "regressor"
-        own_seed = 0  # the default wide model's: alone it is then what the user would have had without a stack
+        wide_seed = 0  # the default wide model's: alone it is then what the user would have had without a stack
         if self.random_state is not None:
-            own_seed = int(self.random_state) if isinstance(self.random_state, Integral) else seed
-        wide = clone(self.wide) if self.wide is not None else default_wide(is_class, own_seed, self.n_jobs)
+            wide_seed = int(self.random_state) if isinstance(self.random_state, Integral) else seed
+        wide = clone(self.wide) if self.wide is not None else default_wide(is_class, wide_seed, self.n_jobs)
         booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else fresh(self.booster)
         sized = self.booster is None and not isinstance(booster, HIST)
         alone = default_booster(is_class, seed, self.n_jobs, small=False) if sized else booster
@@ -257,8 +258,8 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         """The fitted state of a stack, all that files and pickles hold of it (but see `__getstate__`)."""
         remember_features(self, table)
         self.wide_ = fitted
-        self.shares_ = {one.mode: one.share for one in selection.members}
-        self.n_rounds_ = {one.mode: one.n_rounds for one in selection.members}
+        self.shares_ = {component.mode: component.weight for component in selection.components}
+        self.n_rounds_ = {component.mode: component.n_rounds for component in selection.components}
         self.boosters_ = {layer.mode: layer.booster for _, layer in layers if layer is not None}
         self._evidence = None if selection.table is None else selection.table.to_dict("records")
         self._layers = layers
@@ -268,7 +269,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """With the importances instead of the training rows that they are of: files and pickles hold no rows."""
         if hasattr(self, "_importances"):
-            self._found_importances()
+            self._computed_importances()
         state: Any = super().__getstate__()
         return dict(state)
 
@@ -279,8 +280,8 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         check_option("mode", self.mode, MODES)
         check_option("verbose", self.verbose, (True, False, Number(at_least=0, whole=True)))
         stop = self.early_stopping
-        held = Number(above=0, below=1, fraction=True, of="the rows to hold out")
-        check_option("early_stopping", stop, ["folds", held, False])
+        fraction = Number(above=0, below=1, fraction=True, of="the rows to hold out")
+        check_option("early_stopping", stop, ["folds", fraction, False])
         if stop is False and has_eval_set:
             raise ValueError(
                 "early_stopping=False asks for all rounds of the booster, and eval_set is for choosing them; leave one "
@@ -292,7 +293,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                 "early_stopping='folds'."
             )
         if self.booster is not None:
-            _refuse_own_stop(self.booster)
+            _refuse_early_stopping(self.booster)
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
         if self.cv is None:
@@ -308,9 +309,9 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             )
 
     def _plans(
-        self, wide: Any, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int
+        self, wide: Any, booster: Any, alone: Any, loss: Loss, table: Table, labels: Any, seed: int
     ) -> list[Plan]:
-        """What may stand over the wide model, or beside it, by `mode`."""
+        """The candidates by `mode`: a booster on top of the wide model, and one without it."""
         task = "regression" if labels is None else "binary" if len(labels) == 2 else "multiclass"
         columns = None
         if self.booster_cols is not None:
@@ -328,20 +329,20 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                     "booster starts; leave it out."
                 )
             if mode == "feature":
-                why = "mode='feature' makes scores a column, so that they are not added; use mode='margin'"
+                reason = "mode='feature' makes scores a column, so that they are not added; use mode='margin'"
                 if not can_start:
-                    why = (
+                    reason = (
                         f"{type(booster).__name__} cannot start from scores with the link {link_of(loss)!r}; use a "
                         "booster of LightGBM, XGBoost or CatBoost"
                     )
-                raise ValueError(f"wide has {offset}, which is added to its scores: {why}, or leave it out.")
+                raise ValueError(f"wide has {offset}, which is added to its scores: {reason}, or leave it out.")
             columns = [name for name in table.names if name != offset.name] if columns is None else columns
         first = Plan(booster, mode, self.codes, task, columns, seed, offset, classes=labels)
         matched(booster, loss, mode)  # refuses what cannot be, before any booster is trained
         if self.mode != "auto":
             return [first]
-        codes = "native" if reads_categories(other) else self.codes
-        return [first, replace(first, booster=other, mode="alone", codes=codes)]
+        codes = "native" if reads_categories(alone) else self.codes
+        return [first, replace(first, booster=alone, mode="alone", codes=codes)]
 
     def _held_out(
         self,
@@ -378,11 +379,14 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
     # -- using ----------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> Floats:
-        """Scores (n, K) before the link: what the wide model and the booster say together."""
+        """Scores (n, K) before the link: the weighted sum of the components."""
         table = self._table(X)
         margins = margins_of(self.wide_, table.native, self._classes())
-        parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
-        return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
+        parts = [
+            (weight, margins if layer is None else layer.scores(table.native, margins))
+            for weight, layer in self._layers
+        ]
+        return parts[0][1] if len(parts) == 1 else np.sum([weight * scores for weight, scores in parts], axis=0)
 
     # -- inspection -----------------------------------------------------------------------
 
@@ -419,14 +423,14 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         True
         """
         table = self._table(X)
-        found = contributions_of(self.wide_, self._layers, table.native, self._classes())
+        contributions = contributions_of(self.wide_, self._layers, table.native, self._classes())
         index = X.index if isinstance(X, pd.DataFrame) else None
-        values = np.concatenate(list(found.values()), axis=1)
-        if values.shape[1] == len(found):
-            columns = pd.MultiIndex.from_tuples(list(found), names=["part", "term"])
+        values = np.concatenate(list(contributions.values()), axis=1)
+        if values.shape[1] == len(contributions):
+            columns = pd.MultiIndex.from_tuples(list(contributions), names=["part", "term"])
         else:
             labels = [str(label) for label in self._classes().tolist()]  # type: ignore[union-attr]
-            positions = [(*position, label) for position in found for label in labels]
+            positions = [(*position, label) for position in contributions for label in labels]
             columns = pd.MultiIndex.from_tuples(positions, names=["part", "term", "class"])
         return pd.DataFrame(values, index=index, columns=columns)
 
@@ -467,20 +471,20 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """The share of each column in the scores (n_columns,).
+        """The fraction of each column in the scores (n_columns,).
 
         The mean absolute contribution to the scores of the training rows (of a sample of 500), as in `explain`: per
         row a column's terms and its contribution to the boosters are added up, interactions being divided equally among
-        their columns. The shares add up to 1. An `AttributeError` where the booster has no contributions of columns.
+        their columns. The fractions add up to 1. An `AttributeError` where the booster has no contributions of columns.
         """
         check_is_fitted(self)
-        found = self._found_importances()
-        if isinstance(found, str):
-            raise AttributeError(f"feature_importances_ is not there: {found}")
-        return found
+        importances = self._computed_importances()
+        if isinstance(importances, str):
+            raise AttributeError(f"feature_importances_ is not there: {importances}")
+        return importances
 
-    def _found_importances(self) -> Floats | str:
-        """The importances, found when they are first asked for, as they take a tenth of the time of a fit."""
+    def _computed_importances(self) -> Floats | str:
+        """The importances, computed on first use, as they take a tenth of the time of a fit."""
         if isinstance(self._importances, TrainingSample):
             self._importances = importances_of(self.wide_, self._layers, self._importances, self._classes())
         return self._importances
@@ -519,14 +523,14 @@ def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
     ]
 
 
-def _refuse_own_stop(booster: Any) -> None:
+def _refuse_early_stopping(booster: Any) -> None:
     """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
     if isinstance(booster, HIST) and booster.early_stopping is True:  # other estimators' own stops are their affair
         raise ValueError(
             f"{type(booster).__name__}(early_stopping=True) holds out rows of its own, but the stack chooses the "
             "number of rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
         )
-    for name in OWN_STOPS:
+    for name in STOPPING_OPTIONS:
         value = booster.get_params().get(name)
         if value:
             raise ValueError(
@@ -535,8 +539,8 @@ def _refuse_own_stop(booster: Any) -> None:
             )
 
 
-def _layer(member: Member, loss: Loss, rows: StackRows, learned: Callable[[], StackRows]) -> Layer | None:
-    """What a member lays over the wide model, fitted on all rows, or on those with margins, where it reads them."""
-    if member.plan is None:
+def _layer(component: Component, loss: Loss, rows: StackRows, with_margins: Callable[[], StackRows]) -> Layer | None:
+    """The booster of a component, fitted on all rows, or on those with margins, where it reads them."""
+    if component.plan is None:
         return None
-    return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)
+    return Layer(component.plan, loss, rows if component.plan.mode == "alone" else with_margins(), component.n_rounds)

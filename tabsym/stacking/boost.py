@@ -67,7 +67,7 @@ class_weight : mapping of class -> float, "balanced" or None, default None
     "balanced": inversely to the total weight of a class's rows. Refused where the wide model or the booster has its
     own."""
 
-OWN_CLASS_WEIGHTS: dict[str, Any] = {
+CLASS_WEIGHT_OPTIONS: dict[str, Any] = {
     "class_weight": None,
     "class_weights": None,
     "auto_class_weights": None,
@@ -92,7 +92,7 @@ evidence_ : pandas.DataFrame or None
     alone) with its standard `error` over rows, the number of `folds`, and `variant`, what distinguishes a second
     candidate of the same mode; None with ``early_stopping=False``.
 feature_importances_ : ndarray of shape (n_columns,)
-    The share of each column in the scores.
+    The fraction of each column in the scores.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_columns,)
     Column names, where the table has them."""
@@ -278,7 +278,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         """A `ValueError` where the wide model or the booster would multiply by weights of its own."""
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             params = part.get_params() if hasattr(part, "get_params") and not isinstance(part, type) else {}
-            for option, default in OWN_CLASS_WEIGHTS.items():
+            for option, default in CLASS_WEIGHT_OPTIONS.items():
                 if params.get(option, default) not in (default, None):
                     raise ValueError(
                         f"class_weight={self.class_weight!r} is for the wide model and the booster, and {name} has "

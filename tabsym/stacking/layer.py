@@ -1,4 +1,4 @@
-"""A booster over coded columns, on top of margins, beside them, or without them; the default boosters; contributions.
+"""A booster over coded columns, on top of margins, with them as columns, or without; default boosters; contributions.
 
 Of a stack, the contributions are those of the terms of its wide model and of the columns of its boosters.
 """
@@ -33,12 +33,12 @@ from tabsym.models.inspection.explain import OFFSET, columns_of_terms
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
 
-_MIN_VALUE = 1e-7  # a probability, or a share of the mean, below which logarithms are meaningless
+_MIN_VALUE = 1e-7  # a probability, or a fraction of the mean, below which logarithms are meaningless
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What stands over the wide model, unfitted.
+    """A booster over the wide model, or without it, unfitted.
 
     Attributes
     ----------
@@ -113,23 +113,23 @@ class Layer:
         if self._library is not None:
             adapter = load_adapter(self._library)
             return _columns(adapter.raw_scores(self.booster, frame, _shaped(start)))  # type: ignore[attr-defined]
-        added = self._own_scores(frame)
+        added = self._predicted_scores(frame)
         return added if start is None else start + added
 
     def start(self, X: Any, margins: Floats) -> Floats | None:
-        """The scores (n, K) from which the booster starts: the margins, or their offset; None where from none."""
+        """The scores (n, K) from which the booster starts: the margins, or their offset; None for none."""
         if self.mode == "margin":
             return margins
         return None if self.offset is None else self.offset.split(read_table(X, allow_empty=True))[1][:, None]
 
     @property
     def starts(self) -> bool:
-        """Whether the booster starts from scores, so that it says what is added to them."""
+        """Whether the booster starts from scores, so that it predicts what is added to them."""
         return self.mode == "margin" or self.offset is not None
 
     @property
-    def most_categories(self) -> int:
-        """The most categories that a column has, of those passed as they are."""
+    def max_categories(self) -> int:
+        """The maximum number of categories of a column, of those passed as they are."""
         known = getattr(self.coder, "alphabets_", {}).values()
         return max((len(categories) for categories, _ in known), default=0)
 
@@ -138,7 +138,7 @@ class Layer:
         return self._with_margins(self.coder.transform(self._chosen(X)), margins)
 
     def _with_margins(self, frame: pd.DataFrame, margins: Floats) -> pd.DataFrame:
-        """Coded columns, and margins beside them where they are columns."""
+        """Coded columns, and the margins where they are columns."""
         if self.mode != "feature":
             return frame
         made = {
@@ -209,7 +209,7 @@ class Layer:
     def _chosen(self, X: Any) -> Any:
         return X if self.columns is None else pick_columns(X, [], self.columns)
 
-    def _own_scores(self, frame: Any) -> Floats:
+    def _predicted_scores(self, frame: Any) -> Floats:
         """Scores (n, K) of an estimator without an adapter, by what it predicts."""
         if not is_classifier(self.booster):
             predicted = np.asarray(self.booster.predict(frame), dtype=np.float64)[:, None]
@@ -229,9 +229,9 @@ def adapter_of(booster: Any) -> Any:
         if name in tops and hasattr(adapter := load_adapter(name), "fit_margin"):
             return adapter
     # of a third party, whose library may have another name than its adapter; those that fail to load own nothing here
-    others = [name for name in available() if name not in ("lightgbm", "xgboost", "catboost")]
-    found = (load_adapter(name) for name in others)
-    return next((one for one in found if hasattr(one, "owns") and one.owns(booster)), None)
+    third_party = [name for name in available() if name not in ("lightgbm", "xgboost", "catboost")]
+    adapters = (load_adapter(name) for name in third_party)
+    return next((adapter for adapter in adapters if hasattr(adapter, "owns") and adapter.owns(booster)), None)
 
 
 def reads_categories(booster: Any) -> bool:
@@ -272,9 +272,9 @@ def rounds_of(booster: Any) -> int:
 
 
 def margin_names(taken: Iterable[Any], n_margins: int) -> list[str]:
-    """Names for columns of margins, beside those that are taken."""
-    stem, others = "wide", [str(name) for name in taken]
-    while any(name.startswith(stem) for name in others):
+    """Names for columns of margins, other than those that are taken."""
+    stem, names = "wide", [str(name) for name in taken]
+    while any(name.startswith(stem) for name in names):
         stem += "_"
     return [stem] if n_margins == 1 else [f"{stem}{position}" for position in range(n_margins)]
 
@@ -285,8 +285,8 @@ def _shaped(start: Floats | None) -> Floats | None:
 
 
 def _columns(scores: Any) -> Floats:
-    found = np.asarray(scores, dtype=np.float64)
-    return found[:, None] if found.ndim == 1 else found
+    array = np.asarray(scores, dtype=np.float64)
+    return array[:, None] if array.ndim == 1 else array
 
 
 def _scores_of_values(values: Floats, loss: Loss) -> Floats:
@@ -314,9 +314,9 @@ def _hist_path(booster: Any, frame: Any, every: int, loss: Loss) -> Iterator[tup
 GENTLE = {"n_estimators": 150, "learning_rate": 0.1}
 """As good as 300 rounds of .05, which take twice the time (benchmarks/stacking)."""
 SMALL = {"num_leaves": 7, "min_child_samples": 50}
-"""Trees on top of margins, which hold most of what there is to say."""
+"""Trees on top of margins, which explain most already."""
 
-GENTLE_OTHERS: dict[str, dict[str, Any]] = {
+GENTLE_BY_LIBRARY: dict[str, dict[str, Any]] = {
     "xgboost": GENTLE | {"max_depth": 3, "min_child_weight": 10},
     "catboost": {"iterations": GENTLE["n_estimators"], "learning_rate": GENTLE["learning_rate"], "depth": 3},
 }
@@ -333,7 +333,7 @@ def gentle_booster(library: str, is_class: bool, random_state: int | None, n_job
     if library == "hist-gradient-boosting":
         return _hist(is_class, random_state)
     booster = load_adapter(library).booster("binary" if is_class else "regression", random_state, n_jobs)
-    return booster.set_params(**GENTLE_OTHERS.get(library, {}))
+    return booster.set_params(**GENTLE_BY_LIBRARY.get(library, {}))
 
 
 def default_booster(is_class: bool, random_state: int | None, n_jobs: int | None, *, small: bool = True) -> Any:
@@ -365,8 +365,8 @@ def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
         return np.asarray(scores if scores.shape[1] == 1 else scores[:, 1:] - scores[:, :1])
     if scores.shape[1] == 1:  # two classes of several, in this fold
         scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
-    rare = logsumexp(scores, axis=1) - np.log(1.0 + wide.n_rows_seen_ / max(wide.n_iter_, 1))
-    out = np.repeat(rare[:, None], len(classes), axis=1)
+    unseen = logsumexp(scores, axis=1) - np.log(1.0 + wide.n_rows_seen_ / max(wide.n_iter_, 1))
+    out = np.repeat(unseen[:, None], len(classes), axis=1)
     out[:, np.searchsorted(classes, wide.classes_)] = scores
     return out
 
@@ -375,12 +375,12 @@ def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
 
 
 Layers = list[tuple[float, Layer | None]]
-"""Weights of components, and what they lay over the wide model."""
+"""Weights of components, and their boosters; None for the wide model alone."""
 CONSTANT, WIDE = "(intercept)", "(wide)"
 
 MAX_ROWS = 500
-"""`feature_importances_` are of this many training rows at most. Of ten samples the shares were .013 off those of all
-rows of amazon at most, .029 of adult, where all rows would take as long as the fit."""
+"""`feature_importances_` are of this many training rows at most. Of ten samples the fractions were .013 off those of
+all rows of amazon at most, .029 of adult, where all rows would take as long as the fit."""
 
 
 @dataclass(frozen=True)
@@ -401,24 +401,24 @@ class TrainingSample:
 
 
 def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDArray[Any] | None) -> Floats | str:
-    """The shares of columns (n_columns,) in the scores of some rows; a sentence where they cannot be told."""
+    """The fractions of columns (n_columns,) in the scores of some rows; a sentence where they are unknown."""
     try:
-        found = contributions_of(wide, layers, rows.X, classes)
+        contributions = contributions_of(wide, layers, rows.X, classes)
     except ValueError as error:
         return str(error)
     columns = columns_of_terms(wide.model_)
-    own = {name: np.zeros_like(next(iter(found.values()))) for name in rows.names}
+    by_column = {name: np.zeros_like(next(iter(contributions.values()))) for name in rows.names}
     of_wide: Floats | None = None
-    for (part, term), values in found.items():
+    for (part, term), values in contributions.items():
         if part == "wide":
-            _divide(own, columns.get(term, ()), values)  # the offset is no column's
+            _divide(by_column, columns.get(term, ()), values)  # the offset is no column's
         elif term == WIDE:
             of_wide = values
-        elif term in own:
-            own[term] += values
+        elif term in by_column:
+            by_column[term] += values
         elif term != CONSTANT:
             return f"codes makes columns such as {term!r}, which the table has not; see explain(X)."
-    sizes = _sizes(own, rows.weight)
+    sizes = _sizes(by_column, rows.weight)
     if of_wide is not None:
         alone = {name: np.zeros_like(of_wide) for name in rows.names}
         for term, values in _terms(wide, rows.X, classes).items():
@@ -428,43 +428,43 @@ def importances_of(wide: Any, layers: Layers, rows: TrainingSample, classes: NDA
     return sizes / (float(sizes.sum()) or 1.0)
 
 
-def _divide(own: dict[str, Floats], columns: tuple[str, ...], values: Floats) -> None:
+def _divide(by_column: dict[str, Floats], columns: tuple[str, ...], values: Floats) -> None:
     """Add a term's contributions to those of its columns, in equal parts."""
     for name in columns:
-        own[name] += values / len(columns)
+        by_column[name] += values / len(columns)
 
 
-def _sizes(own: dict[str, Floats], weight: Floats | None) -> Floats:
+def _sizes(by_column: dict[str, Floats], weight: Floats | None) -> Floats:
     """The mean absolute contribution of each column, over rows, summed over classes."""
-    return np.array([float(np.average(np.abs(values).sum(axis=1), weights=weight)) for values in own.values()])
+    return np.array([float(np.average(np.abs(values).sum(axis=1), weights=weight)) for values in by_column.values()])
 
 
 def contributions_of(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | None) -> dict[tuple[str, str], Floats]:
     """(part, term or column) -> contribution (n, K)."""
-    found: dict[tuple[str, str], Floats] = {}
-    share_of_wide = sum(share for share, layer in layers if layer is None or layer.mode == "margin")
-    if share_of_wide:
-        found = {("wide", name): share_of_wide * values for name, values in _terms(wide, X, classes).items()}
+    contributions: dict[tuple[str, str], Floats] = {}
+    wide_weight = sum(weight for weight, layer in layers if layer is None or layer.mode == "margin")
+    if wide_weight:
+        contributions = {("wide", name): wide_weight * values for name, values in _terms(wide, X, classes).items()}
     if all(layer is None for _, layer in layers):
-        return found
+        return contributions
     margins = margins_of(wide, X, classes)
-    for share, layer in layers:
+    for weight, layer in layers:
         if layer is None:
             continue
         frame = layer.frame(X, margins)
-        n_own = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
+        n_coded = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
         users = getattr(layer.coder, "names_", {})
-        own = [str(users.get(name, name)) for name in frame.columns[:n_own]]
-        names = [*own, *[WIDE] * (frame.shape[1] - n_own), CONSTANT]
+        coded_names = [str(users.get(name, name)) for name in frame.columns[:n_coded]]
+        names = [*coded_names, *[WIDE] * (frame.shape[1] - n_coded), CONSTANT]
         empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
-        made = share * layer.contributions(frame) if len(frame) else empty
+        made = weight * layer.contributions(frame) if len(frame) else empty
         start = layer.start(X, margins) if layer.mode == "alone" else None
         if start is not None:
-            found["wide", OFFSET] = share * start + found.get(("wide", OFFSET), np.zeros_like(start))
+            contributions["wide", OFFSET] = weight * start + contributions.get(("wide", OFFSET), np.zeros_like(start))
         for position, name in enumerate(names):
-            before = found.get(("booster", name))
-            found["booster", name] = made[:, :, position] if before is None else before + made[:, :, position]
-    return found
+            before = contributions.get(("booster", name))
+            contributions["booster", name] = made[:, :, position] if before is None else before + made[:, :, position]
+    return contributions
 
 
 def _terms(wide: Any, X: Any, classes: NDArray[Any] | None) -> dict[str, Floats]:

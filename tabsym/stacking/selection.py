@@ -1,7 +1,7 @@
-"""What answers in a stack: boosters are judged on held-out rows, where they start from margins out of fold.
+"""Selection of the components of a stack: boosters are evaluated on held-out rows, from margins out of fold.
 
 Each row's margin is by a wide model that has not seen it, also within the training rows of a fold: a booster that
-starts from margins of rows which the wide model was trained on believes them too much, and learns little of the rest.
+starts from margins of rows which the wide model was trained on relies on them too much, and learns little of the rest.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Learner:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = clone(self.wide)
-            model._only_predicts = True  # without what else a fit finds
+            model._only_predicts = True  # without what else a fit computes
             return model.fit(take_rows(self.X, train), self.y[train], sample_weight=weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:
@@ -61,8 +61,8 @@ class Learner:
         return margins_of(model, take_rows(self.X, rows), self.classes)
 
 
-class Crossed:
-    """Margins out of fold, each fold's by a clone that has seen its training rows, made when they are asked for.
+class OutOfFoldMargins:
+    """Margins out of fold, each fold's by a clone that has seen its training rows, made on first use.
 
     Also variances, crosses and intervals are the clone's own: those of all rows know the rows' own targets.
     """
@@ -95,37 +95,37 @@ class Crossed:
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self.splits]))]
 
 
-class Nested:
+class NestedCV:
     """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
     A booster that is to be evaluated on a fold must not be trained on margins that know its targets: what they hold of
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
-    are k - 1 models for each fold that is asked for; two folds share a model. They find everything anew, as clones do,
+    are k - 1 models for each evaluated fold; two folds share a model. They are fitted from scratch, as clones are,
     so that their margins serve the booster of all rows, too, and no further clones are fitted for it.
 
     Of a splitter over time, a fold's training rows with margins are those of the folds before, whose models have not
     seen it anyway.
     """
 
-    def __init__(self, crossed: Crossed) -> None:
-        if len(crossed.splits) < 3:
+    def __init__(self, out_of_fold: OutOfFoldMargins) -> None:
+        if len(out_of_fold.splits) < 3:
             raise ValueError(
-                f"early_stopping='folds' needs three folds, and cv makes {len(crossed.splits)}; use cv=3 or more, or "
-                "hold rows out by early_stopping=0.1."
+                f"early_stopping='folds' needs three folds, and cv makes {len(out_of_fold.splits)}; use cv=3 or more, "
+                "or hold rows out by early_stopping=0.1."
             )
-        self.crossed, self._learner, self._splits = crossed, crossed.learner, crossed.splits
+        self.out_of_fold, self._learner, self._splits = out_of_fold, out_of_fold.learner, out_of_fold.splits
         self._known: dict[tuple[int, int], Floats] = {}
 
     def rows(self, fold: int) -> Places:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
-        others = [self._rows_of(other, fold) for other in self._others(fold)]
-        return np.sort(np.concatenate(others)) if others else np.arange(0)
+        rows_of_folds = [self._rows_of(other, fold) for other in self._others(fold)]
+        return np.sort(np.concatenate(rows_of_folds)) if rows_of_folds else np.arange(0)
 
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
-        others = self._others(fold)
-        positions = np.concatenate([self._rows_of(other, fold) for other in others])
-        return np.concatenate([self._of(other, fold) for other in others])[np.argsort(positions)]
+        other_folds = self._others(fold)
+        positions = np.concatenate([self._rows_of(other, fold) for other in other_folds])
+        return np.concatenate([self._of(other, fold) for other in other_folds])[np.argsort(positions)]
 
     def of_all(self, evaluated: list[int]) -> Floats:
         """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.
@@ -137,7 +137,7 @@ class Nested:
         first = evaluated[0]
         known = [fold for fold in self._others(first) if len(self._rows_of(fold, first)) == len(self._splits[fold][1])]
         parts = [
-            self._of(fold, first) if fold in known and fold not in evaluated else self.crossed.margins_of(fold)
+            self._of(fold, first) if fold in known and fold not in evaluated else self.out_of_fold.margins_of(fold)
             for fold in range(len(self._splits))
         ]
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self._splits]))]
@@ -149,40 +149,40 @@ class Nested:
             if other != fold and len(self._rows_of(other, fold)) and self._can_learn(other, fold)
         ]
 
-    def _can_learn(self, wanted: int, beside: int) -> bool:
-        y = self._learner.y[self._rows_without(wanted, beside)]
+    def _can_learn(self, fold: int, other: int) -> bool:
+        y = self._learner.y[self._rows_without(fold, other)]
         return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
 
-    def _rows_of(self, wanted: int, beside: int) -> Places:
-        """The rows that a fold holds out and the one beside trains on."""
-        test = self._splits[wanted][1]
-        return test[np.isin(test, self._splits[beside][0], assume_unique=True)]
+    def _rows_of(self, fold: int, other: int) -> Places:
+        """The rows that a fold holds out and the other trains on."""
+        test = self._splits[fold][1]
+        return test[np.isin(test, self._splits[other][0], assume_unique=True)]
 
-    def _rows_without(self, wanted: int, beside: int) -> Places:
-        """The rows that a fold trains on and the one beside does not hold out."""
-        return np.setdiff1d(self._splits[wanted][0], self._splits[beside][1], assume_unique=True)
+    def _rows_without(self, fold: int, other: int) -> Places:
+        """The rows that a fold trains on and the other does not hold out."""
+        return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
 
-    def _of(self, wanted: int, beside: int) -> Floats:
-        """Margins of those of a fold's rows that the one beside trains on, by a model that has seen neither."""
-        if (wanted, beside) not in self._known:
-            train = self._rows_without(wanted, beside)
-            if len(train) == len(self._splits[wanted][0]):  # a fold over time: its model knows nothing of later ones
-                return self._learner.margins(self.crossed.clone(wanted), self._rows_of(wanted, beside))
+    def _of(self, fold: int, other: int) -> Floats:
+        """Margins of those of a fold's rows that the other trains on, by a model that has seen neither."""
+        if (fold, other) not in self._known:
+            train = self._rows_without(fold, other)
+            if len(train) == len(self._splits[fold][0]):  # a fold over time: its model knows nothing of later ones
+                return self._learner.margins(self.out_of_fold.clone(fold), self._rows_of(fold, other))
             model = self._learner.fit(train)
-            self._known[wanted, beside] = self._learner.margins(model, self._rows_of(wanted, beside))
-            if np.array_equal(train, self._rows_without(beside, wanted)):
-                self._known[beside, wanted] = self._learner.margins(model, self._rows_of(beside, wanted))
-        return self._known[wanted, beside]
+            self._known[fold, other] = self._learner.margins(model, self._rows_of(fold, other))
+            if np.array_equal(train, self._rows_without(other, fold)):
+                self._known[other, fold] = self._learner.margins(model, self._rows_of(other, fold))
+        return self._known[fold, other]
 
 
-ENOUGH = 100
+MIN_HELD_OUT_ROWS = 100
 """The number of held-out rows at which no further fold is evaluated: each costs as many fits of the wide model again.
 On 7,000 rows or five folds the stack was no better beyond noise on nine tables (benchmarks/stacking)."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Rows to evaluate a booster on, and rows to train it on, whose margins are made when they are asked for.
+class ValidationSplit:
+    """Rows to evaluate a booster on, and rows to train it on, whose margins are made on first use.
 
     `plain`: those to train on, without margins; `y`: the target of those that get them.
     """
@@ -198,38 +198,38 @@ class Trial:
         return self.make()
 
 
-def folds_to_evaluate(nested: Nested) -> list[int]:
+def folds_to_evaluate(nested: NestedCV) -> list[int]:
     """The folds to evaluate on, as many as hold enough rows.
 
     Of a splitter over time the latest folds, which have most rows to train on. Folds whose training rows lack a class
     come last.
     """
-    crossed = nested.crossed
-    folds = list(range(len(crossed.splits)))
-    if len(crossed.rows) < len(crossed.learner.y):
+    out_of_fold = nested.out_of_fold
+    folds = list(range(len(out_of_fold.splits)))
+    if len(out_of_fold.rows) < len(out_of_fold.learner.y):
         folds.sort(key=lambda fold: -len(nested.rows(fold)))
-    y, classes = crossed.learner.y, crossed.learner.classes
+    y, classes = out_of_fold.learner.y, out_of_fold.learner.classes
     n_classes = 0 if classes is None else len(classes)
     folds.sort(key=lambda fold: not can_be_learned(y[nested.rows(fold)], n_classes))
-    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
-    return folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]
+    sizes = np.cumsum([len(out_of_fold.splits[fold][1]) for fold in folds])
+    return folds[: 1 + int(np.searchsorted(sizes, MIN_HELD_OUT_ROWS))]
 
 
-def trials_of_folds(plain: StackRows, nested: Nested, folds: list[int]) -> list[Trial]:
-    """Trials of folds: trained on margins that know nothing of the fold; `plain`: the rows, without margins."""
-    crossed = nested.crossed
+def splits_of_folds(plain: StackRows, nested: NestedCV, folds: list[int]) -> list[ValidationSplit]:
+    """Validation splits of folds, trained on margins that know nothing of the fold; `plain`: rows without margins."""
+    out_of_fold = nested.out_of_fold
 
-    def trial(fold: int) -> Trial:
-        train, test = crossed.splits[fold]
-        known = nested.rows(fold)
-        return Trial(
-            replace(taken(plain, test), margins=crossed.margins_of(fold)),
+    def split_of(fold: int) -> ValidationSplit:
+        train, test = out_of_fold.splits[fold]
+        with_margins = nested.rows(fold)
+        return ValidationSplit(
+            replace(taken(plain, test), margins=out_of_fold.margins_of(fold)),
             taken(plain, train),
-            plain.y[known],
-            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
+            plain.y[with_margins],
+            lambda: replace(taken(plain, with_margins), margins=nested.margins(fold)),
         )
 
-    return [trial(fold) for fold in folds]
+    return [split_of(fold) for fold in folds]
 
 
 def taken(rows: StackRows, positions: NDArray[Any]) -> StackRows:
@@ -245,16 +245,16 @@ out boosters that help on compas and amazon; on three times as many rows, 1 was 
 
 @dataclass(frozen=True)
 class PairedGains:
-    """Losses of rows, and gains over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
+    """Losses of rows, and gains over a baseline: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
 
     sums: Floats
 
     @classmethod
-    def of(cls, lost: Floats, before: Floats, rows: StackRows) -> PairedGains:
-        """Losses (n,), and those (n,) of what is simpler."""
+    def of(cls, losses: Floats, baseline: Floats, rows: StackRows) -> PairedGains:
+        """From losses (n,), and those (n,) of the baseline."""
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        gain, square = before - lost, weight**2
-        parts = [weight, weight * lost, weight * gain, square, square * gain, square * gain**2]
+        gain, square = baseline - losses, weight**2
+        parts = [weight, weight * losses, weight * gain, square, square * gain, square * gain**2]
         return cls(np.array([part.sum() for part in parts]))
 
     @classmethod
@@ -290,19 +290,19 @@ class PairedGains:
 Criterion = Callable[[Floats, NDArray[Any]], Floats]
 """(scores (n, K), target (n,)) -> the loss of each row (n,)."""
 
-SHARES = [position / 10 for position in range(11)]
-"""Of the booster alone, in the answer."""
+WEIGHTS = [position / 10 for position in range(11)]
+"""Of the booster alone, in the blend."""
 STAGES = 40
 """The number of numbers of rounds that are compared."""
 
 
 @dataclass(frozen=True)
-class Member:
-    """What takes part in the answer: a plan after some rounds (None: the wide model alone), and its share."""
+class Component:
+    """A component of the stack: a plan after some rounds (None: the wide model alone), and its weight."""
 
     plan: Plan | None
     n_rounds: int
-    share: float
+    weight: float
 
     @property
     def mode(self) -> str:
@@ -312,72 +312,74 @@ class Member:
 
 @dataclass(frozen=True)
 class Selection:
-    """One member, or two that share the answer, the larger share first; and what was compared."""
+    """One component, or two, the larger weight first; and what was compared."""
 
-    members: list[Member]
+    components: list[Component]
     table: pd.DataFrame | None
 
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """A member, its scores for the held-out rows of each trial, their losses, and the gains of all trials.
+    """A component, its scores for the held-out rows of each split, their losses, and the gains of all splits.
 
-    `n_categories`: the most that a column of the booster had.
+    `n_categories`: the maximum that a column of the booster had.
     """
 
-    member: Member
+    component: Component
     scores: list[Floats]
-    lost: list[Floats]
+    losses: list[Floats]
     gains: PairedGains
     n_categories: int = 0
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """A booster of a trial: the losses of the held-out rows by rounds, and their scores where the loss is least."""
+    """A booster of a split: the losses of the held-out rows by rounds, and their scores where the loss is least."""
 
     layer: Layer
-    trial: Trial
+    split: ValidationSplit
     every: int
-    tallies: dict[int, PairedGains]
+    gains: dict[int, PairedGains]
     best: tuple[int, Floats]
 
     def at(self, rounds: int) -> PairedGains:
         """After the last round, where a booster found nothing more to split before."""
-        return self.tallies[self._position(rounds)]
+        return self.gains[self._position(rounds)]
 
     def scores(self, rounds: int) -> Floats:
         """Scores (n, K) of the held-out rows."""
-        rows, wanted = self.trial.held_out, self._position(rounds)
-        if wanted == self.best[0]:  # of one trial always
+        rows, wanted = self.split.held_out, self._position(rounds)
+        if wanted == self.best[0]:  # of one split always
             return self.best[1]
-        return next(found for done, found in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
+        return next(scores for done, scores in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
 
     def _position(self, rounds: int) -> int:
-        return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
+        return max((count for count in self.gains if count <= rounds), default=min(self.gains))
 
 
 MIN_ROWS_AGAIN = 1_000
 """With fewer rows no second plan is tried: it took a sixth of a fit and gained nothing beyond noise
 (benchmarks/stacking)."""
 
-MANY_CATEGORIES = 100
+MAX_NATIVE_CATEGORIES = 100
 """The booster alone gets other codes only where a column has more categories than this: with fewer, splits by sets of
 them lost nothing to splits by their ranks, and the second fit took a fifth of the time (benchmarks/stacking)."""
 
 
-def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Selection:
+def select(
+    plans: list[Plan], splits: list[ValidationSplit], loss: Loss, criterion: Criterion, n_classes: int
+) -> Selection:
     """The plan and number of rounds of the lowest loss on held-out rows, and how much a second one adds.
 
-    The best booster on top of the wide model (or that model alone) and the best booster that stands alone are averaged,
+    The best booster on top of the wide model (or that model alone) and the best booster without it are averaged,
     if that has a lower loss: their errors differ. The worse of the two is fitted once more, with what the other has
-    (`second_plan`), of `MIN_ROWS_AGAIN` rows and more; with other codes, of more than `MANY_CATEGORIES`.
+    (`second_plan`), of `MIN_ROWS_AGAIN` rows and more; with other codes, of more than `MAX_NATIVE_CATEGORIES`.
 
     Parameters
     ----------
     plans : list of Plan
-        One that starts from the wide model, and one that stands alone or none.
-    trials : list of Trial
+        One that starts from the wide model, and one without it or none.
+    splits : list of ValidationSplit
         Those whose training rows lack a class, or hold one number only, are left out.
     loss : Loss
         Of the wide model.
@@ -386,43 +388,43 @@ def select(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criter
         0 for numbers.
     """
     usable = [
-        trial for trial in trials if can_be_learned(trial.y, n_classes) and can_be_learned(trial.plain.y, n_classes)
+        split for split in splits if can_be_learned(split.y, n_classes) and can_be_learned(split.plain.y, n_classes)
     ]
     if not usable:
-        _tell_of_no_booster(plans[0], trials)
-    evaluator = _Evaluator(usable or trials, loss, criterion)
+        _warn_of_no_booster(plans[0], splits)
+    evaluator = _Evaluator(usable or splits, loss, criterion)
     started = evaluator.alone
-    other: _Evaluated | None = None
+    alone: _Evaluated | None = None
     for plan in plans if usable else []:
-        found = evaluator.evaluate(plan)
+        evaluated = evaluator.evaluate(plan)
         if plan.mode == "alone":
-            other = found
-        elif found.gains.is_certain and found.gains.loss < started.gains.loss:
-            started = found
-    if other is None:
-        return Selection([started.member], pd.DataFrame(evaluator.records))
+            alone = evaluated
+        elif evaluated.gains.is_certain and evaluated.gains.loss < started.gains.loss:
+            started = evaluated
+    if alone is None:
+        return Selection([started.component], pd.DataFrame(evaluator.records))
     n_rows = len(usable[0].plain.y) + len(usable[0].held_out.y)
-    again = second_plan(plans, alone_leads=other.gains.loss < started.gains.loss)
-    if again is not None and again.mode == "alone" and other.n_categories <= MANY_CATEGORIES:
+    again = second_plan(plans, alone_leads=alone.gains.loss < started.gains.loss)
+    if again is not None and again.mode == "alone" and alone.n_categories <= MAX_NATIVE_CATEGORIES:
         again = None
     if again is not None and n_rows >= MIN_ROWS_AGAIN:
-        found = evaluator.evaluate(again)
+        evaluated = evaluator.evaluate(again)
         if again.mode == "alone":
-            other = found if evaluator.is_better(found, other) else other
+            alone = evaluated if evaluator.is_better(evaluated, alone) else alone
         else:
-            started = found if evaluator.is_better(found, started) else started
-    return Selection(evaluator.shared(started, other), pd.DataFrame(evaluator.records))
+            started = evaluated if evaluator.is_better(evaluated, started) else started
+    return Selection(evaluator.blended(started, alone), pd.DataFrame(evaluator.records))
 
 
-def _tell_of_no_booster(plan: Plan, trials: list[Trial]) -> None:
+def _warn_of_no_booster(plan: Plan, splits: list[ValidationSplit]) -> None:
     """A `UserWarning` where no booster can be tried."""
     if plan.classes is None:
         what, remedy = "one number only as their target", "more rows, or another cv"
     else:
-        found = np.unique(np.concatenate([trial.y for trial in trials]))
-        lacking = plan.classes[np.setdiff1d(np.arange(len(plan.classes)), found)].tolist()
-        what = f"no row of class {lacking[0]!r}" if lacking else "no row of one class or another"
-        remedy = f"more rows of {'it' if lacking else 'rare classes'}, leave {'it' if lacking else 'them'} out"
+        present = np.unique(np.concatenate([split.y for split in splits]))
+        absent = plan.classes[np.setdiff1d(np.arange(len(plan.classes)), present)].tolist()
+        what = f"no row of class {absent[0]!r}" if absent else "no row of one class or another"
+        remedy = f"more rows of {'it' if absent else 'rare classes'}, leave {'it' if absent else 'them'} out"
     warn_user(
         "The stack is its wide model alone, and no booster was tried: rows to train one on, beside those held out, "
         f"have {what}; give {remedy}, or choose early_stopping=False and a mode."
@@ -446,80 +448,94 @@ def second_plan(plans: list[Plan], *, alone_leads: bool) -> Plan | None:
 
 
 class _Evaluator:
-    """The trials, the wide model alone in them, and a record of what was compared."""
+    """The validation splits, the wide model alone in them, and a record of what was compared."""
 
-    def __init__(self, trials: list[Trial], loss: Loss, criterion: Criterion) -> None:
-        self.trials, self._loss, self._criterion = trials, loss, criterion
+    def __init__(self, splits: list[ValidationSplit], loss: Loss, criterion: Criterion) -> None:
+        self.splits, self._loss, self._criterion = splits, loss, criterion
         self.records: list[dict[str, Any]] = []
-        margins = [trial.held_out.margins for trial in trials]
-        lost = self._lost(margins)
-        self.alone = _Evaluated(Member(None, 0, 1.0), margins, lost, self._paired_gains(lost, lost))
+        margins = [split.held_out.margins for split in splits]
+        losses = self._losses(margins)
+        self.alone = _Evaluated(Component(None, 0, 1.0), margins, losses, self._paired_gains(losses, losses))
         self._record("wide", "", 0, 0.0, self.alone.gains)
 
     def evaluate(self, plan: Plan) -> _Evaluated:
         """A plan after its best number of rounds."""
         every = max(1, rounds_of(plan.booster) // STAGES)
-        curves = [self._curve(plan, position, every) for position in range(len(self.trials))]
-        counts = sorted({count for curve in curves for count in curve.tallies})
-        found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
-        for count, gains in found.items():
+        curves = [self._curve(plan, position, every) for position in range(len(self.splits))]
+        counts = sorted({count for curve in curves for count in curve.gains})
+        gains_by_count = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
+        for count, gains in gains_by_count.items():
             self._record(plan.mode, plan.variant, count, float(plan.mode == "alone"), gains)
-        best = min(found, key=lambda count: (found[count].loss, count))
+        best = min(gains_by_count, key=lambda count: (gains_by_count[count].loss, count))
         scores = [curve.scores(best) for curve in curves]
-        most = max(curve.layer.most_categories for curve in curves)
-        return _Evaluated(Member(plan, best, 1.0), scores, self._lost(scores), found[best], most)
+        max_categories = max(curve.layer.max_categories for curve in curves)
+        return _Evaluated(
+            Component(plan, best, 1.0), scores, self._losses(scores), gains_by_count[best], max_categories
+        )
 
-    def is_better(self, one: _Evaluated, other: _Evaluated) -> bool:
-        """Whether one is certain to gain over another."""
-        return self._paired_gains(one.lost, other.lost).is_certain
+    def is_better(self, candidate: _Evaluated, current: _Evaluated) -> bool:
+        """Whether a candidate is certain to gain over the current one."""
+        return self._paired_gains(candidate.losses, current.losses).is_certain
 
-    def shared(self, one: _Evaluated, other: _Evaluated) -> list[Member]:
-        """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
-        found = self._shares(one, other.scores)
-        for share, gains in found.items():
-            self._record("both", "", -1, share, gains)
-        share = min(found, key=lambda share: (found[share].loss, share))
-        share = share if found[share].is_certain else 0.0
-        members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
-        return sorted((member for member in members if member.share > 0), key=lambda member: -member.share)
+    def blended(self, started: _Evaluated, alone: _Evaluated) -> list[Component]:
+        """The components, the larger weight first: `started` alone, unless a blend with `alone` is certain to gain."""
+        blends = self._blends(started, alone.scores)
+        for weight, gains in blends.items():
+            self._record("both", "", -1, weight, gains)
+        weight = min(blends, key=lambda weight: (blends[weight].loss, weight))
+        weight = weight if blends[weight].is_certain else 0.0
+        components = [replace(started.component, weight=round(1 - weight, 10)), replace(alone.component, weight=weight)]
+        return sorted(
+            (component for component in components if component.weight > 0), key=lambda component: -component.weight
+        )
 
-    def _shares(self, one: _Evaluated, scores: list[Floats]) -> dict[float, PairedGains]:
-        found = {}
-        for share in SHARES:
-            mixed = [(1 - share) * first + share * second for first, second in zip(one.scores, scores, strict=True)]
-            found[share] = self._paired_gains(self._lost(mixed), one.lost)
-        return found
+    def _blends(self, started: _Evaluated, scores: list[Floats]) -> dict[float, PairedGains]:
+        blends = {}
+        for weight in WEIGHTS:
+            mixed = [
+                (1 - weight) * first + weight * second for first, second in zip(started.scores, scores, strict=True)
+            ]
+            blends[weight] = self._paired_gains(self._losses(mixed), started.losses)
+        return blends
 
     def _curve(self, plan: Plan, position: int, every: int) -> _Curve:
-        """Of a trial, after every few rounds of all that the booster asks for."""
-        trial, before = self.trials[position], self.alone.lost[position]
-        rows = trial.held_out
-        seen = trial.plain if plan.mode == "alone" else trial.seen  # one that stands alone reads no margins
-        layer = Layer(plan, self._loss, seen)
-        found: dict[int, PairedGains] = {}
-        best, least = (0, rows.margins), np.inf
+        """Of a split, after every few rounds of all that the booster asks for."""
+        split, baseline = self.splits[position], self.alone.losses[position]
+        rows = split.held_out
+        train = split.plain if plan.mode == "alone" else split.seen  # a booster alone reads no margins
+        layer = Layer(plan, self._loss, train)
+        gains: dict[int, PairedGains] = {}
+        best, min_loss = (0, rows.margins), np.inf
         for count, scores in layer.path(rows.X, rows.margins, every):
-            found[count] = PairedGains.of(self._criterion(scores, rows.y), before, rows)
-            if found[count].loss < least:
-                best, least = (count, scores), found[count].loss
-        return _Curve(layer, trial, every, found, best)
+            gains[count] = PairedGains.of(self._criterion(scores, rows.y), baseline, rows)
+            if gains[count].loss < min_loss:
+                best, min_loss = (count, scores), gains[count].loss
+        return _Curve(layer, split, every, gains, best)
 
-    def _lost(self, scores: list[Floats]) -> list[Floats]:
-        """The losses of the scores of each trial."""
-        return [self._criterion(own, trial.held_out.y) for own, trial in zip(scores, self.trials, strict=True)]
+    def _losses(self, scores: list[Floats]) -> list[Floats]:
+        """The losses of the scores of each split."""
+        return [
+            self._criterion(split_scores, split.held_out.y)
+            for split_scores, split in zip(scores, self.splits, strict=True)
+        ]
 
-    def _paired_gains(self, lost: list[Floats], before: list[Floats]) -> PairedGains:
-        """Of losses in the trials."""
-        parts = zip(lost, before, self.trials, strict=True)
-        return PairedGains.total([PairedGains.of(own, other, trial.held_out) for own, other, trial in parts])
+    def _paired_gains(self, losses: list[Floats], baseline: list[Floats]) -> PairedGains:
+        """Of losses in the splits."""
+        parts = zip(losses, baseline, self.splits, strict=True)
+        return PairedGains.total(
+            [
+                PairedGains.of(split_losses, split_baseline, split.held_out)
+                for split_losses, split_baseline, split in parts
+            ]
+        )
 
-    def _record(self, mode: str, variant: str, rounds: int, share: float, gains: PairedGains) -> None:
-        row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
-        row |= {"gain": gains.gain, "error": gains.error, "folds": len(self.trials), "variant": variant}
+    def _record(self, mode: str, variant: str, rounds: int, weight: float, gains: PairedGains) -> None:
+        row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": weight, "loss": gains.loss}
+        row |= {"gain": gains.gain, "error": gains.error, "folds": len(self.splits), "variant": variant}
         self.records.append(row)
 
 
 def can_be_learned(y: NDArray[Any], n_classes: int) -> bool:
     """Whether a booster can learn from a target: libraries refuse those of one number, and of zeros."""
-    found = len(np.unique(y))
-    return found == n_classes if n_classes else found > 1
+    n_distinct = len(np.unique(y))
+    return n_distinct == n_classes if n_classes else n_distinct > 1

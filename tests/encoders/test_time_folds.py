@@ -244,7 +244,7 @@ def test_a_booster_over_time_by_hand(task, weight):
 
 
 def test_evidence_over_time_by_hand(monkeypatch):
-    monkeypatch.setattr("tabsym.stacking.selection.ENOUGH", N)
+    monkeypatch.setattr("tabsym.stacking.selection.MIN_HELD_OUT_ROWS", N)
     y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     booster = LGBMClassifier(**SMALL | {"n_estimators": 40})
     with pytest.warns(UserWarning, match="cv holds 60 of 240 rows out in no fold"):
@@ -264,7 +264,7 @@ def test_evidence_over_time_by_hand(monkeypatch):
 
 
 def test_the_latest_folds_judge(monkeypatch):
-    monkeypatch.setattr("tabsym.stacking.selection.ENOUGH", FIRST)
+    monkeypatch.setattr("tabsym.stacking.selection.MIN_HELD_OUT_ROWS", FIRST)
     y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     with pytest.warns(UserWarning, match="in no fold"):
         model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=TIME).fit(X, y)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import AutoInteractions
-from tabsym.interactions.search import FOR_EVIDENCE, least_errors
+from tabsym.interactions.search import FOR_EVIDENCE, min_errors
 from tests.options import ADDITIVE, GLM
 
 N = 400
@@ -184,7 +184,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
             p = np.sort(norm.sf(gains))
             passed = [k for k, one in enumerate(p, 1) if one <= share * k / 10]
             wanted = norm.isf(share * max(passed, default=1) / 10)
-            assert least_errors(np.array(gains), share, 10) == pytest.approx(wanted)  # of ten pairs
+            assert min_errors(np.array(gains), share, 10) == pytest.approx(wanted)  # of ten pairs
     assert FOR_EVIDENCE.false_discoveries == 0.05
 
 

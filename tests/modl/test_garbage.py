@@ -5,7 +5,7 @@ import pytest
 
 from tabsym.modl import Settings, group, grouping_cost, groups
 from tabsym.modl.criterion import parts_cost
-from tabsym.modl.garbage import ByShare, GarbageIntegrals
+from tabsym.modl.garbage import ByProportion, GarbageIntegrals
 from tests.oracles import modl as naive_modl
 
 
@@ -121,7 +121,7 @@ def test_gains_of_groups_equal_the_integrals():
     """The kernels of the garbage bound: each run's integral, and the best runs, against sums over a fine grid."""
     rng = np.random.RandomState(0)
     counts = rng.randint(0, 30, (7, 2)) + 1.0
-    units = ByShare(counts)
+    units = ByProportion(counts)
     cost = units.costs(0.4) + rng.uniform(1, 4, len(units.counts))
     for price in (0.3, 2.0):
         found = units.gained(cost, price, 4)
@@ -146,10 +146,10 @@ def grouping_parts(counts):
 def test_integrals_over_the_garbages_share_equal_sums_over_a_fine_grid():
     rng = np.random.RandomState(1)
     counts = rng.randint(0, 30, (9, 2)) + 1.0
-    units = ByShare(counts)
+    units = ByProportion(counts)
     shares = (np.arange(2000) + 0.5) / 2000
     for price in (0.5, 3.0):
-        found = GarbageIntegrals(units, np.inf, np.inf).least(price, 4, np.full(4, np.inf)).least
+        found = GarbageIntegrals(units, np.inf, np.inf).bound(price, 4, np.full(4, np.inf)).lower
         gained = [units.gained(units.costs(q), price, 4) - units.times @ units.costs(q) for q in shares]
         exact = np.log(2000) - np.logaddexp.reduce(gained, axis=0)
         assert (found <= exact + 1e-6).all()  # from below, as a bound on costs has to be

@@ -21,7 +21,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.stacking.selection import Crossed, Learner, Nested
+from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins
 from tests.options import ADDITIVE
 
 N, SYMBOLS = 180, 45
@@ -170,8 +170,8 @@ def test_margins_that_a_booster_starts_from_know_nothing_of_their_fold(options, 
     splits, columns = list(KFold(4).split(X)), X[["g", "h", "z"]]
 
     def margins(target):
-        crossed = Crossed(Learner(model, columns, target, None, classes), splits)
-        return crossed.margins(), Nested(crossed).of_all([0])
+        crossed = OutOfFoldMargins(Learner(model, columns, target, None, classes), splits)
+        return crossed.margins(), NestedCV(crossed).of_all([0])
 
     rows = splits[1][1]
     for before, after in zip(margins(y), margins(moved(y, rows, task)), strict=True):

@@ -42,9 +42,9 @@ def blended(monkeypatch):
     """The booster on margins and the booster alone share every prediction."""
 
     def both(self, one, other):
-        return [replace(one.member, share=0.75), replace(other.member, share=0.25)]
+        return [replace(one.component, weight=0.75), replace(other.component, weight=0.25)]
 
-    monkeypatch.setattr("tabsym.stacking.selection._Evaluator.shared", both)
+    monkeypatch.setattr("tabsym.stacking.selection._Evaluator.blended", both)
 
 
 @pytest.mark.parametrize("as_array", [False, True])
@@ -66,7 +66,7 @@ def test_predictions_are_proportional_to_the_exposure(as_array, tmp_path, blende
 
 
 def test_a_booster_alone_starts_from_the_offset_by_hand(monkeypatch):
-    monkeypatch.setattr("tabsym.stacking.selection._Evaluator.shared", lambda self, one, other: [other.member])
+    monkeypatch.setattr("tabsym.stacking.selection._Evaluator.blended", lambda self, one, other: [other.component])
     model = WideBoostRegressor(POISSON, LGBMRegressor(**SMALL), codes="native").fit(EXPOSED, CLAIMS)
     frame, booster = model.booster_frame(EXPOSED), LGBMRegressor(**SMALL | {"n_estimators": model.n_rounds_["alone"]})
     trees = booster.set_params(objective="poisson").fit(frame, CLAIMS, init_score=np.log(YEARS))

@@ -51,7 +51,7 @@ from tabsym import (
 from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
 from tabsym.stacking.layer import Plan, StackRows, adapter_of
-from tabsym.stacking.selection import Crossed, Learner, Nested, PairedGains, second_plan
+from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins, PairedGains, second_plan
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 
@@ -234,7 +234,7 @@ def test_margins_as_a_column_by_hand(booster):
 
 
 def test_evidence_by_hand(monkeypatch):
-    monkeypatch.setattr(selection, "ENOUGH", N)
+    monkeypatch.setattr(selection, "MIN_HELD_OUT_ROWS", N)
     wide, booster = WideClassifier(**RIDGE), LGBMClassifier(**SMALL | {"n_estimators": 40})
     model = WideBoostClassifier(wide, booster, mode="margin", cv=FOLDS).fit(X, TWO)
     splits, truth = list(FOLDS.split(X)), (TWO == "yes").astype(int)
@@ -273,7 +273,7 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
 
 @pytest.mark.slow
 def test_the_booster_alone_shares_the_answer(monkeypatch):
-    monkeypatch.setattr(selection, "ENOUGH", N)
+    monkeypatch.setattr(selection, "MIN_HELD_OUT_ROWS", N)
     wide, booster = WideClassifier(categorical_features="all", **ADDITIVE | {"alpha": 1.0}), LGBMClassifier(**SMALL)
     model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
     one, other = (model.shares_[mode] for mode in ("margin", "alone"))
@@ -310,7 +310,7 @@ WAVES = np.where(np.sin(4 * BOX["a"]) * np.sin(4 * BOX["b"]) > 0, "yes", "no")
 )
 def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried, monkeypatch):
     monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
-    monkeypatch.setattr("tabsym.stacking.selection.MANY_CATEGORIES", 1)
+    monkeypatch.setattr("tabsym.stacking.selection.MAX_NATIVE_CATEGORIES", 1)
     model = WideBoostClassifier(WideClassifier(**ADDITIVE), booster, cv=FOLDS, n_jobs=1).fit(table, y)
     rows = model.evidence_[model.evidence_["variant"] != ""]
     assert set(zip(rows["mode"], rows["variant"], strict=True)) == {tried}
@@ -325,7 +325,7 @@ def test_the_loser_of_two_boosters_is_tried_once_more(table, y, booster, tried, 
 
 def test_the_loser_of_two_boosters_is_tried_once_on_few_rows(monkeypatch):
     model = WideBoostClassifier(WideClassifier(**ADDITIVE), LGBMClassifier(**SMALL), cv=FOLDS, n_jobs=1)
-    monkeypatch.setattr("tabsym.stacking.selection.MANY_CATEGORIES", 1)
+    monkeypatch.setattr("tabsym.stacking.selection.MAX_NATIVE_CATEGORIES", 1)
     assert not model.fit(X, TWO).evidence_["variant"].any()
     monkeypatch.setattr("tabsym.stacking.selection.MIN_ROWS_AGAIN", len(X))
     assert clone(model).fit(X, TWO).evidence_["variant"].any()
@@ -355,7 +355,7 @@ def evidence_of(mode, y, **options):
 
 def test_no_more_folds_than_tell_enough(monkeypatch):
     assert set(evidence_of("margin", TWO)["folds"]) == {1}
-    monkeypatch.setattr(selection, "ENOUGH", N // 3 + 1)
+    monkeypatch.setattr(selection, "MIN_HELD_OUT_ROWS", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
 
 
@@ -424,7 +424,7 @@ def test_nested_margins_have_not_seen_the_fold():
         if fold is not None:
             test = splits[fold][1]
             y[test] = np.where(TWO[test] == "yes", "no", "yes")
-        return Nested(Crossed(Learner(wide, X, y, None, labels), splits))
+        return NestedCV(OutOfFoldMargins(Learner(wide, X, y, None, labels), splits))
 
     plain, own, other = (with_turned(fold) for fold in (None, 0, 1))
     rows = plain.rows(0)
@@ -437,7 +437,7 @@ def test_nested_margins_have_not_seen_the_fold():
 def test_margins_to_train_on_are_of_models_of_the_other_folds():
     wide, labels = WideClassifier(**ADDITIVE), np.array(["no", "yes"])
     splits = list(FOLDS.split(X))
-    crossed = Crossed(Learner(wide, X, TWO, None, labels), splits)
+    crossed = OutOfFoldMargins(Learner(wide, X, TWO, None, labels), splits)
     evaluated, found = crossed.margins_of(1), crossed.margins()
     np.testing.assert_array_equal(found[splits[1][1]], evaluated)
     for train, test in splits:
@@ -477,13 +477,13 @@ def test_a_list_of_splits_names_rows_of_the_table_given(kind, some, early_stoppi
     """Also where rows of weight 0, or held out, are left out: groups were on both sides of a fold."""
     seen = []
 
-    class Seen(Crossed):
+    class Seen(OutOfFoldMargins):
         def __init__(self, learner, splits):
             seen.extend(tuple(learner.X.index[rows].tolist() for rows in split) for split in splits)
             seen.append(learner.X.index.tolist())
             super().__init__(learner, splits)
 
-    monkeypatch.setattr("tabsym.stacking.base.Crossed", Seen)
+    monkeypatch.setattr("tabsym.stacking.base.OutOfFoldMargins", Seen)
     fold = np.arange(N) // 10 % 3
     cv = [(fold != one, fold == one) for one in range(3)]
     if kind == "rows":

@@ -90,20 +90,22 @@ def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mappin
             at = position_of(frame, bases[name], name, split_frame(frame, model.n_outputs))
             coef = model.spec.coefs(mean.block).start + at
             added.setdefault(mean.home, {})[coef] = mean.times
-    found = {}
-    for home, by in added.items():
-        scalar = model.spec.coefs(home).start
-        value = np.sum([times * model.theta[coef] for coef, times in by.items()], axis=0)
-        found[model.spec.blocks[home].name] = Shift(value, _deviation_of_sum(model, {scalar: 1.0} | by, scalar))
-    return found
+    shifts = {}
+    for scalar, multiples in added.items():
+        scalar_coef = model.spec.coefs(scalar).start
+        value = np.sum([times * model.theta[coef] for coef, times in multiples.items()], axis=0)
+        shifts[model.spec.blocks[scalar].name] = Shift(
+            value, _deviation_of_sum(model, {scalar_coef: 1.0} | multiples, scalar_coef)
+        )
+    return shifts
 
 
-def _deviation_of_sum(model: WideModel, by: Mapping[int, float], scalar: int) -> Floats:
+def _deviation_of_sum(model: WideModel, multiples: Mapping[int, float], scalar: int) -> Floats:
     """Posterior standard deviation (K,) of a weighted sum of coefficients, one of which is a scalar.
 
     In models that are too large for a joint covariance, and without samples, terms count as uncorrelated.
     """
-    certainty, coefs, weights = model.certainty, np.array(list(by)), np.array(list(by.values()))
+    certainty, coefs, weights = model.certainty, np.array(list(multiples)), np.array(list(multiples.values()))
     if certainty is None:
         return np.full(model.n_outputs, np.nan)
     is_fixed = np.repeat([block.fixed for block in model.spec.blocks], model.spec.sizes)
@@ -113,13 +115,13 @@ def _deviation_of_sum(model: WideModel, by: Mapping[int, float], scalar: int) ->
         return np.full(model.n_outputs, np.inf)
     if certainty.joint.size:
         at = certainty.joint_index[coefs]
-        found = np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
+        deviations = np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
         if certainty.unknown is not None:
             alone = np.isinf(certainty.sd[coefs]) & ~certainty.unknown[:, coefs].any(axis=2).T
             change = np.abs(weights @ certainty.unknown[:, coefs]).max(axis=1)
-            most = np.abs(certainty.unknown[:, coefs]).max(axis=(1, 2))
-            found[(change > ORTHOGONAL * most) | alone.any(axis=0)] = np.inf
-        return found
+            largest = np.abs(certainty.unknown[:, coefs]).max(axis=(1, 2))
+            deviations[(change > ORTHOGONAL * largest) | alone.any(axis=0)] = np.inf
+        return deviations
     if certainty.samples is not None:
         return np.sqrt(np.square(weights @ certainty.samples[coefs]).mean(keepdims=True))
     sd = certainty.sd[coefs]
@@ -145,7 +147,7 @@ def _part(
     is_scalar = source_of(model.spec, index) is None
     categories = [None if is_scalar else key for key in frame.index]
     is_factor = index is not None and mean_of_factor(model, index) is not None
-    found = []
+    frames = []
     for number, column in enumerate(split.values.columns):
         value = split.values[column].to_numpy(dtype=np.float64)
         sd = np.full(len(value), np.nan) if split.sd is None else split.sd.iloc[:, number].to_numpy(dtype=np.float64)
@@ -158,7 +160,7 @@ def _part(
         lower, upper, p = interval_and_p(value, sd, level, none=1.0 if is_factor and base is None else 0.0)
         with np.errstate(over="ignore"):  # of separated coefficients, which are on their way to infinity
             relativity = np.exp(value) if has_ratios(model) else np.nan
-        found.append(
+        frames.append(
             pd.DataFrame(
                 {
                     "term": name,
@@ -176,7 +178,7 @@ def _part(
                 }
             )
         )
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def check_base(base: Any) -> None:
@@ -190,13 +192,13 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
     if base is None:
         return {}
     if isinstance(base, str) and base == "largest":
-        found = {}
+        bases = {}
         for name, frame in frames.items():
             rows = split_frame(frame, n_outputs).rows
             if rows is not None and len(frame) > 1 and not _is_within(model, name):
                 key = frame.index[int(np.argmax(rows.to_numpy()))]
-                found[name] = key_of(model, name, np.nan) if key is None else key  # None is no base
-        return found
+                bases[name] = key_of(model, name, np.nan) if key is None else key  # None is no base
+        return bases
     check_base(base)
     for name in base:
         frame_of(frames, name)
@@ -212,12 +214,12 @@ def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: 
 
 def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term whose mean a scalar can take up, or that cancels; "largest" leaves out others."""
-    found, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
-    for name in [name for name in found if index_of(model.spec, name) not in moved]:
+    bases, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
+    for name in [name for name in bases if index_of(model.spec, name) not in moved]:
         if isinstance(base, Mapping):
             raise ValueError(without_home(name))
-        del found[name]
-    return found
+        del bases[name]
+    return bases
 
 
 def without_home(name: str) -> str:
@@ -236,7 +238,7 @@ def _is_within(model: WideModel, name: str) -> bool:
 
 
 def interval_and_p(value: Floats, sd: Floats, level: float, none: float = 0.0) -> tuple[Floats, Floats, Floats]:
-    """Normal limits, and the two-sided p of a test of the value `none`; NaN where nothing is known, or all."""
+    """Normal limits, and the two-sided p of a test of the value `none`; p is NaN where `sd` is NaN, 0 or infinite."""
     half_width = norm.ppf(0.5 + level / 2) * sd
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where((sd > 0.0) & (sd < np.inf), 2.0 * norm.sf(np.abs((value - none) / sd)), np.nan)
@@ -251,20 +253,20 @@ def differences(
     frame = frame_of(frames, term)
     split = split_frame(frame, len(outputs))
     values = split.values.to_numpy(dtype=np.float64)
-    is_one = not isinstance(a, COLLECTIONS)
-    firsts, seconds = ([key_of(model, term, one) for one in keys] for keys in _pairs(a, b))
-    indices = [[position_of(frame, one, term, split) for one in keys] for keys in (firsts, seconds)]
+    is_single = not isinstance(a, COLLECTIONS)
+    firsts, seconds = ([key_of(model, term, key) for key in keys] for keys in _pairs(a, b))
+    indices = [[position_of(frame, key, term, split) for key in keys] for keys in (firsts, seconds)]
     parts = []
     for first, second, sd in zip(*indices, deviations_of_differences(model, term, *indices), strict=True):
         value = values[first] - values[second]
         lower, upper, p = interval_and_p(value, sd, level)
         columns = {"value": value, "sd": sd, "lower": lower, "upper": upper, "p": p}
-        parts.append(pd.DataFrame(columns, index=pd.Index(outputs, name=None if is_one else "class")))
-    if is_one:
+        parts.append(pd.DataFrame(columns, index=pd.Index(outputs, name=None if is_single else "class")))
+    if is_single:
         return parts[0].iloc[0].rename(f"{term}: {a} - {b}") if len(outputs) == 1 else parts[0]
-    names = [f"{one} - {other}" for one, other in zip(firsts, seconds, strict=True)]
-    found = pd.concat(parts, keys=names, names=[term])
-    return found.droplevel("class") if len(outputs) == 1 else found
+    names = [f"{first} - {second}" for first, second in zip(firsts, seconds, strict=True)]
+    contrasts = pd.concat(parts, keys=names, names=[term])
+    return contrasts.droplevel("class") if len(outputs) == 1 else contrasts
 
 
 COLLECTIONS = (list, np.ndarray, pd.Index, pd.Series)
@@ -291,14 +293,14 @@ def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
 def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int], seconds: Sequence[int]) -> Floats:
     """Posterior standard deviations (m, K) of differences of coefficients of a term; NaN where unknown."""
     index, certainty = index_of(model.spec, term), model.certainty
-    found = None
+    covariance = None
     if index is not None and certainty is not None and certainty.covariances:
         mean = mean_of_factor(model, index)
-        found = certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
-    if found is None:
+        covariance = certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
+    if covariance is None:
         same = np.equal(firsts, seconds)[:, None]
         return np.where(same, 0.0, np.full((len(firsts), model.n_outputs), np.nan))
-    return np.sqrt([found.of_difference(a, b) for a, b in zip(firsts, seconds, strict=True)])
+    return np.sqrt([covariance.of_difference(a, b) for a, b in zip(firsts, seconds, strict=True)])
 
 
 def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
@@ -309,7 +311,7 @@ def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
         inside = (low < key) & (key <= high)
         indices = np.flatnonzero(low.isna() if np.isnan(key) else inside)
     else:
-        indices = np.array([index for index, own in enumerate(frame.index) if _is_same(own, key)], dtype=int)
+        indices = np.array([index for index, category in enumerate(frame.index) if _is_same(category, key)], dtype=int)
     if len(indices) == 0:
         shown = ", ".join(map(repr, frame.index[:5]))
         more = ", ..." if len(frame) > 5 else ""
@@ -330,7 +332,7 @@ def key_of(model: WideModel, term: str, key: Any) -> Any:
     parts.insert(0, source)
     if len(parts) != len(key):
         return key
-    return tuple(_label_of(part, one) for part, one in zip(parts, key, strict=True))
+    return tuple(_label_of(part, part_key) for part, part_key in zip(parts, key, strict=True))
 
 
 def _label_of(source: Source, key: Any) -> Any:
@@ -341,15 +343,15 @@ def _label_of(source: Source, key: Any) -> Any:
     return source.labels[0 if np.isnan(key) else int(np.searchsorted(source.bounds, key)) + source.missing]
 
 
-def _is_same(own: Any, key: Any) -> bool:
-    if isinstance(own, tuple) or isinstance(key, tuple):
-        together = isinstance(own, tuple) and isinstance(key, tuple) and len(own) == len(key)
-        return together and all(map(_is_same, own, key))
-    if not (pd.api.types.is_scalar(own) and pd.api.types.is_scalar(key)):
+def _is_same(category: Any, key: Any) -> bool:
+    if isinstance(category, tuple) or isinstance(key, tuple):
+        together = isinstance(category, tuple) and isinstance(key, tuple) and len(category) == len(key)
+        return together and all(map(_is_same, category, key))
+    if not (pd.api.types.is_scalar(category) and pd.api.types.is_scalar(key)):
         return False
-    if pd.isna(own) or pd.isna(key):
-        return bool(pd.isna(own)) and bool(pd.isna(key))
-    return str(own) == key if isinstance(own, pd.Interval) and isinstance(key, str) else bool(own == key)
+    if pd.isna(category) or pd.isna(key):
+        return bool(pd.isna(category)) and bool(pd.isna(key))
+    return str(category) == key if isinstance(category, pd.Interval) and isinstance(key, str) else bool(category == key)
 
 
 def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, Any]) -> WideModel:
@@ -377,39 +379,39 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     """The frame of a term with values replaced by category."""
     index = index_of(model.spec, name)
     width = model.n_outputs * (1 if index is None else model.spec.blocks[index].rank)
-    own = frame.iloc[:, :width].copy()
+    replaced = frame.iloc[:, :width].copy()
     if index is None and isinstance(value, (pd.Series, Mapping)) and len(value) > 1:  # the scale of a product by class
-        value = {frame.index[0]: numbers_by_class(value, own.columns, f"coefs[{name!r}]")}
+        value = {frame.index[0]: numbers_by_class(value, replaced.columns, f"coefs[{name!r}]")}
     if isinstance(value, (int, float, np.number)):
         if len(frame) > 1:
             raise ValueError(f"coefs[{name!r}] is one number, and the term has {len(frame)} categories; name them.")
         items: Iterable[tuple[Any, Any]] = [(frame.index[0], value)]
     elif isinstance(value, pd.DataFrame):
-        value = by_class(value, own.columns.tolist(), f"coefs[{name!r}]", beside=True).iloc[:, :width]
+        value = by_class(value, replaced.columns.tolist(), f"coefs[{name!r}]", beside=True).iloc[:, :width]
         items = zip(value.index, value.to_numpy(), strict=True)
     elif isinstance(value, (pd.Series, Mapping)):
         items = value.items()
     else:
         raise ValueError(f"coefs[{name!r}] is {type(value).__name__}; give a number, {{category: number}} or a frame.")
     indices = {by_value(key): at for at, key in enumerate(frame.index)}
-    numbers = own.to_numpy(dtype=np.float64, copy=True)
+    numbers = replaced.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = indices.get(by_value(key))
         if at is None:
             at = position_of(frame, key_of(model, name, key), name, split_frame(frame, width))
-        own_numbers = numbers_by_class(number, own.columns if width > 1 else None, f"coefs[{name!r}][{key!r}]")
-        numbers[at] = _finite(own_numbers, name, key, width)
-    return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
+        given_numbers = numbers_by_class(number, replaced.columns if width > 1 else None, f"coefs[{name!r}][{key!r}]")
+        numbers[at] = _finite(given_numbers, name, key, width)
+    return pd.DataFrame(numbers, index=frame.index, columns=replaced.columns)
 
 
 def _finite(number: Any, name: str, key: Any, width: int) -> Floats:
     """A given coefficient, or those of all classes and components, validated."""
     try:
-        found = np.asarray(number, dtype=np.float64)
+        numbers = np.asarray(number, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.array(np.nan)
-    if not np.isfinite(found).all():
+        numbers = np.array(np.nan)
+    if not np.isfinite(numbers).all():
         raise ValueError(f"coefs[{name!r}] holds no finite number for {key!r}; give one, or leave it out.")
-    if found.size not in (1, width):
-        raise ValueError(f"coefs[{name!r}] holds {found.size} numbers for {key!r}; give {width}, or one for all.")
-    return found.ravel() if found.size > 1 else found
+    if numbers.size not in (1, width):
+        raise ValueError(f"coefs[{name!r}] holds {numbers.size} numbers for {key!r}; give {width}, or one for all.")
+    return numbers.ravel() if numbers.size > 1 else numbers

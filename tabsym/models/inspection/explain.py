@@ -36,11 +36,11 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     indices = {id(term): index for index, term in enumerate(spec.fitted_terms)}
     numbers = spec.numbers(table)
     codes = spec.code(model.coder(table, n_jobs))
-    found: dict[str, Floats] = {}
+    by_name: dict[str, Floats] = {}
 
     def add(term: Term, value: Floats) -> None:
         name = _whole(spec, slopes.get(term.factors[0].block, term) if term.factors else term)
-        found[name] = found[name] + value if name in found else value
+        by_name[name] = by_name[name] + value if name in by_name else value
 
     for term in spec.terms:
         if any(factor.block in off for factor in term.factors):
@@ -52,15 +52,15 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
             add(term, value)
             continue
         mean = model.numerics[term.numeric].mean
-        own = np.broadcast_to(spec.numerics[term.numeric].values(numbers), (len(table),))
-        own = np.where(np.isnan(own), mean, own)[:, None]
-        home = spec.centering_terms.get(indices.get(id(term), -1))
-        if home is None:
-            add(term, value * own)
+        x = np.broadcast_to(spec.numerics[term.numeric].values(numbers), (len(table),))
+        x = np.where(np.isnan(x), mean, x)[:, None]
+        main_effect = spec.centering_terms.get(indices.get(id(term), -1))
+        if main_effect is None:
+            add(term, value * x)
         else:
-            add(term, value * (own - mean))
-            add(home, value * mean)
-    return found
+            add(term, value * (x - mean))
+            add(main_effect, value * mean)
+    return by_name
 
 
 def _dropped_blocks(model: WideModel) -> set[int]:
@@ -73,24 +73,24 @@ def _slopes_of_dropped(model: WideModel) -> dict[int, Term]:
 
     Its coefficients are minus the slopes times the mean of their number then, which together with these is constant.
     """
-    off, found = _dropped_blocks(model), dict[int, Term]()
-    for index, home in model.spec.centering_terms.items():
-        slope, block = model.spec.fitted_terms[index], home.factors[0].block
+    off, slopes = _dropped_blocks(model), dict[int, Term]()
+    for index, main_effect in model.spec.centering_terms.items():
+        slope, block = model.spec.fitted_terms[index], main_effect.factors[0].block
         if block in off and not any(factor.block in off for factor in slope.factors):
-            found.setdefault(block, slope)
-    return found
+            slopes.setdefault(block, slope)
+    return slopes
 
 
 def columns_of_terms(model: WideModel) -> dict[str, tuple[str, ...]]:
     """The columns that each of the `contributions` is made of; none for an intercept."""
     spec = model.spec
-    found: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, tuple[str, ...]] = {}
     for term in spec.terms:
         names = [name for factor in term.factors for name in factor.columns]
         names += [] if term.numeric is None else spec.numerics[term.numeric].columns
         key = _whole(spec, term)
-        found[key] = tuple(dict.fromkeys([*found.get(key, ()), *names]))
-    return found
+        columns[key] = tuple(dict.fromkeys([*columns.get(key, ()), *names]))
+    return columns
 
 
 def variances_of_columns(model: WideModel) -> dict[str, float] | None:
@@ -98,14 +98,14 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
 
     None for formulas that multiply or share coefficients.
     """
-    shares = variances_of_terms(model)
-    if shares is None:
+    by_term = variances_of_terms(model)
+    if by_term is None:
         return None
-    found: dict[str, float] = {}
-    for size, columns in shares.values():
+    by_column: dict[str, float] = {}
+    for variance, columns in by_term.values():
         for name in columns:
-            found[name] = found.get(name, 0.0) + size / len(columns)
-    return found
+            by_column[name] = by_column.get(name, 0.0) + variance / len(columns)
+    return by_column
 
 
 def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
@@ -117,11 +117,11 @@ def variances_of_terms(model: WideModel) -> dict[str, tuple[float, tuple[str, ..
     if blocks is None:
         return None
     whole = interactions_of_levels(model.spec)
-    found: dict[str, tuple[float, tuple[str, ...]]] = {}
-    for block, (size, columns) in blocks.items():
+    by_term: dict[str, tuple[float, tuple[str, ...]]] = {}
+    for block, (variance, columns) in blocks.items():
         name = whole.get(block, block)
-        found[name] = size + found.get(name, (0.0, ()))[0], columns
-    return found
+        by_term[name] = variance + by_term.get(name, (0.0, ()))[0], columns
+    return by_term
 
 
 def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, ...]]] | None:
@@ -131,54 +131,56 @@ def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, .
     their number had the same mean and variance in each category, and all else is exact.
     """
     spec, total, levels = model.spec, _weight_of_rows(model), _levels(model)
-    found: dict[str, tuple[float, tuple[str, ...]]] = {}
+    by_block: dict[str, tuple[float, tuple[str, ...]]] = {}
     for term in spec.fitted_terms:
         index = term.factors[0].block
-        block, own = spec.blocks[index], spec.coefs(index)
+        block, coefs = spec.blocks[index], spec.coefs(index)
         if len(term.factors) > 1 or not spec.stands_alone(term) or block.rank > 1:
             return None
-        theta, weights = term.constant * model.theta[own], model.weights[own]
+        theta, weights = term.constant * model.theta[coefs], model.weights[coefs]
         if term.numeric is None and (block.source is None or not weights.any()):
             continue
-        columns, shares, size = block.columns, np.ones(1), 0.0
+        columns, fractions, variance = block.columns, np.ones(1), 0.0
         if block.source is not None:
             is_whole = spec.within(index) is None and not isinstance(spec.sources[block.source], Flag)
-            shares = weights / ((float(weights.sum()) if is_whole else total) or 1.0)
+            fractions = weights / ((float(weights.sum()) if is_whole else total) or 1.0)
             level = levels.get(index, np.zeros_like(theta))
-            mean, others = shares @ level, max(1.0 - float(shares.sum()), 0.0)  # the rows without a coefficient
-            size = float(np.mean(shares @ np.square(level - mean) + others * np.square(mean)))
+            mean, rest = fractions @ level, max(1.0 - float(fractions.sum()), 0.0)  # rest: rows without a coefficient
+            variance = float(np.mean(fractions @ np.square(level - mean) + rest * np.square(mean)))
         if term.numeric is not None:
             columns = (*columns, *spec.numerics[term.numeric].columns)
-            size += float(np.mean(shares @ np.square(theta))) * model.numerics[term.numeric].squares / (total or 1.0)
-        found[block.name] = size, columns
-    return found
+            variance += (
+                float(np.mean(fractions @ np.square(theta))) * model.numerics[term.numeric].squares / (total or 1.0)
+            )
+        by_block[block.name] = variance, columns
+    return by_block
 
 
 def _levels(model: WideModel) -> dict[int, Floats]:
     """By block, its contributions (categories, K) at the means of the numbers, where they are not 0."""
     spec, slopes = model.spec, _slopes_of_dropped(model)
-    found: dict[int, Floats] = {}
+    levels: dict[int, Floats] = {}
     for index, term in enumerate(spec.fitted_terms):
-        own = term.factors[0].block
-        if spec.blocks[own].source is not None:
-            home = spec.centering_terms.get(index, term).factors[0].block
-            at = slopes[home].factors[0].block if home in slopes else home
-            by = term.constant * (1.0 if term.numeric is None else model.numerics[term.numeric].mean)
-            found[at] = found.get(at, 0.0) + by * model.theta[spec.coefs(own)]
-    return found
+        block = term.factors[0].block
+        if spec.blocks[block].source is not None:
+            main_block = spec.centering_terms.get(index, term).factors[0].block
+            at = slopes[main_block].factors[0].block if main_block in slopes else main_block
+            factor = term.constant * (1.0 if term.numeric is None else model.numerics[term.numeric].mean)
+            levels[at] = levels.get(at, 0.0) + factor * model.theta[spec.coefs(block)]
+    return levels
 
 
 def _weight_of_rows(model: WideModel) -> float:
-    """The weight of the training rows: of a number those with a value, and those that a flag says to have none."""
-    found, flagged = [0.0], dict[str, float]()
+    """The weight of the training rows: of a number those with a value, and those flagged as missing."""
+    weights, flagged = [0.0], dict[str, float]()
     for index in range(len(model.spec.blocks)):
-        found.append(float(model.weights[model.spec.coefs(index)].sum()))
+        weights.append(float(model.weights[model.spec.coefs(index)].sum()))
         source = source_of(model.spec, index)
         if isinstance(source, Flag):
-            flagged[source.column] = found[-1]
+            flagged[source.column] = weights[-1]
     for numeric, moments in zip(model.spec.numerics, model.numerics, strict=True):
-        found.append(moments.weight + sum(flagged.get(name, 0.0) for name in numeric.columns))
-    return max(found)
+        weights.append(moments.weight + sum(flagged.get(name, 0.0) for name in numeric.columns))
+    return max(weights)
 
 
 def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
@@ -186,9 +188,9 @@ def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
     columns = {block.name: block.columns for block in spec.blocks}
     return {
         part: name
-        for name, own in columns.items()
+        for name, names in columns.items()
         for n_bins in LEVELS
-        if len(own) > 1 and columns.get(part := at_level(name, n_bins)) == own
+        if len(names) > 1 and columns.get(part := at_level(name, n_bins)) == names
     }
 
 
@@ -223,8 +225,8 @@ def term_name(spec: ModelSpec, term: Term) -> str:
 
 def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger] | None, n_rows: int) -> Floats:
     """The value of a coefficient factor in each row (n, K)."""
-    block, own = model.spec.blocks[factor.block], model.spec.coefs(factor.block)
-    values = model.theta[own].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
+    block, coefs = model.spec.blocks[factor.block], model.spec.coefs(factor.block)
+    values = model.theta[coefs].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
     if codes is None:
         return np.broadcast_to(values, (n_rows, model.n_outputs))
     neutral = model.neutral(factor.block)[factor.component]
@@ -259,12 +261,12 @@ def shap_explanation(model: WideModel, made: pd.DataFrame, table: Table, outputs
 
 def _values_of(table: Table, columns: tuple[str, ...]) -> list[Any]:
     """What the rows have in the columns of a term: numbers as such, all else as text."""
-    held = [table[name].series.to_list() for name in columns]
+    values = [table[name].series.to_list() for name in columns]
     if len(columns) > 1:
-        return [category_text(cell) for cell in zip(*held, strict=True)]
+        return [category_text(cell) for cell in zip(*values, strict=True)]
     if table[columns[0]].kind is Kind.NUMERIC:
         return list(table[columns[0]].values)
-    return [category_text(value) for value in held[0]]
+    return [category_text(value) for value in values[0]]
 
 
 _MAX_NAMED = 3
@@ -272,7 +274,7 @@ _MAX_TICKS = 10
 
 
 def _of_factors(model: WideModel) -> str:
-    """What is said of the factors of products, by name where those of some are shown as they are."""
+    """How the factors of products are shown, with their names where only some are shown relative to their mean."""
     shown = [product.name.removeprefix("scale of ") for product in products_of(model)]
     n_products = sum(len(term.factors) > 1 for term in model.spec.fitted_terms)
     which = "a product" if len(shown) == n_products else ", ".join(shown)
@@ -304,15 +306,15 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         named = category_range(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
         known = ""
         if certain is not None and is_block:
-            own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
+            median_sd = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
             variance = model.entry_variance(index)
-            held = f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
-            held = "fixed" if model.spec.blocks[index].fixed else held
-            known = f"{own:>11}{held:>12}{certain.edf[index]:8.1f}"
+            term_sd = f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
+            term_sd = "fixed" if model.spec.blocks[index].fixed else term_sd
+            known = f"{median_sd:>11}{term_sd:>12}{certain.edf[index]:8.1f}"
         lines.append(f"{cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
-    shares = variances_of_terms(model)
-    if shares:
-        lines.append(_shares_line({name: size for name, (size, _) in shares.items()}))
+    variances = variances_of_terms(model)
+    if variances:
+        lines.append(_fractions_line({name: variance for name, (variance, _) in variances.items()}))
     if directions := describe_directions(model.spec):
         lines.append(directions)
     if certain is not None and certain.separated:
@@ -325,11 +327,13 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     return "\n".join(lines)
 
 
-def _shares_line(sizes: Mapping[str, float]) -> str:
-    """The largest shares of the terms in the variance of the linear predictor, as if they were uncorrelated."""
-    total = sum(sizes.values()) or 1.0
-    ordered = sorted(sizes, key=lambda name: -sizes[name])
-    shown = [f"{cut(name, LONGEST)} {sizes[name] / total:.1%}" for name in ordered if sizes[name] >= 0.001 * total]
+def _fractions_line(variances: Mapping[str, float]) -> str:
+    """The largest fractions of the terms in the variance of the linear predictor, as if they were uncorrelated."""
+    total = sum(variances.values()) or 1.0
+    ordered = sorted(variances, key=lambda name: -variances[name])
+    shown = [
+        f"{cut(name, LONGEST)} {variances[name] / total:.1%}" for name in ordered if variances[name] >= 0.001 * total
+    ]
     return f"share of the linear predictor's variance: {', '.join(shown[:_MAX_TICKS]) or 'none'}"
 
 

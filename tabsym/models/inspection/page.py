@@ -50,8 +50,8 @@ MAX_TERMS = 12
 """Effects, and interactions, that the report draws."""
 MAX_COEFFICIENTS = 40
 """Coefficients of a term in the report's table: the most frequent."""
-FEW_ROWS = 5
-"""Training rows below which a category counts as rare."""
+MIN_FREQUENCY = 5
+"""Training rows below which a category counts as infrequent."""
 
 
 def notebook_html(model: Any) -> str:
@@ -117,9 +117,9 @@ def terms_table(model: Any) -> str:
     inner, frames = model.model_, model.coefs_
     terms = important_terms(inner, frames)
     index = {block.name: number for number, block in enumerate(inner.spec.blocks)}
-    most = max((share or 0.0 for _, share in terms), default=0.0) or 1.0
+    largest = max((fraction or 0.0 for _, fraction in terms), default=0.0) or 1.0
     rows = []
-    for name, share in terms:
+    for name, fraction in terms:
         frame, at = frames[name], index.get(name)
         rank = 1 if at is None else inner.spec.blocks[at].rank
         values = split_frame(frame, inner.n_outputs * rank).values
@@ -128,7 +128,7 @@ def terms_table(model: Any) -> str:
             variance = inner.entry_variance(at)
             sd = "fixed" if inner.spec.blocks[at].fixed else f"{np.sqrt(variance):.3g}"
             known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.certainty.edf[at]:,.1f}"]
-        shown = ["-", ""] if share is None else [f"{share:.1%}", Raw(bar(share / most, 6.0))]
+        shown = ["-", ""] if fraction is None else [f"{fraction:.1%}", Raw(bar(fraction / largest, 6.0))]
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
         bins = _bins_of(model, name)
         if bins is not None and len(bins.bounds) > 1:
@@ -148,12 +148,12 @@ def cautions(model: Any) -> list[str]:
     inner, frames = model.model_, model.coefs_
     spec, certainty = inner.spec, inner.certainty
     dropped = set(switched_off(inner))
-    found = []
+    sentences = []
     if certainty is None:
-        found.append("Coefficients have no intervals, as the model was trained online.")
+        sentences.append("Coefficients have no intervals, as the model was trained online.")
     separated = certainty.separated if certainty is not None else ()
     if separated:
-        found.append(
+        sentences.append(
             f"Separation: {_names(list(separated))} predict the target completely in some rows; without penalties "
             "their maximum likelihood estimates are infinite, and what is shown is where the solver ended. Standard "
             "deviations of the term are infinite, but not of differences of its other categories (contrast)."
@@ -167,44 +167,44 @@ def cautions(model: Any) -> list[str]:
             and (block.columns or not separated)  # the intercept has the means of separated terms
         ]
         if unknown:
-            found.append(
+            sentences.append(
                 f"Aliased: some coefficients of {_names(unknown)} are not unique, as other terms determine them or no "
                 "row has them; their standard deviations are infinite, and predictions are not affected."
             )
     for index, block in enumerate(spec.blocks):
         source = source_of(spec, index)
         counts = inner.counts[spec.coefs(index)][:: block.rank]
-        few = int(np.count_nonzero(counts < FEW_ROWS))
-        if isinstance(source, (Symbols, Crossing)) and few and block.name not in dropped:
-            found.append(
-                f"Rare: {few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {FEW_ROWS} "
-                f"training rows ({counts[counts < FEW_ROWS].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
+        n_few = int(np.count_nonzero(counts < MIN_FREQUENCY))
+        if isinstance(source, (Symbols, Crossing)) and n_few and block.name not in dropped:
+            sentences.append(
+                f"Rare: {n_few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {MIN_FREQUENCY} "
+                f"training rows ({counts[counts < MIN_FREQUENCY].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
                 + ("; they are shrunk towards the mean." if certainty is not None and not block.fixed else ".")
             )
-    found.append(
+    sentences.append(
         {
             "neutral": "Unknown categories add nothing: they are predicted as the mean of their term.",
             "error": "Unknown categories are refused at prediction.",
             "similar": "Unknown categories are predicted as the known ones that they resemble in the other columns.",
         }[model.handle_unknown]
     )
-    kept = [source_of(spec, index) for index, block in enumerate(spec.blocks) if block.name not in dropped]
-    bins = {source.column: source for source in kept if isinstance(source, Bins) and len(source.bounds) > 1}
+    fitted_sources = [source_of(spec, index) for index, block in enumerate(spec.blocks) if block.name not in dropped]
+    bins = {source.column: source for source in fitted_sources if isinstance(source, Bins) and len(source.bounds) > 1}
     if bins:
-        ends = [f"{cut(name, 40)} ({_outer(model, one)})" for name, one in list(bins.items())[:8]]
-        found.append(
+        ends = [f"{cut(name, 40)} ({_outer(model, source)})" for name, source in list(bins.items())[:8]]
+        sentences.append(
             f"Extrapolation: beyond the outer bounds of a number its effect stays the same: {', '.join(ends)}"
             + (", ..." if len(bins) > len(ends) else ".")
         )
-    slopes = list(dict.fromkeys(one.label for one in spec.numerics))
+    slopes = list(dict.fromkeys(numeric.label for numeric in spec.numerics))
     if slopes:
-        found.append(f"Extrapolation: the effect of {_names(slopes)} is linear, also beyond the training rows.")
+        sentences.append(f"Extrapolation: the effect of {_names(slopes)} is linear, also beyond the training rows.")
     if dropped:
-        found.append(
+        sentences.append(
             f"Dropped: the variance of {_names(sorted(dropped))} is estimated as 0, so that they have no effect."
         )
-    found.append("Coefficients describe associations, given the other terms; they are not effects of a change.")
-    return found if len(frames) else found[-1:]
+    sentences.append("Coefficients describe associations, given the other terms; they are not effects of a change.")
+    return sentences if len(frames) else sentences[-1:]
 
 
 def _pictures(model: Any, names: list[str]) -> str:
@@ -235,7 +235,7 @@ def _coefficients(model: Any, name: str) -> str:
         order = np.argsort(-split.rows.to_numpy(), kind="stable")
         frame = frame.iloc[order]
         split = split_frame(frame, model.model_.n_outputs * rank)
-    shown = frame.drop(columns=[one for one in ("low", "high") if one in frame and split.low is not None])
+    shown = frame.drop(columns=[bound for bound in ("low", "high") if bound in frame and split.low is not None])
     rows = [
         [category_text(key), *(_number(value, column == "rows") for column, value in zip(shown.columns, values))]
         for key, values in zip(shown.index[:MAX_COEFFICIENTS], shown.to_numpy()[:MAX_COEFFICIENTS], strict=True)
@@ -295,7 +295,7 @@ class RowsOfReport:
     task: str
     score: str
 
-    def held(self, output: int) -> HeldOutRows:
+    def of_output(self, output: int) -> HeldOutRows:
         """One output's rows."""
         return HeldOutRows(
             np.arange(len(self.weight)), self.predicted[:, output], self.observed[:, output], self.weight
@@ -304,8 +304,8 @@ class RowsOfReport:
 
 def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowsOfReport:
     """Rows for the report of a fitted model, with their predictions, validated."""
-    table, own = model._read_to_predict(X)
-    given = np.ones(len(table)) if (found := check_weights(sample_weight, len(table))) is None else found
+    table, offsets = model._read_to_predict(X)
+    given = np.ones(len(table)) if (weights := check_weights(sample_weight, len(table))) is None else weights
     if model.model_.loss.for_classes and not model.model_.loss.is_smooth:
         raise ValueError("The hinge loss has no probabilities for the sections of rows; leave X and y out.")
     score = model.score(X, y, sample_weight, offset=offset)
@@ -321,8 +321,8 @@ def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) 
     target = check_regression_target(y, len(table), caller=type(model).__name__)
     values, weight = np.asarray(model.predict(X, offset=offset), dtype=np.float64), given
     column = getattr(model, "_offset_column", None)
-    if column is not None and column.is_exposure and own is not None:
-        exposure = np.exp(own)
+    if column is not None and column.is_exposure and offsets is not None:
+        exposure = np.exp(offsets)
         values, target, weight = values / exposure, target / exposure, weight * exposure
     task = "count" if model.model_.loss.name == "poisson" else "regression"
     is_squared = model._names_no_loss() or not model.model_.loss.log_link
@@ -332,7 +332,7 @@ def rows_of_report(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) 
 
 def sections_of_rows(model: Any, rows: RowsOfReport) -> list[str]:
     """HTML of all sections."""
-    single = rows.held(0)
+    single = rows.of_output(0)
     parts = ["<h2>Calibration and lift</h2>", paragraph(_facts(rows))]
     parts.append(f'<div class="grid">{_calibration(rows)}{_lift(rows, single)}</div>')
     new = _unseen(model, rows)
@@ -342,12 +342,12 @@ def sections_of_rows(model: Any, rows: RowsOfReport) -> list[str]:
 
 
 def _facts(rows: RowsOfReport) -> str:
-    held = rows.held(0)
+    single = rows.of_output(0)
     of = f" of {rows.names[0]}" if rows.task in ("binary", "multiclass") else ""
-    means = [float(np.average(values, weights=held.weight)) for values in (held.observed, held.predicted)]
+    means = [float(np.average(values, weights=single.weight)) for values in (single.observed, single.predicted)]
     words = f"{len(rows.weight):,} rows; {rows.score}; mean{of} {means[0]:.4g} observed and {means[1]:.4g} predicted"
     if rows.task != "multiclass":
-        words += f"; normalized Gini {gini(held):.3f}"
+        words += f"; normalized Gini {gini(single):.3f}"
     return f"{words}. Rows that the model was trained on look better than new ones."
 
 
@@ -355,15 +355,15 @@ def _calibration(rows: RowsOfReport) -> str:
     figure = new_figure(5.6, 4.4)
     ax = dressed(figure.subplots())
     if len(rows.names) == 1:
-        held = rows.held(0)
-        curve = in_parts(held.predicted, held.observed, held.weight)
+        output_rows = rows.of_output(0)
+        curve = in_parts(output_rows.predicted, output_rows.observed, output_rows.weight)
         draw_reliability(ax, curve, widened(float(curve.min()), float(curve.max())))
     else:
         ax.plot([0, 1], [0, 1], color=PALE, linewidth=1.5)
         common = np.argsort(-(rows.weight @ rows.observed), kind="stable")[:_MAX_CLASSES]
         for output, colour in zip(common.tolist(), COLOURS, strict=False):
-            held = rows.held(output)
-            curve = in_parts(held.predicted, held.observed, held.weight)
+            output_rows = rows.of_output(output)
+            curve = in_parts(output_rows.predicted, output_rows.observed, output_rows.weight)
             label = plain(cut(rows.names[output], 20))
             ax.plot(curve[:, 0], curve[:, 1], "o-", color=colour, markersize=3.5, linewidth=1, label=label)
         legend(ax)
@@ -373,10 +373,10 @@ def _calibration(rows: RowsOfReport) -> str:
     return f"<div>{image(figure, 'Calibration')}</div>"
 
 
-def _lift(rows: RowsOfReport, held: HeldOutRows) -> str:
+def _lift(rows: RowsOfReport, single: HeldOutRows) -> str:
     if rows.task == "multiclass":
         return ""
-    tenths = deciles(held)
+    tenths = deciles(single)
     figure = new_figure(5.6, 4.4)
     ax = dressed(figure.subplots())
     draw_deciles(ax, tenths)
@@ -385,9 +385,9 @@ def _lift(rows: RowsOfReport, held: HeldOutRows) -> str:
     ax.set_ylabel("mean", color=INK)
     titled(ax, "lift: predicted and observed by decile")
     cells = [
-        [f"{one['decile']:.0f}", f"{one['rows']:,.0f}", f"{one['predicted']:.4g}", f"{one['observed']:.4g}",
-         "-" if np.isnan(one["lift"]) else f"{one['lift']:.3f}"]
-        for one in tenths
+        [f"{tenth['decile']:.0f}", f"{tenth['rows']:,.0f}", f"{tenth['predicted']:.4g}", f"{tenth['observed']:.4g}",
+         "-" if np.isnan(tenth["lift"]) else f"{tenth['lift']:.3f}"]
+        for tenth in tenths
     ]  # fmt: skip
     numbers = table(["decile", "rows", "predicted", "observed", "lift"], cells)
     return f"<div>{image(figure, 'Lift by decile')}{details('deciles', numbers)}</div>"
@@ -395,17 +395,17 @@ def _lift(rows: RowsOfReport, held: HeldOutRows) -> str:
 
 def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
     """Unknown categories, in sentences."""
-    inner, found = model.model_, []
+    inner, sentences = model.model_, []
     codes = inner.spec.code(inner.coder(rows.table, model.n_jobs))
-    for read, own in codes.items():
+    for read, row_codes in codes.items():
         if len(read.columns) != 1 or not isinstance(source_of(inner.spec, read.block), Symbols):
             continue
-        n = int(np.count_nonzero(own < 0))
+        n = int(np.count_nonzero(row_codes < 0))
         if n:
-            found.append(
-                f"{n:,} rows ({n / len(own):.1%}) have a category of {read.columns[0]!r} that fit has not seen."
+            sentences.append(
+                f"{n:,} rows ({n / len(row_codes):.1%}) have a category of {read.columns[0]!r} that fit has not seen."
             )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))
 
 
 def _cells_of(column: Column) -> pd.Series:
@@ -420,7 +420,7 @@ def _cells_of(column: Column) -> pd.Series:
     return days.dt.strftime("%Y" if is_long else "%Y-%m")
 
 
-def _segments(model: Any, rows: RowsOfReport, held: HeldOutRows) -> list[str]:
+def _segments(model: Any, rows: RowsOfReport, single: HeldOutRows) -> list[str]:
     """Where predictions err."""
     heading = "<h2>Worst segments</h2>"
     if rows.task == "multiclass":
@@ -431,7 +431,7 @@ def _segments(model: Any, rows: RowsOfReport, held: HeldOutRows) -> list[str]:
     frame = pd.DataFrame({column.name: _cells_of(column) for column in rows.table.columns})
     sizes = variances_of_columns(model.model_) or {}
     order = sorted(frame.columns, key=lambda name: -sizes.get(str(name), 0.0))
-    errors = error_tables(held, frame, rows.sample_weight, rows.task, order)
+    errors = error_tables(single, frame, rows.sample_weight, rows.task, order)
     parts = [
         heading,
         paragraph(
@@ -442,15 +442,15 @@ def _segments(model: Any, rows: RowsOfReport, held: HeldOutRows) -> list[str]:
         ),
     ]
     headings = ["category", "rows", "observed", "predicted", "observed - predicted", "s.e.", "z"]
-    for at, one in enumerate(errors["columns"]):
-        cells = one["cells"][:_MAX_SEGMENTS]
+    for at, by_category in enumerate(errors["columns"]):
+        cells = by_category["cells"][:_MAX_SEGMENTS]
         lines = [
             [cell["category"], f"{cell['rows']:,}", f"{cell['observed']:.4g}", f"{cell['predicted']:.4g}",
              f"{cell['difference']:+.3g}", f"{cell['error']:.2g}", f"{cell['z']:+.1f}"]
             for cell in cells
         ]  # fmt: skip
-        marked = f" ({one['flagged']} marked)" if one["flagged"] else ""
+        marked = f" ({by_category['flagged']} marked)" if by_category["flagged"] else ""
         body = table(headings, lines, [cell["flagged"] for cell in cells])
-        body += paragraph(f"{len(cells)} of {one['of']}.", muted=True) if one["of"] > len(cells) else ""
-        parts.append(details(f"{one['column']}{marked}", body, is_open=at < 2 or bool(one["flagged"])))
+        body += paragraph(f"{len(cells)} of {by_category['of']}.", muted=True) if by_category["of"] > len(cells) else ""
+        parts.append(details(f"{by_category['column']}{marked}", body, is_open=at < 2 or bool(by_category["flagged"])))
     return parts

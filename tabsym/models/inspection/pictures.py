@@ -22,7 +22,7 @@ from tabsym.validation import Number, check_option
 
 _MAX_LINES = 8
 """Classes that are drawn together."""
-_FEW_BINS = 3
+_MAX_POINTS = 3
 """Bins up to which they are points, as of a column of 0 and 1; a curve would be of ends that no bin has."""
 _IN_PANEL = 12
 """Categories of a panel of the whole model."""
@@ -39,32 +39,34 @@ def draw_term(
     dropped = _dropped_wholly(model)
     note = "dropped: its variance is estimated as 0" if term in dropped else ""
     look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
-    tables = {str(name): one.reset_index(drop=True) for name, one in table.groupby("class", sort=False)}
+    tables = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby("class", sort=False)}
     if output is not None and str(output) not in tables:
         raise ValueError(f"Term {term!r} has no class {output!r}; it has {', '.join(map(repr, tables))}.")
     index = index_of(model.spec, term)
     source = source_of(model.spec, index)
     chosen = {str(output): tables[str(output)]} if output is not None else tables
-    one = next(iter(chosen.values()))
+    first = next(iter(chosen.values()))
     single = replace(look, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else look
-    few = dict(list(chosen.items())[:_MAX_LINES])
-    if isinstance(source, Bins) and 1 < len(one) <= _FEW_BINS:
-        few = {name: table.assign(category=texts_of(source, dates)) for name, table in few.items()}
-        return draw_ordered(few, look if len(few) > 1 else single, source.column, ax=ax)
-    if isinstance(source, Bins) and len(one) > 1:
-        return draw_curve(few, look if len(few) > 1 else single, source.column, is_date=source.column in dates, ax=ax)
-    if isinstance(source, CountEffect) and len(one) > 1:
-        return draw_ordered(few, look if len(few) > 1 else single, "other training rows of the category", ax=ax)
+    drawn = dict(list(chosen.items())[:_MAX_LINES])
+    if isinstance(source, Bins) and 1 < len(first) <= _MAX_POINTS:
+        drawn = {name: table.assign(category=texts_of(source, dates)) for name, table in drawn.items()}
+        return draw_ordered(drawn, look if len(drawn) > 1 else single, source.column, ax=ax)
+    if isinstance(source, Bins) and len(first) > 1:
+        return draw_curve(
+            drawn, look if len(drawn) > 1 else single, source.column, is_date=source.column in dates, ax=ax
+        )
+    if isinstance(source, CountEffect) and len(first) > 1:
+        return draw_ordered(drawn, look if len(drawn) > 1 else single, "other training rows of the category", ax=ax)
     columns = () if index is None else model.spec.blocks[index].columns
-    if isinstance(source, Crossing) and len(columns) == 2 and len(one) > 1:
+    if isinstance(source, Crossing) and len(columns) == 2 and len(first) > 1:
         parts = _parts(model, term)
         if len(parts) > 1 and base is None:
-            own = list(tables).index(str(one["class"].iloc[0])) if len(tables) > 1 else 0
-            named, orders = _surface(model, parts, own, dates)
+            output_index = list(tables).index(str(first["class"].iloc[0])) if len(tables) > 1 else 0
+            named, orders = _surface(model, parts, output_index, dates)
         else:
-            named, orders = _in_words(model, source, one, dates)
+            named, orders = _in_words(model, source, first, dates)
         return draw_heatmap(named, single, (columns[0], columns[1]), orders, ax=ax)
-    return draw_categories(one, single, top=top, ax=ax)
+    return draw_categories(first, single, top=top, ax=ax)
 
 
 def texts_of(bins: Bins, dates: set[str]) -> list[str]:
@@ -79,8 +81,10 @@ def _in_words(
 ) -> tuple[pd.DataFrame, list[list[str] | None]]:
     """The rows of an interaction with bins as text, and the order of the bins on each side, None for categories."""
     sides = (model.spec.sources[source.left], model.spec.sources[source.right])
-    texts = [dict(zip(one.labels, texts_of(one, dates), strict=True)) if isinstance(one, Bins) else {} for one in sides]
-    named = [tuple(words.get(part, part) for words, part in zip(texts, one, strict=True)) for one in table["category"]]
+    texts = [
+        dict(zip(side.labels, texts_of(side, dates), strict=True)) if isinstance(side, Bins) else {} for side in sides
+    ]
+    named = [tuple(words.get(part, part) for words, part in zip(texts, key, strict=True)) for key in table["category"]]
     orders = [list(words.values()) if words else None for words in texts]
     return table.assign(category=pd.Series(named, index=table.index, dtype=object)), orders
 
@@ -95,8 +99,8 @@ def _parts(model: WideModel, term: str) -> list[int]:
 def _dropped_wholly(model: WideModel) -> set[str]:
     """The dropped terms, of interactions those whose parts are all dropped."""
     dropped = set(switched_off(model))
-    kept = {name for part, name in interactions_of_levels(model.spec).items() if part not in dropped}
-    return dropped - kept
+    partly_kept = {name for part, name in interactions_of_levels(model.spec).items() if part not in dropped}
+    return dropped - partly_kept
 
 
 def _surface(
@@ -104,20 +108,20 @@ def _surface(
 ) -> tuple[pd.DataFrame, list[list[str] | None]]:
     """The sums of an interaction's parts, as `_in_words`: on all edges of their bins, where each has training rows."""
     crossings: list[Any] = [source_of(model.spec, index) for index in parts]
-    sides = [[model.spec.sources[getattr(one, side)] for one in crossings] for side in ("left", "right")]
+    sides = [[model.spec.sources[getattr(crossing, side)] for crossing in crossings] for side in ("left", "right")]
     texts, codes = [], []  # of each cell of a side; codes for each part
-    for side, own in zip(("left", "right"), sides, strict=True):
-        first = own[0]
+    for side, sources in zip(("left", "right"), sides, strict=True):
+        first = sources[0]
         if isinstance(first, Bins):
-            bounds = np.unique(np.concatenate([one.bounds for one in own]))
+            bounds = np.unique(np.concatenate([bins.bounds for bins in sources]))
             every = Bins(first.column, bounds, (), first.missing)
             inside = np.concatenate([[np.nan] * first.missing, bounds, [np.inf]])
             texts.append(texts_of(every, dates))
-            codes.append([one.codes(inside) for one in own])
+            codes.append([bins.codes(inside) for bins in sources])
         else:
             (categories,), _ = categories_by_position(model.spec, getattr(crossings[0], side))
             texts.append(list(categories))
-            codes.append([np.arange(len(first), dtype=np.int32)] * len(own))
+            codes.append([np.arange(len(first), dtype=np.int32)] * len(sources))
     n_left, n_right = map(len, texts)
     value, rows = np.zeros(n_left * n_right), np.zeros(n_left * n_right)
     known = np.ones(n_left * n_right, dtype=bool)
@@ -129,7 +133,7 @@ def _surface(
         known &= cells >= 0
     pairs = [(left, right) for left in texts[0] for right in texts[1]]
     table = pd.DataFrame({"category": pd.Series(pairs, dtype=object), "value": value, "rows": rows})
-    orders = [text if isinstance(own[0], Bins) else None for text, own in zip(texts, sides, strict=True)]
+    orders = [text if isinstance(sources[0], Bins) else None for text, sources in zip(texts, sides, strict=True)]
     return table[known].reset_index(drop=True), orders
 
 
@@ -160,11 +164,13 @@ def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[s
     Of products by the range of their coefficients. Without dropped terms.
     """
     dropped = _dropped_wholly(model)
-    sizes = variances_of_terms(model)
-    if sizes is not None:
-        total = sum(size for size, _ in sizes.values()) or 1.0
-        found = {name: size / total for name, (size, columns) in sizes.items() if columns and name not in dropped}
-        return [(name, found[name]) for name in sorted(found, key=lambda name: -found[name])]
+    variances = variances_of_terms(model)
+    if variances is not None:
+        total = sum(variance for variance, _ in variances.values()) or 1.0
+        fractions = {
+            name: variance / total for name, (variance, columns) in variances.items() if columns and name not in dropped
+        }
+        return [(name, fractions[name]) for name in sorted(fractions, key=lambda name: -fractions[name])]
     ranges = {}
     for name, frame in frames.items():
         values = split_frame(frame, model.n_outputs).values.to_numpy(dtype=np.float64)
@@ -187,7 +193,7 @@ def draw_model(
     lines = -(-len(shown) // columns)
     figure = window(6.2 * columns, 3.7 * lines + 0.4)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for panel, (name, share) in zip(panels, shown, strict=False):
+    for panel, (name, fraction) in zip(panels, shown, strict=False):
         draw_term(
             model, frames, outputs, dates, name,
             scale=scale, base=None, level=0.95, top=_IN_PANEL, output=output, ax=panel,
@@ -196,7 +202,7 @@ def draw_model(
             panel.set_title("", loc=side)
         n = len(frames[name])
         capped = f"; {_IN_PANEL} of {n}" if len(panel.get_yticklabels()) == _IN_PANEL < n else ""
-        title = cut(name, 40) + ("" if share is None else f" ({share:.1%} of the variance{capped})")
+        title = cut(name, 40) + ("" if fraction is None else f" ({fraction:.1%} of the variance{capped})")
         panel.set_title(plain(title), loc="left", fontsize=10, color=INK)
     for panel in panels[len(shown) :]:
         panel.remove()

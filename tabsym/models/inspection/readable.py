@@ -86,19 +86,19 @@ class Readable:
         1   0.3         20.2
         """
         X = as_rows(X)
-        table, own = self._read_to_predict(X)
-        if own is None:
+        table, offsets = self._read_to_predict(X)
+        if offsets is None:
             self._warn_of_no_offset("explains predictions without one; to have it there,")
-        found = contributions(self.model_, table, self.n_jobs)
-        if own is not None:
-            column = OFFSET if OFFSET not in found else f"{OFFSET} of the rows"  # beside a term of that name
-            found[column] = np.repeat(own[:, None], self.model_.n_outputs, axis=1)
+        by_name = contributions(self.model_, table, self.n_jobs)
+        if offsets is not None:
+            column = OFFSET if OFFSET not in by_name else f"{OFFSET} of the rows"  # where a term has that name
+            by_name[column] = np.repeat(offsets[:, None], self.model_.n_outputs, axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         outputs = self._output_names()
         if len(outputs) == 1:
-            return pd.DataFrame({name: values[:, 0] for name, values in found.items()}, index=index)
-        columns = pd.MultiIndex.from_product([found, outputs], names=["term", "class"])
-        return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
+            return pd.DataFrame({name: values[:, 0] for name, values in by_name.items()}, index=index)
+        columns = pd.MultiIndex.from_product([by_name, outputs], names=["term", "class"])
+        return pd.DataFrame(np.concatenate(list(by_name.values()), axis=1), index=index, columns=columns)
 
     @property
     def variances_(self) -> pd.DataFrame:
@@ -150,7 +150,7 @@ class Readable:
         (`benchmarks/certainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
         mean (12 %), for interactions that ``interactions="auto"`` has chosen by the same rows, and, in models of more
-        than 600 coefficients beside the largest term, for terms that several large terms contain; it does not count on
+        than 600 coefficients without the largest term, for terms that several large terms contain; it does not count on
         `monotonic_cst`.
 
         Examples
@@ -293,7 +293,7 @@ class Readable:
             several linear predictors, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p`
             (two-sided normal test of no difference), `relativity` (exp of the value on the link scale) and the number
             of training `rows`. Where the terms of categories are penalized, `sd` of the intercept, and of a common
-            slope beside slopes by category, is that of the mean of the population that the categories are drawn from,
+            slope with slopes by category, is that of the mean of the population that the categories are drawn from,
             as in mixed models (statsmodels' MixedLM, lme4); the mean of the categories seen is known better.
 
         Examples
@@ -331,7 +331,7 @@ class Readable:
             A DataFrame of these, with a row for each class for several linear predictors, and for each difference of
             lists. `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
             coefficients given the other penalized terms); infinite where the rows do not determine the difference, as
-            of stores in two regions beside unpenalized regions, or of a separated category; NaN after a fit without
+            of stores in two regions along with unpenalized regions, or of a separated category; NaN after a fit without
             deviations, for dropped terms, and for bins of more than 1,200 coefficients of all classes.
             The p of several differences are not adjusted for their number.
 
@@ -390,12 +390,12 @@ class Readable:
         check_is_fitted(self, "model_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{index}" for index in range(self.n_features_in_)] if names is None else list(names)
-        found = variances_of_columns(self.model_)
-        if found is None:
+        by_column = variances_of_columns(self.model_)
+        if by_column is None:
             raise AttributeError("feature_importances_ is there for sums of terms only; see explain(X) for products.")
-        shares = np.array([found.get(name, 0.0) for name in names])
-        total = float(shares.sum())
-        return shares / total if total > 0.0 else shares
+        variances = np.array([by_column.get(name, 0.0) for name in names])
+        total = float(variances.sum())
+        return variances / total if total > 0.0 else variances
 
     @property
     def interactions_(self) -> pd.DataFrame:

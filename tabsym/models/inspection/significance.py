@@ -2,7 +2,7 @@
 
 Wald's test asks whether all coefficients of a term are equal (of a slope: 0), given the other terms.
 
-With H the information on the coefficients b of a term, beside the other terms as they were estimated (penalized ones
+With H the information on the coefficients b of a term, given the other terms as they were estimated (penalized ones
 as random effects), P the precision of their prior and V = inv(H + P) their posterior covariance, b is V times a score,
 whose covariance is H where the term has no effect. The statistic b' inv(V) b is there a sum of chi2 of one degree of
 freedom, whose weights are the eigenvalues of I - VP and add up to the term's effective degrees of freedom. Over these
@@ -39,12 +39,12 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 NO_VARIANCE = 1e-12
-"""Relative to the largest variance of a term: directions of less are those that its means take, and rounding."""
+"""Relative to the largest variance of a term: smaller eigenvalues are of constrained directions, or are rounding."""
 
 
 @dataclass(frozen=True)
 class Wald:
-    """A statistic, and the sum and the sum of squares of its weights; NaN where it cannot be had."""
+    """A statistic, and the sum and the sum of squares of its weights; NaN where it cannot be computed."""
 
     statistic: float
     edf: float
@@ -66,23 +66,23 @@ def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
     slopes = {
         term.factors[0].block for term in spec.fitted_terms if term.numeric is not None and len(term.factors) == 1
     }
-    kept = [index for index, block in enumerate(spec.blocks) if block.columns or index in slopes]
-    found = [wald_of(model, index) for index in kept]
+    tested = [index for index, block in enumerate(spec.blocks) if block.columns or index in slopes]
+    tests = [wald_of(model, index) for index in tested]
     frame = pd.DataFrame(
         {
-            "coefficients": [spec.sizes[index] * model.n_outputs for index in kept],
-            "edf": certainty.edf[kept],
-            "sd": np.sqrt([model.entry_variance(index) for index in kept]),
-            "statistic": [one.statistic / one.edf if one.edf > 0.0 else np.nan for one in found],
-            "df": [one.df for one in found],
+            "coefficients": [spec.sizes[index] * model.n_outputs for index in tested],
+            "edf": certainty.edf[tested],
+            "sd": np.sqrt([model.entry_variance(index) for index in tested]),
+            "statistic": [test.statistic / test.edf if test.edf > 0.0 else np.nan for test in tests],
+            "df": [test.df for test in tests],
         },
-        index=pd.Index([spec.blocks[index].name for index in kept], name="term", dtype=object),
+        index=pd.Index([spec.blocks[index].name for index in tested], name="term", dtype=object),
     )
     left = np.nan if model.loss.for_classes else n_rows - certainty.total_edf
-    shares = variances_of_blocks(model) or {}
-    total = sum(size for size, _ in shares.values()) or 1.0
-    sizes = np.array([shares[name][0] if name in shares else np.nan for name in frame.index])
-    frame.insert(3, "share", sizes / total)
+    variances = variances_of_blocks(model) or {}
+    total = sum(variance for variance, _ in variances.values()) or 1.0
+    of_terms = np.array([variances[name][0] if name in variances else np.nan for name in frame.index])
+    frame.insert(3, "share", of_terms / total)
     frame["df_residual"] = np.where(frame["df"].isna(), np.nan, left)
     by_chi2 = chi2.sf(frame["statistic"] * frame["df"], frame["df"])
     frame["p"] = by_chi2 if model.loss.for_classes else f.sf(frame["statistic"], frame["df"], left)
@@ -94,9 +94,9 @@ def wald_of(model: WideModel, index: int) -> Wald:
     certainty, spec = model.certainty, model.spec
     assert certainty is not None
     covariance = certainty.covariances[index] if certainty.covariances else None
-    block, own = spec.blocks[index], spec.coefs(index)
+    block, coefs = spec.blocks[index], spec.coefs(index)
     multiplied = any(
-        len(term.factors) > 1 for term in spec.fitted_terms if index in [one.block for one in term.factors]
+        len(term.factors) > 1 for term in spec.fitted_terms if index in [factor.block for factor in term.factors]
     )
     if model.n_outputs > 1 or covariance is None or block.fixed or multiplied or block.rank > 1:
         return UNKNOWN
@@ -106,7 +106,7 @@ def wald_of(model: WideModel, index: int) -> Wald:
     if is_sampled or certainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
     moved = {mean.block for mean in means_of(spec)} if spec.sizes[index] > 1 else set()
-    shown = model.theta[own]
+    shown = model.theta[coefs]
     if np.isfinite(certainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
         shown, covariance = at_means_of_numbers(model, index)
         if covariance is None:
@@ -124,29 +124,31 @@ def wald_of(model: WideModel, index: int) -> Wald:
 def _penalty(model: WideModel, index: int, precision: float) -> Floats:
     """The precision (q, q) of the prior of a block's coefficients."""
     size = model.spec.sizes[index]
-    prior, apart = prior_of(model.spec, index)
+    prior, n_unordered = prior_of(model.spec, index)
     if prior is Prior.FLAT or precision == 0.0:
         return np.zeros((size, size))
-    return penalty_of(SolverTerm(index, np.empty(0, np.int32), np.empty(0), size, prior, apart), precision)
+    return penalty_of(SolverTerm(index, np.empty(0, np.int32), np.empty(0), size, prior, n_unordered), precision)
 
 
 def _of_matrix(
     theta: Floats, covariance: TermCovariance, known: NDArray[np.bool_], penalty: Floats, about_mean: bool
 ) -> Wald:
     """From a covariance that is given by its root; `about_mean`: of differences only."""
-    kept = np.flatnonzero(known)
-    fixed = [np.ones((1, len(kept)))] if about_mean else []
+    known_coefs = np.flatnonzero(known)
+    fixed = [np.ones((1, len(known_coefs)))] if about_mean else []
     if covariance.unknown is not None:
-        fixed.append(covariance.unknown[0][kept].T)
-    axes = null_space(np.concatenate(fixed)) if fixed else np.eye(len(kept))
-    root = axes.T @ covariance.factor[0][kept]
+        fixed.append(covariance.unknown[0][known_coefs].T)
+    axes = null_space(np.concatenate(fixed)) if fixed else np.eye(len(known_coefs))
+    root = axes.T @ covariance.factor[0][known_coefs]
     if not axes.shape[1]:
         return UNKNOWN
-    lengths, turned = np.linalg.eigh(root @ root.T)
-    told = lengths > NO_VARIANCE * lengths[-1]
-    axes = axes @ turned[:, told]
-    shrunk = np.eye(int(told.sum())) - lengths[told][:, None] * (axes.T @ penalty[np.ix_(kept, kept)] @ axes)
-    statistic = float(np.square(axes.T @ theta[kept]) @ (1.0 / lengths[told]))
+    eigenvalues, eigenvectors = np.linalg.eigh(root @ root.T)
+    has_variance = eigenvalues > NO_VARIANCE * eigenvalues[-1]
+    axes = axes @ eigenvectors[:, has_variance]
+    shrunk = np.eye(int(has_variance.sum())) - eigenvalues[has_variance][:, None] * (
+        axes.T @ penalty[np.ix_(known_coefs, known_coefs)] @ axes
+    )
+    statistic = float(np.square(axes.T @ theta[known_coefs]) @ (1.0 / eigenvalues[has_variance]))
     return Wald(statistic, float(np.trace(shrunk)), float(np.sum(shrunk * shrunk.T)))
 
 
@@ -154,9 +156,9 @@ def _of_diagonal(
     theta: Floats, covariance: TermCovariance, known: NDArray[np.bool_], precision: float, about_mean: bool
 ) -> Wald:
     """From a diagonal plus a matrix of low rank, of many coefficients that are independent a priori."""
-    own, root = covariance.own[known, 0], covariance.factor[0][known]
-    inverse = 1.0 / own
-    mean = inverse / inverse.sum() if about_mean else np.zeros(len(own))
+    diagonal, root = covariance.own[known, 0], covariance.factor[0][known]
+    inverse = 1.0 / diagonal
+    mean = inverse / inverse.sum() if about_mean else np.zeros(len(diagonal))
 
     def projected(columns: Floats) -> Floats:
         """The inverse of the diagonal times columns (q, r), for differences only."""
@@ -166,11 +168,11 @@ def _of_diagonal(
     left = projections.T @ theta
     inner = np.eye(root.shape[1]) + root.T @ projections[:, :-1]
     statistic = float(left[-1] - left[:-1] @ np.linalg.solve(inner, left[:-1]))
-    q, share = len(own), 1.0 / len(own) if about_mean else 0.0
-    centred = root - share * root.sum(axis=0)
-    trace = (1.0 - share) * own.sum() + np.square(centred).sum()
-    squares = (1.0 - 2.0 * share) * np.square(own).sum() + (share * own.sum()) ** 2
-    squares += 2.0 * (own @ np.square(centred).sum(axis=1)) + np.square(centred.T @ centred).sum()
+    q, mean_weight = len(diagonal), 1.0 / len(diagonal) if about_mean else 0.0
+    centred = root - mean_weight * root.sum(axis=0)
+    trace = (1.0 - mean_weight) * diagonal.sum() + np.square(centred).sum()
+    squares = (1.0 - 2.0 * mean_weight) * np.square(diagonal).sum() + (mean_weight * diagonal.sum()) ** 2
+    squares += 2.0 * (diagonal @ np.square(centred).sum(axis=1)) + np.square(centred.T @ centred).sum()
     n = q - int(about_mean)
     edf = n - precision * trace
     return Wald(statistic, float(edf), float(n - 2.0 * precision * trace + precision**2 * squares))
@@ -185,12 +187,12 @@ ROUNDING = 1e-6
 
 def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     """See `WideRegressor.likelihood_ratio_test`."""
-    one, other = larger.model_, smaller.model_
+    full, reduced = larger.model_, smaller.model_
     for estimator in (larger, smaller):
         _check_unpenalized(estimator)
-    if one.loss.public_name != other.loss.public_name or one.loss.parameter != other.loss.parameter:
+    if full.loss.public_name != reduced.loss.public_name or full.loss.parameter != reduced.loss.parameter:
         raise ValueError(
-            f"The two fits have different losses ({_name_of(one.loss)}, {_name_of(other.loss)}); fit both with the "
+            f"The two fits have different losses ({_name_of(full.loss)}, {_name_of(reduced.loss)}); fit both with the "
             "same loss."
         )
     rows = [int(estimator._n_rows()) for estimator in (larger, smaller)]
@@ -198,27 +200,27 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
         raise ValueError(f"The two fits are to {rows[0]:,} and {rows[1]:,} rows; fit both to the same rows.")
     _check_same_rows(larger, smaller)
     _check_same_given(larger, smaller)
-    scopes = _scopes(one)
-    outside = [scope for scope in _scopes(other) if not any(scope.is_within(each) for each in scopes)]
+    scopes = _scopes(full)
+    outside = [scope for scope in _scopes(reduced) if not any(scope.is_within(each) for each in scopes)]
     if outside:
         raise ValueError(
             f"The other fit has the term {str(outside[0])!r}, and no term of this one contains it: the test is of "
             "nested fits, called of the larger one; compare others by aic_ or bic_."
         )
-    df = one.certainty.total_edf - other.certainty.total_edf
-    gain = other.certainty.deviance - one.certainty.deviance
-    if round(df) < 1 or gain < -ROUNDING * max(other.certainty.deviance, 1e-300):
+    df = full.certainty.total_edf - reduced.certainty.total_edf
+    gain = reduced.certainty.deviance - full.certainty.deviance
+    if round(df) < 1 or gain < -ROUNDING * max(reduced.certainty.deviance, 1e-300):
         raise ValueError(
             "The other fit has as many coefficients, or a lower deviance: it is not nested in this one; call the "
             "method of the larger fit."
         )
     gain, df = max(gain, 0.0), round(df)
-    if one.loss.for_classes or one.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
+    if full.loss.for_classes or full.loss.code == POISSON:  # whose dispersion is 1 for a row of weight 1
         gain *= _sums_of(larger).get("sample weights", 1.0)
         gain /= larger._mean_class_weight * larger._class_effect  # a weight of a class is no repeated row
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
-    left = rows[0] - round(one.certainty.total_edf)
-    statistic = gain / df / one.certainty.dispersion
+    left = rows[0] - round(full.certainty.total_edf)
+    statistic = gain / df / full.certainty.dispersion
     return pd.Series({"statistic": statistic, "df": df, "df_residual": left, "p": f.sf(statistic, df, left)}, name="F")
 
 
@@ -228,7 +230,7 @@ def _sums_of(estimator: Any) -> dict[str, float]:
 
 
 def _name_of(loss: Loss) -> str:
-    """As in messages: with the number that tells it from others of its name."""
+    """As in messages: with the parameter that distinguishes it from others of its name."""
     return repr(loss.public_name) + (f" of {loss.argument} {loss.parameter:g}" if loss.argument else "")
 
 
@@ -246,22 +248,22 @@ _COMPARED = {
 
 
 def _check_same_rows(larger: Any, smaller: Any) -> None:
-    one, other = _sums_of(larger), _sums_of(smaller)
+    full, reduced = _sums_of(larger), _sums_of(smaller)
     for what, name in _COMPARED.items():
-        if what not in one or what not in other:
+        if what not in full or what not in reduced:
             continue
-        sizes = [max(abs(sums[what]), _largest_sum(sums, what, larger._n_rows())) for sums in (one, other)]
-        if abs(one[what] - other[what]) > SAME * max(sizes):
+        sizes = [max(abs(sums[what]), _largest_sum(sums, what, larger._n_rows())) for sums in (full, reduced)]
+        if abs(full[what] - reduced[what]) > SAME * max(sizes):
             by_class = getattr(larger, "class_weight", None) != getattr(smaller, "class_weight", None)
             given = "class weights" if by_class else name
             raise ValueError(f"The two fits have different {given}; fit both to the same rows, with the same {given}.")
 
 
 def _largest_sum(sums: dict[str, float], what: str, n_rows: float) -> float:
-    """What a weighted sum of values or products may be at most by the sums of squares; its own may be 0."""
+    """The maximum of a weighted sum of values or products by the sums of squares (Cauchy-Schwarz)."""
     first, _, second = what.removesuffix(" of rows").partition(" times ")
-    others = sums.get(f"squared {second}", 0.0) if second else n_rows * sums["sample weights"]
-    return float(np.sqrt(sums.get(f"squared {first}", 0.0) * others))
+    squares = sums.get(f"squared {second}", 0.0) if second else n_rows * sums["sample weights"]
+    return float(np.sqrt(sums.get(f"squared {first}", 0.0) * squares))
 
 
 def _check_same_given(larger: Any, smaller: Any) -> None:
@@ -275,8 +277,8 @@ def _check_same_given(larger: Any, smaller: Any) -> None:
                 raise ValueError(
                     f"The two fits have different coefficients of {block.name!r} in fixed; fit both with the same."
                 )
-    one, two = (_directions(estimator.model_.spec) for estimator in (larger, smaller))
-    differ = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+    full, reduced = (_directions(estimator.model_.spec) for estimator in (larger, smaller))
+    differ = sorted(name for name in full.keys() | reduced.keys() if full.get(name) != reduced.get(name))
     if differ:
         raise ValueError(
             f"The two fits have different directions of {differ[0]!r} in monotonic_cst, which are no coefficients: the "
@@ -294,9 +296,9 @@ def _is_fixed(estimator: Any, name: str) -> bool:
 
 def _are_same(larger: Any, smaller: Any, name: str) -> bool:
     k = larger.model_.n_outputs
-    one, other = (estimator.coefs_[name].iloc[:, :k] for estimator in (larger, smaller))
-    same = one.shape == other.shape and one.columns.equals(other.columns)
-    return same and bool(np.allclose(one, other.reindex(one.index), rtol=SAME, atol=0.0))
+    full, reduced = (estimator.coefs_[name].iloc[:, :k] for estimator in (larger, smaller))
+    same = full.shape == reduced.shape and full.columns.equals(reduced.columns)
+    return same and bool(np.allclose(full, reduced.reindex(full.index), rtol=SAME, atol=0.0))
 
 
 def _check_unpenalized(estimator: Any) -> None:
@@ -305,8 +307,8 @@ def _check_unpenalized(estimator: Any) -> None:
     certainty = estimator._certainty("likelihood_ratio_test")
     penalized = [
         block.name
-        for block, own in zip(model.spec.blocks, certainty.variances, strict=True)
-        if np.isfinite(own) and not block.fixed
+        for block, variance in zip(model.spec.blocks, certainty.variances, strict=True)
+        if np.isfinite(variance) and not block.fixed
     ]
     if penalized:
         raise ValueError(
@@ -359,7 +361,7 @@ class _Scope:
 def _scopes(model: WideModel) -> list[_Scope]:
     spec = model.spec
     reads = Counter(factor.block for term in spec.fitted_terms for factor in term.factors)
-    found = []
+    scopes = []
     for term in spec.fitted_terms:
         number = None if term.numeric is None else spec.numerics[term.numeric]
         codings = {
@@ -368,7 +370,7 @@ def _scopes(model: WideModel) -> list[_Scope]:
             for column in factor.columns
         }
         block = term.factors[0].block
-        found.append(
+        scopes.append(
             _Scope(
                 frozenset(codings),
                 "" if number is None else " * ".join(sorted(map(show, number.nodes))),
@@ -376,11 +378,11 @@ def _scopes(model: WideModel) -> list[_Scope]:
                 len(term.factors) == 1 and reads[block] == 1 and not spec.blocks[block].fixed,
             )
         )
-    return found
+    return scopes
 
 
 def _bounds_of(spec: ModelSpec, index: int | None, column: str) -> frozenset[float] | None:
-    """The bounds of the bins of a column in a source: none where it says what is missing; None for categories."""
+    """The bounds of the bins of a column in a source: no bounds for a missing indicator; None for categories."""
     source = None if index is None else spec.sources[index]
     if isinstance(source, Bins) and source.column == column:
         return frozenset(source.bounds.tolist())

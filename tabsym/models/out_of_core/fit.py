@@ -68,21 +68,21 @@ def wanted_of(estimator: Any, config: Config, names: list[str], first: Any, y: A
     column = offset_column_of(estimator, table, None)
     coded: set[str] = set()
     if config.formula is not None:
-        beside = [] if column is None else [column.name]
-        features = list(dict.fromkeys([*used_columns(config.formula, table), *beside]))
+        extra = [] if column is None else [column.name]
+        features = list(dict.fromkeys([*used_columns(config.formula, table), *extra]))
         coded = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
-    named = None
+    loss = None
     if not is_classifier(estimator) and not estimator._names_no_loss():
-        named = estimator._named_loss()
-    own = [name for name in features if column is None or name != column.name]
+        loss = estimator._named_loss()
+    feature_names = [name for name in features if column is None or name != column.name]
     categorical = columns_of(config.cols, features)
     if isinstance(categorical, list):
-        categorical = [name for name in categorical if name in own]
+        categorical = [name for name in categorical if name in feature_names]
     if config.formula is not None:
         categorical = None
     return Wanted(
         target, sample_weight, features, column, categorical, coded, is_classifier(estimator), config.caller,
-        lambda values: None if named is None else check_target_of_loss(values, named),
+        lambda values: None if loss is None else check_target_of_loss(values, loss),
     )  # fmt: skip
 
 
@@ -94,13 +94,13 @@ def fit_out_of_core(
     refuse_options(config, estimator)
     if cache_dir is not None:
         check_has_fingerprint(batches.source)
-    with folder_of_fit(cache_dir) as (folder, kept):
-        read, parts = _read(estimator, config, batches, y, sample_weight, folder, kept)
+    with folder_of_fit(cache_dir) as (folder, cache):
+        read, parts = _read(estimator, config, batches, y, sample_weight, folder, cache)
         return fit_read(estimator, config, read, OneAfterTheOther(parts))
 
 
 def _read(
-    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, kept: KeptRows | None
+    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, cache: KeptRows | None
 ) -> tuple[ReadTable, list[Part]]:
     """The rows, coded into files now or before."""
     rows = iter(batches)
@@ -108,18 +108,18 @@ def _read(
     if first is None:
         raise ValueError(_no_rows(config))
     wanted = wanted_of(estimator, config, first.column_names, first.slice(0, 1_000), y, sample_weight)
-    if kept is None:
+    if cache is None:
         return _coded(estimator, config, chain([first], rows), wanted, InFiles(folder))
     fingerprint = fingerprint_of(batches.source, wanted, SAMPLE_ROWS, _seed_of(estimator))
-    found = kept.find(fingerprint, wanted, store := InFiles(folder))
-    if found is not None:
-        show_progress(config.verbose, f"{sum(map(len, found[1])):,} coded rows of an earlier fit taken from cache_dir")
+    coded = cache.find(fingerprint, wanted, store := InFiles(folder))
+    if coded is not None:
+        show_progress(config.verbose, f"{sum(map(len, coded[1])):,} coded rows of an earlier fit taken from cache_dir")
     else:
-        coded = _coded(estimator, config, chain([first], rows), wanted, InFiles(kept.rows))
-        found = kept.keep(fingerprint, *coded, store)
-    for part in found[1]:  # of an earlier fit with another loss
+        new_rows = _coded(estimator, config, chain([first], rows), wanted, InFiles(cache.rows))
+        coded = cache.keep(fingerprint, *new_rows, store)
+    for part in coded[1]:  # of an earlier fit with another loss
         wanted.check(part.y)
-    return found
+    return coded
 
 
 def _coded(
@@ -208,9 +208,9 @@ def _number_classes(
 
 def _scale_weights(engine: Engine, of_class: Floats | None) -> float:
     """Scale the weights of all parts to mean 1, and drop them where they are equal; the mean weight."""
-    found = engine.every("weight_range", of_class)
-    total, n_rows = sum(one[0] for one in found), engine.total("target_sums")[0]
-    low, high = min(one[1] for one in found), max(one[2] for one in found)
+    ranges = engine.every("weight_range", of_class)
+    total, n_rows = sum(of_part[0] for of_part in ranges), engine.total("target_sums")[0]
+    low, high = min(of_part[1] for of_part in ranges), max(of_part[2] for of_part in ranges)
     engine.every("scale_weights", of_class, total / n_rows, low == high)
     return float(total / n_rows)
 
@@ -219,8 +219,8 @@ def sums_of(totals: tuple[float, ...], unit: float) -> dict[str, float]:
     """As `Training.sums`; `unit`: the sample weight that counts 1 in `totals`."""
     names = ("targets", "squared targets", "offsets", "squared offsets", "offsets times targets")
     *weighted, of_rows, squares = map(float, totals[2:])
-    found = {"sample weights": unit, "squared sample weights": unit**2 * squares, "targets of rows": of_rows}
-    return found | {name: unit * one for name, one in zip(names, weighted, strict=True)}
+    sums = {"sample weights": unit, "squared sample weights": unit**2 * squares, "targets of rows": of_rows}
+    return sums | {name: unit * total for name, total in zip(names, weighted, strict=True)}
 
 
 ROWS_FOR_START = 100_000
@@ -234,7 +234,7 @@ class TableInParts:
     Attributes
     ----------
     engine : Engine
-        Which asks each `Part`.
+        Which calls each `Part`.
     alphabets : mapping of column -> Categories
         Of the columns that are coded.
     n_rows : int
@@ -296,8 +296,8 @@ def fit_parts(
 
     def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
         shift = fitted.units.centre + float(np.log(units.of_target))
-        own, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, certainty.dispersion)
-        return replace(certainty, deviance=own, log_likelihood=likelihood)
+        deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, certainty.dispersion)
+        return replace(certainty, deviance=deviance, log_likelihood=likelihood)
 
     fitted, outcome = conclude(config, config.newton, model, terms, optimum, units, rng, likely)
     return Fitted(fitted, outcome, chosen)
@@ -342,8 +342,8 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
             none = Categories(name, np.array([None], dtype=object))
             alphabet = parts.alphabets.get(name, none)
             if source.closed:
-                (own,) = source.alphabet.inverse(np.zeros(1, dtype=np.intp))
-                code = alphabet.inverse(np.arange(len(alphabet))).tolist().index(own)
+                (category,) = source.alphabet.inverse(np.zeros(1, dtype=np.intp))
+                code = alphabet.inverse(np.arange(len(alphabet))).tolist().index(category)
             else:
                 sources[index] = replace(source, alphabet=alphabet)
         elif isinstance(source, Crossing):
@@ -360,29 +360,31 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
     return spec.without(frequent_count_effects(spec, parts.n_rows)) if config.has_count_effects else spec
 
 
-def merge_keys(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def merge_keys(keys_of_parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The distinct keys of all parts, in the order in which they occur."""
-    every = np.concatenate(found)
+    every = np.concatenate(keys_of_parts)
     first = np.unique(every, return_index=True)[1]
     return np.asarray(every[np.sort(first)])
 
 
 def _blank(config: Config, spec: ModelSpec, parts: TableInParts, loss: Loss, n_outputs: int, rng: Rng) -> WideModel:
     """The model before training: as `start.initial_model_of`, by sums."""
-    found = parts.engine.every("moments", spec, loss.scales)
-    numerics = tuple(reduce(add, own) for own in zip(*(own for own, _ in found), strict=True))
-    of_target = reduce(add, (target for _, target in found)) if loss.scales else None
-    phi = starting_parameters(spec, {}, n_outputs, rng)
-    return untrained_model(config, NO_SGD_STATE, spec, loss, phi, of_target, numerics, parts.unit_weight)
+    moments = parts.engine.every("moments", spec, loss.scales)
+    numerics = tuple(reduce(add, of_parts) for of_parts in zip(*(of_parts for of_parts, _ in moments), strict=True))
+    of_target = reduce(add, (target for _, target in moments)) if loss.scales else None
+    coefs_scaled = starting_parameters(spec, {}, n_outputs, rng)
+    return untrained_model(config, NO_SGD_STATE, spec, loss, coefs_scaled, of_target, numerics, parts.unit_weight)
 
 
-def _joined(found: Sequence[Sequence[TermOfPart]]) -> list[SolverTerm]:
+def _joined(terms_of_parts: Sequence[Sequence[TermOfPart]]) -> list[SolverTerm]:
     """The terms of all rows, without these: parents of coefficients are those in whichever part has them."""
     terms = []
-    for own in zip(*found, strict=True):
-        blocks = set.intersection(*(set(one.parents) for one in own))
-        within = {block: np.maximum.reduce([one.parents[block] for one in own]) for block in blocks}
-        terms.append(replace(own[0].term, within={block: within[block] for block in own[0].parents if block in within}))
+    for of_parts in zip(*terms_of_parts, strict=True):
+        blocks = set.intersection(*(set(part.parents) for part in of_parts))
+        within = {block: np.maximum.reduce([part.parents[block] for part in of_parts]) for block in blocks}
+        terms.append(
+            replace(of_parts[0].term, within={block: within[block] for block in of_parts[0].parents if block in within})
+        )
     return terms
 
 
@@ -392,7 +394,7 @@ def _start(model: WideModel, terms: Sequence[SolverTerm], solver: DescentInParts
     constant = next((i for i, term in enumerate(terms) if term.prior is Prior.FLAT and term.is_constant), None)
     if constant is not None:
         _, y, weight, start, _ = solver.sample(ROWS_FOR_START, np.random.RandomState(0))
-        own = start if start.any() else None
-        shares = weight if len(weight) else None
-        theta[constant] = best_constant(training_loss(model), y, shares, model.n_outputs, own).reshape(1, -1)
+        offset = start if start.any() else None
+        sample_weight = weight if len(weight) else None
+        theta[constant] = best_constant(training_loss(model), y, sample_weight, model.n_outputs, offset).reshape(1, -1)
     return theta

@@ -45,7 +45,7 @@ class KeptRows:
     Parameters
     ----------
     folder : Path
-        Which this process holds.
+        Locked by this process.
     cache_dir : str
         The folder by the user's name.
     """
@@ -64,13 +64,13 @@ class KeptRows:
             return None
         try:
             listed = _listed(path)
-            other = difference(listed["fingerprint"], fingerprint)
-            if other is None:
+            changed = difference(listed["fingerprint"], fingerprint)
+            if changed is None:
                 return self._opened(listed, wanted, store)
-            why = f"differ from those of this fit in {other}"
+            problem = f"differ from those of this fit in {changed}"
         except (DamagedRows, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            why = f"are damaged ({type(error).__name__ if isinstance(error, KeyError) else error})"
-        warn_user(f"The coded rows in cache_dir={self._name!r} {why}; the rows are coded again, and replace them.")
+            problem = f"are damaged ({type(error).__name__ if isinstance(error, KeyError) else error})"
+        warn_user(f"The coded rows in cache_dir={self._name!r} {problem}; the rows are coded again, and replace them.")
         path.unlink()
         sweep(self.folder, (self.rows.name, self.work.name))
         return None
@@ -87,7 +87,7 @@ class KeptRows:
         return self.find(fingerprint, read.wanted, store) or (read, parts)
 
     def _list(self, fingerprint: Fingerprint, read: ReadTable, parts: list[Part]) -> None:
-        tables = {name: _table_of(own, read.sample) for name, own in read.alphabets.items()}
+        tables = {name: _table_of(categories, read.sample) for name, categories in read.alphabets.items()}
         classes = _table_of(read.classes, read.sample) if read.wanted.is_classifier else None
         listed = {
             "fingerprint": fingerprint,
@@ -120,7 +120,7 @@ class KeptRows:
         if wanted.is_classifier:
             classes = _categories(wanted.target, _table(folder, listed["classes"]))
             class_type = sample.schema.field(wanted.target).type
-        parts = [_part(folder, one, alphabets, len(classes), store) for one in listed["parts"]]
+        parts = [_part(folder, files, alphabets, len(classes), store) for files in listed["parts"]]
         return ReadTable(wanted, sample, alphabets, classes, class_type), parts
 
 
@@ -190,9 +190,12 @@ def _files_of(part: Part) -> dict[str, Any]:
     """The files of a part's arrays and their checksums."""
     return {
         "n_rows": len(part),
-        "codes": [[name, _file_of(own)] for name, own in part.codes.items()],
-        "numbers": [[name, _file_of(own)] for name, own in part.numbers.items()],
-        **{name: None if (own := getattr(part, name)) is None else _file_of(own) for name in ("y", "weight", "offset")},
+        "codes": [[name, _file_of(values)] for name, values in part.codes.items()],
+        "numbers": [[name, _file_of(values)] for name, values in part.numbers.items()],
+        **{
+            name: None if (values := getattr(part, name)) is None else _file_of(values)
+            for name in ("y", "weight", "offset")
+        },
     }
 
 
@@ -205,11 +208,11 @@ def _file_of(values: NDArray[Any]) -> list[Any]:
 
 
 def _sum_of(path: Path) -> int:
-    found = 0
+    checksum = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            found = zlib.crc32(chunk, found)
-    return found
+            checksum = zlib.crc32(chunk, checksum)
+    return checksum
 
 
 def _listed(path: Path) -> dict[str, Any]:
@@ -248,8 +251,8 @@ def _part(
 ) -> Part:
     n_rows = listed["n_rows"]
     codes = {name: _array(folder, file, _CODES, n_rows) for name, file in listed["codes"]}
-    for name, own in codes.items():
-        _check_range(own, len(alphabets[name]), name)
+    for name, column_codes in codes.items():
+        _check_range(column_codes, len(alphabets[name]), name)
     numbers = {name: _array(folder, file, _FLOATS, n_rows) for name, file in listed["numbers"]}
     y, weight, offset = (
         None if listed[name] is None else _array(folder, listed[name], _FLOATS, n_rows)
@@ -263,7 +266,7 @@ def _part(
 
 
 def _check_range(codes: NDArray[Any], size: int, name: str) -> None:
-    """Kernels look up by these codes, and check nothing."""
+    """A `DamagedRows` for codes out of range, as kernels index by them without a check."""
     if not (codes.min() >= 0 and codes.max() < size):
         raise DamagedRows(f"{name} has codes of no category")
 
@@ -282,7 +285,9 @@ def _table_of(categories: Categories, sample: Any) -> Any:
     values = categories.symbols.tolist()
     table = pa.table({"category": pa.array(values, type=getattr(kind, "value_type", kind))})
     again = _categories(categories.name, table).symbols.tolist()
-    if any(type(one) is not type(two) or one != two for one, two in zip(values, again, strict=True)):
+    if any(
+        type(value) is not type(restored) or value != restored for value, restored in zip(values, again, strict=True)
+    ):
         raise DamagedRows(f"the type {kind} of {categories.name!r} cannot be kept")
     return table
 
@@ -312,8 +317,8 @@ def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, KeptRows | None]]:
             if _lock(file):
                 sweep(folder)
                 try:
-                    kept = KeptRows(folder, str(cache_dir))
-                    yield kept.work, kept
+                    cache = KeptRows(folder, str(cache_dir))
+                    yield cache.work, cache
                 finally:
                     sweep(folder)
                 return
@@ -340,11 +345,11 @@ def _made(cache_dir: Any) -> Path:
 def sweep(folder: Path, but: Collection[str] = ()) -> None:
     """Remove the files of fits that were killed, and of this one: all but the rows that are kept."""
     try:
-        kept = _plain(_listed(folder / LIST)["folder"])
+        cached = _plain(_listed(folder / LIST)["folder"])
     except (OSError, ValueError, KeyError, TypeError):
-        kept = ""
+        cached = ""
     for path in folder.iterdir():
-        if path.is_dir() and path.name.startswith((ROWS, WORK)) and path.name not in (kept, *but):
+        if path.is_dir() and path.name.startswith((ROWS, WORK)) and path.name not in (cached, *but):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,6 +1,6 @@
 """Coded rows of a table that is read in batches: the parts, what is counted in each, and the pass that makes them.
 
-Parts are asked for sums, by name (`Part.ask`), wherever they are: in memory maps here, or on the workers of a cluster.
+Sums of parts are requested by name (`Part.ask`), wherever they are: mapped here, or on the workers of a cluster.
 The pass over the batches also finds the categories of each column and a sample of the rows.
 """
 
@@ -56,9 +56,9 @@ class InFiles:
     def put(self, values: NDArray[Any]) -> NDArray[Any]:
         if not values.size or isinstance(values.base, np.memmap):  # none, or in a file
             return values
-        kept = self._map(values.shape, values.dtype)
-        kept[...] = values
-        return kept
+        mapped = self._map(values.shape, values.dtype)
+        mapped[...] = values
+        return mapped
 
     def empty(self, shape: tuple[int, ...]) -> Floats | None:
         return self._map(shape, np.dtype(np.float64))
@@ -102,8 +102,8 @@ class Part:
         store: InMemory | InFiles,
     ) -> None:
         self._store = store
-        self.codes = {name: store.put(own) for name, own in codes.items()}
-        self.numbers = {name: store.put(own) for name, own in numbers.items()}
+        self.codes = {name: store.put(values) for name, values in codes.items()}
+        self.numbers = {name: store.put(values) for name, values in numbers.items()}
         self.y = store.put(y)
         self.weight = None if weight is None else store.put(weight)
         self.offset = None if offset is None else store.put(offset)
@@ -127,7 +127,7 @@ class Part:
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         offset = np.zeros(len(self.y)) if self.offset is None else self.offset
         products = (self.y, np.square(self.y), offset, np.square(offset), offset * self.y)
-        sums = [float(weight @ one) for one in products] + [float(self.y.sum()), float(weight @ weight)]
+        sums = [float(weight @ product) for product in products] + [float(self.y.sum()), float(weight @ weight)]
         return float(len(self.y)), float(weight.sum()), *sums
 
     def renumber_classes(self, numbers: Floats) -> tuple[()]:
@@ -148,7 +148,7 @@ class Part:
         return ()
 
     def weight_range(self, of_class: Floats | None) -> tuple[float, float, float]:
-        """The sum, the least and the greatest of the weights with those of classes."""
+        """The sum, the minimum and the maximum of the weights, multiplied by those of classes."""
         weight = np.ones(len(self.y)) if self.weight is None else np.asarray(self.weight)
         if of_class is not None:
             weight = weight * of_class[self.y.astype(np.int64)]
@@ -195,8 +195,8 @@ class Part:
 
     def moments(self, spec: ModelSpec, of_target: bool) -> tuple[tuple[Moments, ...], Moments]:
         """Of the numeric factors, and of the target less its offset."""
-        found = numeric_moments(spec, self.numbers, len(self.y), self.weight)
-        return found, Moments.of(self.training(1).differences, self.weight) if of_target else Moments()
+        of_numerics = numeric_moments(spec, self.numbers, len(self.y), self.weight)
+        return of_numerics, Moments.of(self.training(1).differences, self.weight) if of_target else Moments()
 
     def count_terms(self, spec: ModelSpec) -> tuple[NDArray[np.int64], Floats]:
         """Number and weight of the rows of each coefficient."""
@@ -212,10 +212,10 @@ class Part:
         start = np.broadcast_to(0.0, (len(self.y), k))
         if len(rows.offset):
             start = self._store.put(rows.offset.reshape(-1, k))
-        kept = [replace(term, x=self._store.put(term.x)) for term in terms]
+        laid = [replace(term, x=self._store.put(term.x)) for term in terms]
         values = self._store.empty((len(self.y), k) if loss.code == MULTINOMIAL else (len(self.y),))
         y = self.y if rows.y is self.y else self._store.put(rows.y)
-        self.shard = Shard(kept, y, _NOTHING if self.weight is None else self.weight, start, loss, values, self.y)
+        self.shard = Shard(laid, y, _NOTHING if self.weight is None else self.weight, start, loss, values, self.y)
         return [self._without_rows(term) for term in terms]
 
     def _without_rows(self, term: SolverTerm) -> TermOfPart:
@@ -227,7 +227,7 @@ class Part:
 
 
 class _PartCoder(Coder):
-    """Codes of a part, kept where its arrays are."""
+    """Codes of a part, stored where its arrays are."""
 
     def __init__(
         self,
@@ -250,15 +250,15 @@ class _PartCoder(Coder):
 SAMPLE_ROWS = 200_000
 """Bins, interactions and the loss are chosen on a random sample of this many rows of larger tables."""
 
-MAX_CLASSES_KEPT = 1_000
-"""The most classes of each of which a row is kept for the sample."""
+MAX_CLASSES_SAMPLED = 1_000
+"""Maximum number of classes of which the sample has a row each in any case."""
 
 
 class RowSample:
     """A uniform random sample of rows, with the first row of each kind that a sample must not miss.
 
-    Rows get random keys, and those of the smallest keys stay; a table of no more rows than the sample is kept whole,
-    in order.
+    Rows get random keys, and those of the smallest keys stay; of a table of no more rows than the sample all stay, in
+    order.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class RowSample:
     """
 
     def __init__(self, n_rows: int, rng: np.random.RandomState) -> None:
-        self._most, self._rng = n_rows, rng
+        self._max_rows, self._rng = n_rows, rng
         self._tables: list[Any] = []
         self._keys, self._n_seen, self._limit = np.empty(0), 0, np.inf
 
@@ -278,7 +278,7 @@ class RowSample:
         some = np.flatnonzero(keys <= self._limit)
         self._tables.append(table.take(some))
         self._keys = np.append(self._keys, keys[some])
-        if len(self._keys) > 2 * self._most:
+        if len(self._keys) > 2 * self._max_rows:
             self._prune()
 
     def table(self) -> Any:
@@ -292,25 +292,25 @@ class RowSample:
         return self._tables[0], self._keys
 
     def _prune(self) -> None:
-        table, self._keys = _smallest(self._tables, self._keys, self._most)
-        if len(self._keys) == self._most:
+        table, self._keys = _smallest(self._tables, self._keys, self._max_rows)
+        if len(self._keys) == self._max_rows:
             self._limit = float(self._keys.max())
         self._tables = [table]
 
 
-def rows_of_smallest(samples: list[tuple[Any, Floats]], most: int) -> Any:
+def rows_of_smallest(samples: list[tuple[Any, Floats]], max_rows: int) -> Any:
     """One sample from several of `RowSample.with_keys`."""
-    return _smallest([table for table, _ in samples], np.concatenate([keys for _, keys in samples]), most)[0]
+    return _smallest([table for table, _ in samples], np.concatenate([keys for _, keys in samples]), max_rows)[0]
 
 
-def _smallest(tables: list[Any], keys: Floats, most: int) -> tuple[Any, Floats]:
+def _smallest(tables: list[Any], keys: Floats, max_rows: int) -> tuple[Any, Floats]:
     """The rows of the smallest keys, in order, and these."""
     import pyarrow as pa
 
     table = pa.concat_tables(tables, promote_options="permissive")
-    if len(keys) <= most:
+    if len(keys) <= max_rows:
         return table, keys
-    some = np.sort(np.argpartition(keys, most)[:most])
+    some = np.sort(np.argpartition(keys, max_rows)[:max_rows])
     return table.take(some), keys[some]
 
 
@@ -379,8 +379,8 @@ class _BatchRows:
     offset: Floats | None
 
 
-def _joined(found: list[Floats | None]) -> Floats | None:
-    return None if found[0] is None else np.concatenate([one for one in found if one is not None])
+def _joined(arrays: list[Floats | None]) -> Floats | None:
+    return None if arrays[0] is None else np.concatenate([array for array in arrays if array is not None])
 
 
 class _Growing:
@@ -430,7 +430,7 @@ class Reader:
         self.class_type: Any = None
         self._categorical: list[str] | None = None
         self._met: set[tuple[str, bool]] = set()
-        self._least = np.inf
+        self._smallest_target = np.inf
         self._waiting: list[_BatchRows] = []
 
     def read(self, batch: Any) -> Part | None:
@@ -447,7 +447,7 @@ class Reader:
     @property
     def alphabets(self) -> dict[str, Categories]:
         """The categories of each coded column so far."""
-        return {name: own.categories(name) for name, own in self._alphabets.items()}
+        return {name: categories.categories(name) for name, categories in self._alphabets.items()}
 
     @property
     def classes(self) -> Categories:
@@ -477,36 +477,36 @@ class Reader:
         offset = None
         if wanted.offset is not None:
             table, offset = wanted.offset.split(table)
-        kept: set[int] = set()
-        y = self._target(batch, kept)
+        for_sample: set[int] = set()
+        y = self._target(batch, for_sample)
         chosen = self._coded(table)
         codes, numbers = {}, {}
         for column in table.columns:
             if column.name in chosen:
                 codes[column.name] = self._alphabets.setdefault(column.name, _Growing()).code(encode_column(column))
             if column.kind is not Kind.SYMBOLIC:
-                numbers[column.name] = self._numbers(column, kept)
+                numbers[column.name] = self._numbers(column, for_sample)
         self.sample.add(
-            batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), kept
+            batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), for_sample
         )
         return _BatchRows(codes, numbers, y, weight, offset)
 
     def _weights(self, values: Any) -> Floats:
-        own = np.asarray(values.to_numpy())
-        checked = check_weights(np.append(own.astype(np.float64), 1.0), len(own) + 1)
+        weights = np.asarray(values.to_numpy())
+        checked = check_weights(np.append(weights.astype(np.float64), 1.0), len(weights) + 1)
         assert checked is not None
         return checked[:-1]
 
-    def _target(self, batch: Any, kept: set[int]) -> Floats:
+    def _target(self, batch: Any, for_sample: set[int]) -> Floats:
         """Codes of classes in the order in which they come, or numbers."""
         name = self.wanted.target
         if not self.wanted.is_classifier:
             y = check_regression_target(batch[name], batch.num_rows, caller=self.wanted.caller)
             self.wanted.check(y)
-            least = int(np.argmin(y))
-            if y[least] < self._least:  # which losses there can be depends on it
-                self._least = float(y[least])
-                kept.add(least)
+            smallest = int(np.argmin(y))
+            if y[smallest] < self._smallest_target:  # which losses there can be depends on it
+                self._smallest_target = float(y[smallest])
+                for_sample.add(smallest)
             return y
         column = read_table(batch.select([name]), caller=self.wanted.caller)[name]
         self.class_type = batch.schema.field(name).type
@@ -516,26 +516,26 @@ class Reader:
             raise ValueError(
                 "Input y contains NaN: the target is missing in some rows; drop these rows or fill them in."
             )
-        for new in range(before, min(len(self._classes), MAX_CLASSES_KEPT)):
-            kept.add(int(np.argmax(codes == new)))
+        for new in range(before, min(len(self._classes), MAX_CLASSES_SAMPLED)):
+            for_sample.add(int(np.argmax(codes == new)))
         return codes.astype(np.float64)
 
     def _coded(self, table: Table) -> list[str]:
         """The columns that are coded, by the first batch."""
         if self._categorical is None:
-            found = symbolic_columns(
+            symbolic = symbolic_columns(
                 table, self.wanted.categorical, booleans=True, whole=False, option="categorical_features"
             )
-            self._categorical = [column.name for column in found]
+            self._categorical = [column.name for column in symbolic]
             self._categorical += [column.name for column in table.columns if column.kind is Kind.SYMBOLIC]
         return [*self._categorical, *self.wanted.coded]
 
-    def _numbers(self, column: Column, kept: set[int]) -> Floats:
+    def _numbers(self, column: Column, for_sample: set[int]) -> Floats:
         """The values; the first row with one, and the first without, are for the sample."""
         values = column.values
         missing = np.isnan(values)
         for is_missing in (False, True):
             if (column.name, is_missing) not in self._met and (missing == is_missing).any():
                 self._met.add((column.name, is_missing))
-                kept.add(int(np.argmax(missing == is_missing)))
+                for_sample.add(int(np.argmax(missing == is_missing)))
         return values
