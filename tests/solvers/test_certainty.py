@@ -502,7 +502,7 @@ def test_what_is_nested_is_told_by_the_rows():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("constant", ["MAX_KEPT", "MAX_SHARED_OF_PARTS"])
+@pytest.mark.parametrize("constant", ["MAX_CACHED", "MAX_SHARED_OF_PARTS"])
 def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeypatch):
     """Of interactions at several numbers of bins, which are nested in each other, beside slopes and missing numbers."""
     rng, n = np.random.default_rng(2), 3000
@@ -511,9 +511,9 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     y = draw(loss, 2.0 * np.sin(2.0 * X["x"].fillna(1.0)) * (X["s"] < "d") + X["z"], rng)
     model = estimator(loss, interactions=[("s", "x"), ("x", "z")])
     monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
-    monkeypatch.setattr(certainty, "FEW_BESIDE", 20)
-    monkeypatch.setattr(information, "MAX_BESIDE", 20)
-    monkeypatch.setattr(information, "MAX_KEPT", 1.0)
+    monkeypatch.setattr(certainty, "MAX_SMALL", 20)
+    monkeypatch.setattr(information, "MAX_OTHERS", 20)
+    monkeypatch.setattr(information, "MAX_CACHED", 1.0)
     kept, found = [], information.Information._from_finer
     monkeypatch.setattr(
         information.Information, "_from_finer", lambda *given: kept.append(one := found(*given)) or one

@@ -2,9 +2,9 @@
 
 The covariances are of all terms jointly where they are few enough: the inverse of the penalized Fisher information at
 the optimum, given the variance components (Wood 2017, "Generalized Additive Models", section 6.10; without penalties,
-the covariance of a GLM). Up to `MAX_COEFS` coefficients, or `MAX_BESIDE` beside the largest term, it is exact. Beyond,
-it is that of a term jointly with the intercept and the smallest terms (`FEW_BESIDE` coefficients), given the others;
-that of these small terms is joint with the largest term. They are computed in the scale of training, where the
+the covariance of a GLM). Up to `MAX_COEFS` coefficients, or `MAX_OTHERS` of terms other than the largest, it is exact.
+Beyond, it is that of a term jointly with the intercept and the smallest terms (`MAX_SMALL` coefficients), given the
+others; that of these small terms is joint with the largest term. They are computed in the scale of training, where the
 dispersion is 1.
 
 A posterior sample of all coefficients is the solution of H z = r, with r normal of covariance H: the sum over rows of
@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dpotrf
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     MAX_COEFS,
-    are_few_beside_largest,
+    can_be_joint,
     information_of,
     inverse,
     inverse_or,
@@ -181,7 +181,7 @@ class Certainty:
         return float(self.edf.sum()) if np.isnan(self.joint_edf) else self.joint_edf
 
 
-FEW_BESIDE = 100
+MAX_SMALL = 100
 """Coefficients of the small terms that a term of a still larger model is joint with."""
 
 MAX_FACTOR, MAX_FACTOR_TOGETHER = 100_000, 1_000_000
@@ -224,7 +224,7 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
         return None
     k = information.k
     of_rows = information.sum_pairs(indices)
-    found, untold, unknown = inverse(information.held(of_rows.copy(), indices))
+    found, untold, unknown = inverse(information.penalized(of_rows.copy(), indices))
     edf = float(np.einsum("ij,ij->", found, of_rows.reshape(found.shape)))
     if k > 1:  # less the mean over classes, which is not identified
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
@@ -250,12 +250,12 @@ class CovariancesByTerm:
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
         )
-        self._together = are_few_beside_largest(solver.terms, indices)
+        self._together = can_be_joint(solver.terms, indices)
         largest = largest_ridge(solver.terms, indices)
         if self._together:
             self.beside = [index for index in ordered if index != largest]
         else:
-            self.beside = _first_of(ordered, solver.terms, FEW_BESIDE)
+            self.beside = _first_of(ordered, solver.terms, MAX_SMALL)
         self.others = [index for index in ordered if index not in self.beside]
         self._matrix = self._information.of(self.beside)
         self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.beside)])
@@ -472,11 +472,11 @@ class PosteriorSamples:
         own = np.sqrt(precision) * rng.standard_normal(right.shape)
         if term.prior is Prior.RIDGE:
             return np.asarray(right + own)
-        beside = np.sqrt(term.share_apart) * own[: term.apart]
-        right[: term.apart] += beside
-        right[term.apart :] -= beside.sum(axis=0) / max(term.size - term.apart, 1)
-        right[term.apart : -1] -= own[term.apart : -1]
-        right[term.apart + 1 :] += own[term.apart : -1]
+        beside = np.sqrt(term.unordered_ratio) * own[: term.n_unordered]
+        right[: term.n_unordered] += beside
+        right[term.n_unordered :] -= beside.sum(axis=0) / max(term.size - term.n_unordered, 1)
+        right[term.n_unordered : -1] -= own[term.n_unordered : -1]
+        right[term.n_unordered + 1 :] += own[term.n_unordered : -1]
         return right
 
     def _solve(self, right: Floats) -> tuple[Floats, bool]:
@@ -553,7 +553,7 @@ class PosteriorSamples:
         """Inverse of the information on the unpenalized coefficients, where that is more than an intercept."""
         if not self.solver.together:
             return np.empty((0, 0))
-        columns = self.solver.flat_columns
+        columns = self.solver.joint_columns
         information = columns.T @ (self._hessians * columns)
         return inverse_of(information, np.diag(information), SAME)
 

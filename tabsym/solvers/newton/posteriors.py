@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
-    are_few_beside_largest,
+    can_be_joint,
     information_of,
     inverse,
     inverse_or,
@@ -62,7 +62,7 @@ class TermPosteriors(ABC):
     def __init__(self, solver: BlockDescent) -> None:
         self.solver = solver
         self.flat = [index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT]
-        self.held = np.array([float(term.held * solver.n_outputs) for term in solver.terms])
+        self.n_penalized = np.array([float(term.n_penalized * solver.n_outputs) for term in solver.terms])
 
     @property
     @abstractmethod
@@ -82,7 +82,7 @@ class TermPosteriors(ABC):
         return np.array(both).reshape(-1, 2)
 
     def _effective(self, index: int, penalized: float) -> float:
-        return max(float(self.held[index] - self.solver.precision[index] * penalized), 0.0)
+        return max(float(self.n_penalized[index] - self.solver.precision[index] * penalized), 0.0)
 
     @abstractmethod
     def _variances(self, index: int) -> tuple[Floats, float]:
@@ -93,7 +93,7 @@ class TermPosteriors(ABC):
         terms = self.solver.terms
         return len(self.flat) == 1 and not len(terms[self.flat[0]].x)
 
-    def _shares_all(self, index: int) -> bool:
+    def _hessian_is_cross(self, index: int) -> bool:
         """Whether the intercept alone is unpenalized: a term's Hessian is then its cross-derivative."""
         return self._is_intercept_alone and not len(self.solver.terms[index].x)
 
@@ -126,20 +126,20 @@ class SingleOutputPosteriors(TermPosteriors):
             if index in alone:
                 evaluated[number] = self._evaluate(index)
         at = np.array(indices, dtype=np.intp)
-        evaluated[:, 0] = np.maximum(self.held[at] - solver.precision[at] * evaluated[:, 0], 0.0)
+        evaluated[:, 0] = np.maximum(self.n_penalized[at] - solver.precision[at] * evaluated[:, 0], 0.0)
         return evaluated
 
     def _evaluate(self, index: int) -> tuple[float, float]:
         """The trace of the variances in the penalty, and the sum of squares, jointly with the intercept alone."""
         solver, term = self.solver, self.solver.terms[index]
         curvature, theta, precision = solver.curvature[index], solver.theta[index], solver.precision[index]
-        if not self._shares_all(index):
+        if not self._hessian_is_cross(index):
             return self._variances(index)[1], term.length(theta)
         if term.prior is Prior.RIDGE:
             return evaluate_ridge(curvature.ravel(), theta.ravel(), precision, self._beside(index, curvature), ROUNDING)
         forward, space = np.empty((2, term.size))
         return evaluate_walk(
-            curvature.ravel(), theta.ravel(), term.apart, term.share_apart, precision, NEXT_TO_NOTHING,
+            curvature.ravel(), theta.ravel(), term.n_unordered, term.unordered_ratio, precision, NEXT_TO_NOTHING,
             forward, space,
         )  # fmt: skip
 
@@ -151,7 +151,7 @@ class SingleOutputPosteriors(TermPosteriors):
             variances = self._variances_of_family(family)[:, [family.index(index)]]
             return variances, float(variances[np.isfinite(variances)].sum())
         curvature = self._curvature(index)
-        if term.prior is Prior.RIDGE and self._shares_all(index):
+        if term.prior is Prior.RIDGE and self._hessian_is_cross(index):
             variances = np.empty((term.size, 1))
             more = self._beside(index, curvature)
             total = spread_ridge(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
@@ -164,7 +164,7 @@ class SingleOutputPosteriors(TermPosteriors):
         shared, followed, left = self._with_flat(index, curvature, precision)
         if shared.shape[1]:
             least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
-            sizes = shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
+            sizes = shared.sum(axis=0) if self._hessian_is_cross(index) else np.diag(self._unpenalized_information())
             covariance = inverse_of(left, sizes, least)
             variances = variances + np.einsum("qf,fg,qg->q", followed, covariance, followed)[:, None]
             penalized += float((term.penalty_gradient(followed, 1.0) * (followed @ covariance)).sum())
@@ -201,7 +201,7 @@ class SingleOutputPosteriors(TermPosteriors):
         variances = np.einsum("qmm->qm", inverse).copy()
         if self.flat:
             shared = np.stack([self._shared(index) for index in family], axis=1)[told]
-            followed, whole = inverse[told] @ shared, self._flat_information()
+            followed, whole = inverse[told] @ shared, self._unpenalized_information()
             left = whole - np.einsum("qmf,qmg->fg", shared, followed)
             covariance = inverse_of(left, np.diag(whole), ROUNDING)
             variances[told] += np.einsum("qmf,fg,qmg->qm", followed, covariance, followed)
@@ -224,10 +224,10 @@ class SingleOutputPosteriors(TermPosteriors):
         term = self.solver.terms[index]
         if not self.flat:
             return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
-        shared = curvature if self._shares_all(index) else self._shared(index)
+        shared = curvature if self._hessian_is_cross(index) else self._shared(index)
         followed = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
-        if not self._shares_all(index):
-            return shared, followed, self._flat_information() - shared.T @ followed
+        if not self._hessian_is_cross(index):
+            return shared, followed, self._unpenalized_information() - shared.T @ followed
         # all from the term's own Hessian, as others were computed at other coefficients
         left = float((curvature * (1.0 - followed)).sum()) + self._beside(index, curvature)
         return shared, followed, np.array([[left]])
@@ -251,7 +251,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def _curvature(self, index: int) -> Floats:
         """The Hessian's diagonal (q, 1): of the last step if the intercept's is too, else the current one."""
-        if self._shares_all(index):
+        if self._hessian_is_cross(index):
             return self.solver.curvature[index]
         return self.sum_curvature(index)
 
@@ -263,7 +263,7 @@ class SingleOutputPosteriors(TermPosteriors):
         """The intercept's Hessian at its last step."""
         return float(self.solver.curvature[self.flat[0]][0, 0])
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         """X'HX (f, f) of the unpenalized terms."""
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._hessians() * columns)))
@@ -298,25 +298,25 @@ def _alone(curvature: Floats, precision: float) -> Floats:
 def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
     """Variances (q, 1) of a walk's coefficients and of those apart from it, and the trace that enters its penalty."""
     variances = np.empty_like(curvature)
-    own, apart = curvature[term.apart :].ravel(), curvature[: term.apart]
+    own, apart = curvature[term.n_unordered :].ravel(), curvature[: term.n_unordered]
     inside, pivots = np.empty((2, len(own)))
     steps = walk_variances(own, 0, precision, NEXT_TO_NOTHING, pivots, inside)
     level = np.full((len(own), 1), 1.0 / max(len(own), 1))
     solve_walk(own, 0, 1, precision, NEXT_TO_NOTHING, level.ravel(), pivots, level.ravel())
-    alone, held = _alone(apart, term.share_apart * precision), term.share_apart * precision
+    alone, held = _alone(apart, term.unordered_ratio * precision), term.unordered_ratio * precision
     grad, of_mean = held * (1.0 - held * alone).sum(axis=0), level.mean(axis=0)
     taken = grad / (1.0 + grad * of_mean)
     of_mean = of_mean * (1.0 - taken * of_mean)
-    variances[term.apart :] = inside[:, None] - taken * np.square(level)
-    variances[: term.apart] = alone + np.square(held * alone) * of_mean
+    variances[term.n_unordered :] = inside[:, None] - taken * np.square(level)
+    variances[: term.n_unordered] = alone + np.square(held * alone) * of_mean
     penalized = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
-    penalized += term.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
+    penalized += term.unordered_ratio * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
     return variances, float(penalized.sum())
 
 
 def are_possible(solver: BlockDescent) -> bool:
     """Whether the terms are few enough for joint posteriors."""
-    return solver.loss.code != MULTINOMIAL and are_few_beside_largest(solver.terms, range(len(solver.terms)))
+    return solver.loss.code != MULTINOMIAL and can_be_joint(solver.terms, range(len(solver.terms)))
 
 
 class JointPosteriors(TermPosteriors):

@@ -204,11 +204,11 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     q, k = own.shape[:2]
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # makes unpenalized means invertible
     inverse, followed = np.empty_like(own), np.empty_like(shared)
-    walk, beside, eye = slice(term.apart, None), term.share_apart * precision, np.eye(k)
-    alone = np.linalg.inv(own[: term.apart] + (beside + ridge) * eye)  # given the mean of the walk
-    recentered = shared[walk] + beside * (alone @ shared[: term.apart]).sum(axis=0) / (q - term.apart)
+    walk, beside, eye = slice(term.n_unordered, None), term.unordered_ratio * precision, np.eye(k)
+    alone = np.linalg.inv(own[: term.n_unordered] + (beside + ridge) * eye)  # given the mean of the walk
+    recentered = shared[walk] + beside * (alone @ shared[: term.n_unordered]).sum(axis=0) / (q - term.n_unordered)
     # jointly with the mean of the walk, on which the coefficients apart are centred, as in `kernels_walk`
-    solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
+    solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.n_unordered), own[walk].shape)], axis=2)
     left, loose = np.empty((2, *own[walk].shape))
     jumps = spread_walk_of_classes(
         own[walk], precision, ridge + precision * NEXT_TO_NOTHING, left, loose, np.empty((k, k)),
@@ -219,16 +219,16 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     taken = np.linalg.solve(eye + grad @ of_mean, grad)
     mean = solved[:, :, :-k].mean(axis=0)
     followed[walk] = solved[:, :, :-k] - level @ (taken @ mean)
-    followed[: term.apart] = alone @ (shared[: term.apart] + beside * (mean - of_mean @ taken @ mean))
+    followed[: term.n_unordered] = alone @ (shared[: term.n_unordered] + beside * (mean - of_mean @ taken @ mean))
     of_mean = of_mean - of_mean @ taken @ of_mean
     inverse[walk] -= level @ taken @ level.transpose(0, 2, 1)
-    inverse[: term.apart] = alone + beside * beside * (alone @ of_mean @ alone)
+    inverse[: term.n_unordered] = alone + beside * beside * (alone @ of_mean @ alone)
     away, step = beside * alone - eye, np.diff(level, axis=0)
     apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
-    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # above rounding
+    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), tol=1e-3)  # above rounding
     gradient = term.penalty_gradient(followed.reshape(q, -1), 1.0).reshape(followed.shape)
     penalized = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
-    penalized += term.share_apart * float(np.einsum("qkk->", apart))
+    penalized += term.unordered_ratio * float(np.einsum("qkk->", apart))
     return OfWalk(inverse, followed, flat, penalized + float((_inner(gradient, followed) * flat).sum()))
 
 
@@ -280,10 +280,10 @@ class MulticlassPosteriors(TermPosteriors):
     def of_flat(self) -> Floats:
         """For coefficients less their mean over classes, which is not identified."""
         solver, f, k = self.solver, len(self.flat), self.solver.n_outputs
-        whole, beside = self._flat_information(), np.kron(np.eye(f), np.eye(k) - 1.0 / k)
+        whole, beside = self._unpenalized_information(), np.kron(np.eye(f), np.eye(k) - 1.0 / k)
 
         def given(left: Floats) -> Floats:
-            inverse = beside @ inverse_of(left, np.diag(whole), least=COMMON) @ beside
+            inverse = beside @ inverse_of(left, np.diag(whole), tol=COMMON) @ beside
             return np.einsum("ikjk->ijk", inverse.reshape(f, k, f, k))
 
         found: list[Floats] = [given(whole)]
@@ -326,11 +326,13 @@ class MulticlassPosteriors(TermPosteriors):
         if term.prior is Prior.FLAT or term.size * k > MAX_COEFS:
             return None
         own, shared = self._coefs(term).all()
-        return _dense_covariance(own, shared, self._flat_information(), penalty_of(term, self.solver.precision[index]))
+        return _dense_covariance(
+            own, shared, self._unpenalized_information(), penalty_of(term, self.solver.precision[index])
+        )
 
     def _posterior(self, index: int) -> OfWalk | OfRidge:
         term, precision = self.solver.terms[index], self.solver.precision[index]
-        coefs, whole = self._coefs(term), self._flat_information()
+        coefs, whole = self._coefs(term), self._unpenalized_information()
         if term.prior is Prior.WALK:
             return walk_of_classes(term, *coefs.all(), precision, whole)
         return ridge_of_classes(coefs, precision, whole)
@@ -345,7 +347,7 @@ class MulticlassPosteriors(TermPosteriors):
         """Cross-derivatives of a term's coefficients and each unpenalized term, as lower triangles (q, T)."""
         return [self._triangles(term.codes, term.x * one if len(term.x) else one, term.size) for one in self._columns.T]
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         """X'HX (f K, f K) of the unpenalized terms, f by f matrices of classes, cached until the predictors change."""
         self._forget()
         if self._information is None:

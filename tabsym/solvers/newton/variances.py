@@ -194,7 +194,7 @@ class VarianceComponents:
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, evaluated, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
+            at, evaluated, self.posteriors.n_penalized, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
         )
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
