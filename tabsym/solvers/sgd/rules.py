@@ -37,8 +37,8 @@ class Rule(NamedTuple):
     beta1: float  # sgd's momentum; rmsprop's alpha is beta2
     beta2: float
     nesterov: bool
-    step_column: int  # -1 where no step count is kept
-    mean_column: int  # -1 where no running mean is kept
+    step_column: int  # -1 where there is no step count
+    mean_column: int  # -1 where there is no running mean
     lazy: bool
     simple: bool  # adagrad without penalties, steps or means: the default, with its own code path
 

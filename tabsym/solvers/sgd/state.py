@@ -112,7 +112,7 @@ class Trainer:
     def one_epoch(self, rate: float, until: float | None = None) -> float:
         """One epoch, at a rate that decays linearly to `until` where that is given: the mean loss of the rows.
 
-        The loss of each batch is that before its own update.
+        The loss of each batch is that before the update by it.
         """
         if self.options.shuffle:  # into the order: allocating in every epoch would cost more than the shuffle
             shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
@@ -140,7 +140,7 @@ class Trainer:
         return self.task.mean_loss(self.margins(rows), rows)
 
     def newton_decrement(self) -> float:
-        """The decrease of the mean loss, by its Hessian's diagonal, if every coefficient took its own Newton step."""
+        """The decrease of the mean loss, by its Hessian's diagonal, if each coefficient alone took its Newton step."""
         task, options, n_outputs = self.task, self.options, self.task.n_outputs
         values = self.state[:, options.columns.shown].copy()
         gradient, hessian, space = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
@@ -153,8 +153,8 @@ class Trainer:
         hessian += options.l2 * self._reach
         lasso = options.l1 * self._reach
         gradient += np.where(values == 0.0, -np.clip(gradient, -lasso, lasso), lasso * np.sign(values))
-        own = hessian > 0
-        return float(np.sum(np.square(gradient[own]) / hessian[own])) / (2.0 * self._total)
+        is_curved = hessian > 0
+        return float(np.sum(np.square(gradient[is_curved]) / hessian[is_curved])) / (2.0 * self._total)
 
     def penalty(self, *, at_start: bool = False) -> float:
         """The penalty of the coefficients, currently or at the start, per unit of weight."""
@@ -166,7 +166,7 @@ class Trainer:
 
     @cached_property
     def _reach(self) -> Floats:
-        """The weight of each coefficient's penalty: of its own rows under gse, of all otherwise; 0 for scalars."""
+        """The weight of each coefficient's penalty: of its rows under gse, of all rows otherwise; 0 for scalars."""
         rows, is_fixed = self.rows, self.task.program.is_fixed
         reach = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
