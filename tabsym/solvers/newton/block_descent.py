@@ -320,7 +320,7 @@ class BlockDescent:
         gradient = self.rows.slopes_together(self.joint_columns)
         if self._joint is None or self._joint.is_old:
             information = self.rows.information_together(self.joint_columns)
-            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            self._joint = JointSteps(information, is_constant=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
         signs = np.array([self.terms[index].sign if self.is_held(index) else 0 for index in self.together])

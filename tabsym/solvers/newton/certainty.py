@@ -62,8 +62,8 @@ class TermCovariance:
         Weights of the mean that coefficients are measured from; empty where that is in `factor`.
     unknown : (K, q, r) or None
         Of a model whose terms determine each other, a basis of the directions in which coefficients can change without
-        a change of the fit: what is orthogonal to them has a variance (an estimable function), all else has none.
-        Of the coefficients as they are, not about their mean.
+        a change of the fit: combinations orthogonal to them have a variance (estimable functions), all others have
+        none. Of the coefficients as they are, not about their mean.
     """
 
     own: Floats

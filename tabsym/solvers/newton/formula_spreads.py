@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 MAX_DENSE = 1000
 """For a term that occurs twice, the number of coefficients above which the diagonal of its inverse is sampled."""
 
-N_DRAWS = 64
+N_SAMPLES = 64
 
 NOTHING_LEFT = 1e-5
 """Relative to the information on the unpenalized coefficients: less counts as none."""
@@ -159,8 +159,12 @@ class FormulaSpreads:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.spec.reads) == 1:
-            return _BySymbol(curvature, precision, self.spec.blocks[block].rank)
-        return _RepeatedTerm(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
+            return _ByCategory(curvature, precision, self.spec.blocks[block].rank)
+        return (
+            _RepeatedTerm(curvature, precision)
+            if by.shape[1] <= MAX_DENSE
+            else _SampledTerm(curvature, precision, root)
+        )
 
     @cached_property
     def _by_unpenalized(self) -> Floats:
@@ -183,7 +187,7 @@ class _Inverse(ABC):
         """The inverse times the columns."""
 
 
-class _BySymbol(_Inverse):
+class _ByCategory(_Inverse):
     """For a term that occurs once: a matrix (rank, rank) for each category."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
@@ -210,7 +214,7 @@ class _RepeatedTerm(_Inverse):
         return np.asarray(self._whole @ columns)
 
 
-class _Drawn(_Inverse):
+class _SampledTerm(_Inverse):
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
@@ -223,7 +227,7 @@ class _Drawn(_Inverse):
         self._both = (curvature + precision * sparse.eye_array(len(alone))).tocsr()
         self._conditional = 1.0 / (alone + precision)
         rng = np.random.RandomState(0)
-        right = root.T @ rng.standard_normal((root.shape[0], N_DRAWS))
+        right = root.T @ rng.standard_normal((root.shape[0], N_SAMPLES))
         right += np.sqrt(precision) * rng.standard_normal(right.shape)  # of covariance `_both`
         means = right - self.times(right) / self._conditional[:, None]
         self.diagonal = self._conditional + np.square(self._conditional[:, None] * means).mean(axis=1)
@@ -348,7 +352,7 @@ def _to_coarser(spec: ModelSpec, child: int, parent: int, derivatives: list[Deri
     for by in derivatives:
         by_child, by_parent = by.of(child), by.of(parent)
         if within is None:
-            above = _entries_above(by_child, by_parent)
+            above = _parents_of(by_child, by_parent)
             if above is None:
                 return nothing
             seen = np.flatnonzero(above >= 0)
@@ -365,7 +369,7 @@ def _to_coarser(spec: ModelSpec, child: int, parent: int, derivatives: list[Deri
     return directions.tocsc()
 
 
-def _entries_above(by_child: sparse.csr_array, by_parent: sparse.csr_array) -> NDArray[np.intp] | None:
+def _parents_of(by_child: sparse.csr_array, by_parent: sparse.csr_array) -> NDArray[np.intp] | None:
     """For each coefficient its parent in another term, by the rows, -1 for none; None where it is not unique."""
     if max(np.diff(by_child.indptr).max(initial=0), np.diff(by_parent.indptr).max(initial=0)) > 1:
         return None

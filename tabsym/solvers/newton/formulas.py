@@ -1,4 +1,4 @@
-"""Formulas that multiply or share terms: L-BFGS over all coefficients, from several starts.
+"""Formulas with products, or with a term that occurs twice: L-BFGS over all coefficients, from several starts.
 
 The Hessian of such a term is not diagonal, and products are not jointly convex, so that block coordinate descent
 converges slowly along curved valleys. L-BFGS does not, with coefficients scaled to a Hessian diagonal of about one.
@@ -51,10 +51,10 @@ MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
 
 NEGLIGIBLE = 1e-10
-"""Over the dispersion, what steps of the intercept and of slopes alone may leave of the objective."""
+"""Over the dispersion: the decrease of the objective that joint steps of the intercept and slopes may leave undone."""
 
 FAR_OFF = 1e100
-"""What the objective is where an exp overflows."""
+"""The value of the objective where an exp overflows."""
 
 FLATTEST = 1e-6
 """Coefficients are scaled by their Hessians, or this fraction of the largest where that is more."""
@@ -346,11 +346,11 @@ def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, clos
 def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton) -> tuple[Floats, bool | None, int]:
     """L-BFGS in the coordinates of the joint posterior, until no coefficient is `newton.close` standard errors away.
 
-    In these the Hessian is about 1, but for the second derivatives of products, which Gauss-Newton leaves out. L-BFGS
-    in the coefficients themselves does not converge where terms nearly determine each other, as categories a number
-    that hardly varies within them. Where they are too many for a joint posterior, but for vectors, it goes on in the
-    coefficients until a round gains no more than that. Returns the coefficients, whether they are as close, None where
-    that is not known, and the number of rounds.
+    In these coordinates the Hessian is about 1, except for the second derivatives of products, which Gauss-Newton
+    leaves out. L-BFGS in the coefficients themselves does not converge where terms nearly determine each other, as
+    categories do a numeric column that hardly varies within them. Where coefficients are too many for a joint
+    posterior, rounds of L-BFGS in the coefficients follow until one gains no more than that; none for vectors. Returns
+    the coefficients, whether they are as close, None where that is not known, and the number of rounds.
     """
     k = objective.task.n_outputs
     for n_rounds in range(MAX_ROUNDS):
@@ -431,8 +431,8 @@ def _less_common(spec: ModelSpec, k: int) -> Floats:
 def _joint_edf(objective: Objective, phi: Floats) -> float:
     """Effective degrees of freedom of all coefficients together; NaN where they are too many.
 
-    The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: what terms
-    share counts once. Without penalties it is the rank of the derivatives.
+    The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: degrees of
+    freedom that terms have in common count once. Without penalties it is the rank of the derivatives.
     """
     joint = _joint_posterior(objective, phi)
     return np.nan if joint is None else float(np.einsum("ij,ij->", *joint))

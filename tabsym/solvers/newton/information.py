@@ -115,7 +115,7 @@ class Information:
     ----------
     solver : BlockDescent
         At the optimum.
-    shares : dict of index -> (q,)
+    mean_weights : dict of index -> (q,)
         Weights of the means that are not identified: they are constrained to 0, which changes no identified quantity.
     """
 

@@ -1,4 +1,4 @@
-"""The rows of one part of a table, and the sums over them that a solver asks for.
+"""The rows of one part of a table, and the sums over them that a solver needs.
 
 A part may be a range of memory maps, or the partition of a worker: rows stay where they are, and only sums by
 coefficient travel, whatever the number of rows. The four calls of the protocol are `Shard.load` (its constructor),
@@ -32,7 +32,7 @@ _NOTHING = np.empty(0)
 
 @dataclass(frozen=True)
 class Facts:
-    """What a solver must know of the rows of a part before it starts; see `Shard.facts`."""
+    """The sums over the rows of a part that a solver needs before it starts; see `Shard.facts`."""
 
     n_rows: int
     total: float
@@ -98,10 +98,10 @@ class Shard(BlockDescent):
         self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
         self.together = [
             index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT
-        ]  # all that can be; the solver knows whether they are
+        ]  # all that can be updated jointly; the solver decides
 
     def facts(self) -> Facts:
-        """What the solver has to know of these rows: sums by which those of all parts add up."""
+        """The sums over these rows that the solver needs before it starts; those of all parts are added up."""
         squares = float(np.square(self.weight).sum()) if len(self.weight) else float(len(self.y))
         weights = self.weight if len(self.weight) else None
         residual = self.y - self.start[:, 0]

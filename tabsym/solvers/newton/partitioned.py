@@ -1,7 +1,7 @@
 """Block coordinate descent over rows that are stored in parts, by sums over these: out of core, or on a cluster.
 
-The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding. `Engine` is who asks the
-parts: `OneAfterTheOther` here, workers in Dask's adapter; `partition` has what a part computes.
+The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding. An `Engine` calls the
+methods of the parts: `OneAfterTheOther` here, workers in Dask's adapter; `partition` has what a part computes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING = np.empty(0)
 
 
 class Engine(Protocol):
-    """Where parts with a `Shard` each are, and how they are asked."""
+    """The parts, which have a `Shard` each, wherever they are, and calls of their methods."""
 
     def every(self, what: str, *arguments: Any) -> list[Any]:
         """What the method `what` of each part, or of its shard, returns, in the order of the parts."""
@@ -81,29 +81,29 @@ def _plus(total: Any, more: Any) -> Any:
 
 
 class _RowsInParts:
-    """What `BlockDescent` asks of rows, by sums; steps of a term travel with the next question."""
+    """The rows of `BlockDescent`, by sums; the steps of a term are sent with the next call."""
 
     far = np.inf
 
     def __init__(self, engine: Engine, loss: Loss, width: int) -> None:
         self._engine, self.width = engine, width
         self._is_squared = loss.code == SQUARED
-        self._waiting: tuple[int, Floats] | None = None
+        self._pending: tuple[int, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}
         self.indices: dict[int, int] = {}
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """A sum over all rows, after the steps that wait."""
-        self.catch_up()
+        """A sum over all rows, after the pending steps."""
+        self.apply_pending()
         return self._engine.total(what, *arguments)
 
     def every(self, what: str, *arguments: Any) -> list[Any]:
-        self.catch_up()
+        self.apply_pending()
         return self._engine.every(what, *arguments)
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
         index = self.indices[term.block]
-        before, self._waiting = self._waiting, None
+        before, self._pending = self._pending, None
         known = index in self._curvatures
         sums = self._engine.total("update", before, index, not known)
         if known:
@@ -113,20 +113,20 @@ class _RowsInParts:
         return sums[0], sums[1]
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
-        self.catch_up()
-        self._waiting = self.indices[term.block], np.array(steps)
+        self.apply_pending()
+        self._pending = self.indices[term.block], np.array(steps)
 
     def hessian_diagonal(self, term: SolverTerm) -> Floats:
         return self.ask("hessian_diagonals", self.indices[term.block])[0]
 
-    def catch_up(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._engine.every("move", *waiting)
+    def apply_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._engine.every("move", *pending)
 
     def forget(self) -> None:
-        """Drop the steps that wait."""
-        self._waiting = None
+        """Drop the pending steps."""
+        self._pending = None
 
 
 class DescentInParts(BlockDescent):
@@ -136,7 +136,7 @@ class DescentInParts(BlockDescent):
     ----------
     engine : Engine
     terms : sequence of SolverTerm
-        Without rows: their codes are of any.
+        Without rows: their codes are not used.
     loss : Loss
     n_outputs : int
     """
@@ -221,7 +221,7 @@ class DescentInParts(BlockDescent):
         return float(deviance), float(likely)
 
     def sample(self, max_rows: int, rng: np.random.RandomState) -> SampledRows:
-        """The terms, target, weights and offset of at most `most` rows, drawn over all parts."""
+        """The terms, target, weights and offset of at most `max_rows` rows, drawn over all parts."""
         n_rows = len(self.y)
         some = np.sort(draw_rows(n_rows, max_rows, rng)) if n_rows > max_rows else None
         samples, first = [], 0
@@ -249,7 +249,7 @@ class DescentInParts(BlockDescent):
         gradient = self._sums.ask("slopes_together")[0]
         if self._joint is None or self._joint.is_old:
             information = self._sums.ask("information_together")[0]
-            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            self._joint = JointSteps(information, is_constant=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
         steps = self._joint.steps(gradient)

@@ -1,4 +1,4 @@
-"""Linear predictors of all rows, and the gradients and Hessians that they give coefficients."""
+"""Linear predictors of all rows, and the gradients and Hessians of coefficients at these."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class SingleOutputRows:
         self.code, self._parameter = as_kept(loss)
         self.width = n_models
         self.far = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
-        self._values = self._stand(start)
-        self._waiting: tuple[SolverTerm, Floats] | None = None
+        self._values = self._transform(start)
+        self._pending: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
         self._sums = np.empty((0, 2))  # reused: allocating takes longer than the sums
         self._moves, self._rights = np.empty(0), np.empty(0)  # work space for updates and negative gradients
@@ -97,9 +97,9 @@ class SingleOutputRows:
                 )  # fmt: skip
                 return slopes[:length]
 
-            return self.by_entry(_added(by_parts(take_part, len(codes)))), self._curvatures[term.block]
+            return self.by_coef(_added(by_parts(take_part, len(codes)))), self._curvatures[term.block]
         grads = self._collect(term)
-        gradient, curvature = self.by_entry(grads[:, 0]), self.by_entry(grads[:, 1].copy())
+        gradient, curvature = self.by_coef(grads[:, 0]), self.by_coef(grads[:, 1].copy())
         if self.code == SQUARED:
             self._curvatures[term.block] = curvature
         return gradient, curvature
@@ -149,7 +149,7 @@ class SingleOutputRows:
         decrease = 0.5 * float(sum_products_of(right, coef_steps)) / rate
         if self.code in RATES and not len(term.x):
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
-        self._waiting = term, steps
+        self._pending = term, steps
         return curvature, decrease
 
     def _free_moves(self, term: SolverTerm) -> Floats:
@@ -166,14 +166,14 @@ class SingleOutputRows:
 
         `plain`: apply the update of a term with a numeric factor at once instead.
         """
-        if plain and self._waiting is not None and len(self._waiting[0].x):
-            self._catch_up()
-        waiting, self._waiting = self._waiting, None
-        return waiting or (term, self._steps(term, np.zeros((term.size, self.width))))
+        if plain and self._pending is not None and len(self._pending[0].x):
+            self._apply_pending()
+        pending, self._pending = self._pending, None
+        return pending or (term, self._steps(term, np.zeros((term.size, self.width))))
 
-    def take_over(self, term: SolverTerm, steps: Floats) -> None:
+    def set_pending(self, term: SolverTerm, steps: Floats) -> None:
         """Store the pending update of a term, in the shape that kernels take."""
-        self._waiting = term, steps
+        self._pending = term, steps
 
     def transformed(self) -> tuple[Floats, float, float]:
         """Transformed linear predictors (n,), the parameter of their loss, and the factor in the exp, 0 for none."""
@@ -210,8 +210,8 @@ class SingleOutputRows:
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
         """Add their coefficients' steps (q, W) to the linear predictors; this stays pending."""
-        self._catch_up()
-        self._waiting = term, self._steps(term, steps)
+        self._apply_pending()
+        self._pending = term, self._steps(term, steps)
 
     def hessian_diagonal(self, term: SolverTerm) -> Floats:
         """The Hessian's diagonal (q, W)."""
@@ -219,7 +219,7 @@ class SingleOutputRows:
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        values = self._catch_up()
+        values = self._apply_pending()
         if self.code not in RATES and self.code != SQUARED:
             return values[:, None]
         scores = np.empty(len(values))
@@ -232,15 +232,15 @@ class SingleOutputRows:
 
     def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, 1)."""
-        self._waiting, self._values = None, self._stand(scores[:, 0])
+        self._pending, self._values = None, self._transform(scores[:, 0])
 
     def grads(self) -> tuple[Floats, Floats]:
         """Gradients and Hessians (n,) of the rows, times their weights."""
-        return self._grads(self._catch_up())
+        return self._grads(self._apply_pending())
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        values, summed = self._catch_up(), sum_gradients(self.code)
+        values, summed = self._apply_pending(), sum_gradients(self.code)
 
         def sum_part(number: int, rows: slice) -> tuple[float, float]:
             return summed(values[rows], self.y[rows], self.weight[rows], self._parameter, MIN_HESSIAN)
@@ -250,7 +250,7 @@ class SingleOutputRows:
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
-        return self._grads(self._stand(scores))
+        return self._grads(self._transform(scores))
 
     def scores_by_sums(self, terms: list[SolverTerm], theta: list[Floats], *, flip: bool = False) -> Floats:
         """Linear predictors (n, 1) summed from the terms; of two models, those of the other one where `flip` is set."""
@@ -258,9 +258,9 @@ class SingleOutputRows:
         for term, values in zip(terms, theta, strict=True):
             if not values.any():  # those that were dropped are 0
                 continue
-            codes, x, flat = self.codes(term), term.x, values.ravel()
+            codes, x, coefs = self.codes(term), term.x, values.ravel()
             by_parts(
-                lambda _, rows: add_coefs(codes[rows], x[rows], flat, self.width, int(flip), scores[rows]),  # noqa: B023
+                lambda _, rows: add_coefs(codes[rows], x[rows], coefs, self.width, int(flip), scores[rows]),  # noqa: B023
                 len(scores),
             )
         return scores[:, None]
@@ -271,7 +271,7 @@ class SingleOutputRows:
         padded[self.width :] = numbers.ravel()
         return padded
 
-    def by_entry(self, sums: Floats) -> Floats:
+    def by_coef(self, sums: Floats) -> Floats:
         """Sums (q, W) by coefficient, from the shape that kernels take."""
         return sums[self.width :].reshape(-1, self.width)
 
@@ -285,13 +285,13 @@ class SingleOutputRows:
         np.exp(coef_factors, out=coef_factors)  # vectorized: a quarter of the time of a scalar loop
         return factors
 
-    def _catch_up(self) -> Floats:
+    def _apply_pending(self) -> Floats:
         """The transformed linear predictors, after the pending update."""
-        if self._waiting is not None:
-            term, steps = self._waiting
+        if self._pending is not None:
+            term, steps = self._pending
             codes, values, moved = self.codes(term), self._values, move(self.code)
             by_parts(lambda _, rows: moved(codes[rows], term.x[rows], steps, values[rows]), len(values))
-            self._waiting = None
+            self._pending = None
         return self._values
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
@@ -305,13 +305,13 @@ class SingleOutputRows:
         )
         return slopes, hessians
 
-    def _stand(self, scores: Floats) -> Floats:
+    def _transform(self, scores: Floats) -> Floats:
         values = np.empty(len(scores))
 
-        def keep_part(number: int, rows: slice) -> None:
+        def transform_part(number: int, rows: slice) -> None:
             values[rows] = keep(scores[rows], self.y[rows], self.code, FAR + 1.0)
 
-        by_parts(keep_part, len(scores))
+        by_parts(transform_part, len(scores))
         return values
 
 
@@ -332,20 +332,20 @@ class MulticlassRows:
         self.y, self.weight, self.start = y, weight, start
         self.width, self.far = start.shape[1], FAR
         self._values = np.asarray(softmax(start, axis=1))
-        self._waiting: tuple[SolverTerm, Floats] | None = None
+        self._pending: tuple[SolverTerm, Floats] | None = None
         self._classes: dict[int, Floats] = {}  # by term: weights of rows (q, K) by coefficient and class
 
     @property
     def probabilities(self) -> Floats:
         """Class probabilities (n, K)."""
-        self._catch_up()
+        self._apply_pending()
         return self._values
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
         """Sums of gradients (q, K) by coefficient, and an upper bound of the Hessian."""
-        if self._waiting is None or len(term.x) or len(self._waiting[0].x):
+        if self._pending is None or len(term.x) or len(self._pending[0].x):
             return self._collect(term, diagonal=False)
-        (before, steps), self._waiting = self._waiting, None
+        (before, steps), self._pending = self._pending, None
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
         values, kernel = self._values, move_and_sum_classes(self.width)
@@ -381,8 +381,8 @@ class MulticlassRows:
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
         """Add their coefficients' steps (q, K) to the linear predictors; this stays pending."""
-        self._catch_up()
-        self._waiting = term, steps.copy()
+        self._apply_pending()
+        self._pending = term, steps.copy()
 
     def hessian_diagonal(self, term: SolverTerm) -> Floats:
         """The Hessian's diagonal (q, K)."""
@@ -404,7 +404,7 @@ class MulticlassRows:
 
     def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, K)."""
-        self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
+        self._pending, self._values = None, np.asarray(softmax(scores, axis=1))
 
     def _collect(self, term: SolverTerm, *, diagonal: bool) -> tuple[Floats, Floats]:
         probabilities = self.probabilities
@@ -419,14 +419,14 @@ class MulticlassRows:
         gradient, curvature = _added(by_parts(collect_part, len(probabilities)))
         return gradient, curvature
 
-    def _catch_up(self) -> None:
-        if self._waiting is not None:
-            term, steps = self._waiting
+    def _apply_pending(self) -> None:
+        if self._pending is not None:
+            term, steps = self._pending
             values = self._values
             by_parts(
                 lambda _, rows: move_classes(term.codes[rows], term.x[rows], steps.copy(), values[rows]), len(values)
             )
-            self._waiting = None
+            self._pending = None
 
     def _classes_of(self, term: SolverTerm) -> Floats:
         if term.block not in self._classes:

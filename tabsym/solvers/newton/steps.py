@@ -67,14 +67,14 @@ class JointSteps:
     ----------
     information : (W, f, f)
         Of each model, or class.
-    keeps : bool
-        Whether it never changes.
+    is_constant : bool
+        Whether the information never changes.
     """
 
-    def __init__(self, information: Floats, *, keeps: bool) -> None:
+    def __init__(self, information: Floats, *, is_constant: bool) -> None:
         self._information = information
         self._inverses = [inverse_of(matrix, np.diag(matrix), SAME) for matrix in information]
-        self._keeps, self._n_steps, self._furthest = keeps, 0, 0.0
+        self._is_constant, self._n_steps, self._furthest = is_constant, 0, 0.0
 
     def steps(self, gradient: Floats) -> Floats:
         """The Newton steps (f, W) for gradients (f, W)."""
@@ -92,7 +92,7 @@ class JointSteps:
     @property
     def is_old(self) -> bool:
         """Whether the Hessians have changed: after a long step, or after several of any length."""
-        return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MAX_STEPS)
+        return not self._is_constant and (self._furthest > HARDLY or self._n_steps >= MAX_STEPS)
 
 
 def inverse_of(left: Floats, sizes: Floats, tol: float = NOTHING_LEFT) -> Floats:
@@ -404,7 +404,7 @@ class SmallTerms:
             self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes, self._moves,
         )  # fmt: skip
         last = self._terms[blocks[-1]]
-        rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
+        rows.set_pending(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
         return len(blocks), float(decrease)
 
     def evaluate(

@@ -114,7 +114,7 @@ class SolverTerm:
         return feasible
 
     def face(self, theta: Floats) -> Floats:
-        """The moves (q, m) that keep coefficients (q, 1) of the chain equal that are so, and a slope of 0 at 0."""
+        """The moves (q, m) that leave equal coefficients (q, 1) of the chain equal, and a slope of 0 at 0."""
         if self.sign != 0:
             return np.eye(self.size)[:, theta[:, 0] != 0.0]
         pool = np.zeros(self.size, dtype=np.intp)

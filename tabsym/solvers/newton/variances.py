@@ -50,7 +50,7 @@ FIRST_VARIANCE = 1.0 / 3.0
 """Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
 half."""
 
-SILENT = 0.02
+MIN_EDF = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
 
 MIN_DISPERSION, MIN_POSITIVE = 0.1, 100
@@ -196,14 +196,14 @@ class VarianceComponents:
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, evaluated, self.posteriors.n_penalized, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
+            at, evaluated, self.posteriors.n_penalized, self.dispersion, MIN_EDF, MAX_CHANGE, solver.precision, moving
         )
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
             solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))
             moving *= times
-        for index in at[evaluated[:, 0] < SILENT]:
+        for index in at[evaluated[:, 0] < MIN_EDF]:
             solver.drop(index)
             self.edf[index] = 0.0
         for index, edf_change in zip(indices, moving.tolist(), strict=True):
@@ -291,7 +291,7 @@ class VarianceComponents:
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
         now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion)
-        if not np.isfinite(now):  # of a saturated model: what its variances are found by
+        if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
@@ -333,7 +333,7 @@ MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 12
 are doubled while that lowers the held-out loss by `CERTAIN` standard errors."""
 
 MAX_RISE = 5.0
-"""The most by which the logarithm of a mean exceeds that of the median: a factor of 150."""
+"""The largest difference between the logarithms of a mean and of the median: a factor of 150."""
 
 
 class HeldOut:
@@ -459,7 +459,7 @@ class HeldOut:
             rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, row_gradients,
             self._delta_eta, sums,
         )  # fmt: skip
-        return rows.by_entry(sums)
+        return rows.by_coef(sums)
 
 
 class MulticlassHalves:

@@ -220,7 +220,7 @@ class TrainingLoop:
             self._warn()
 
     def _run_epochs(self, max_epochs: int) -> bool:
-        """Epochs until the monitored loss has converged, at most `most`; whether it has."""
+        """Epochs until the monitored loss has converged, at most `max_epochs`; whether it has."""
         options = self.trainer.options
         for _ in range(max_epochs):
             self._step(self.rate)
