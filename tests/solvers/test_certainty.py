@@ -15,7 +15,7 @@ from tabsym.losses import Tweedie
 from tabsym.models import identified as uncertainty
 from tabsym.solvers.newton import certainty, information
 from tabsym.solvers.newton.information import StackedTerms
-from tabsym.solvers.newton.kernels_coefs import spread_ridge
+from tabsym.solvers.newton.kernels_coefs import ridge_variances
 from tabsym.solvers.newton.kernels_joint import nests, subtract_shared
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests.formulas import TAKES_UP, TERMS
@@ -443,7 +443,7 @@ def test_variances_of_entries_are_those_of_the_whole_inverse(more):
     """Jointly with a level that `more` other information is on."""
     rng = np.random.default_rng(8)
     curvature, found = rng.uniform(0.2, 4.0, 6), np.empty(6)
-    total = spread_ridge(curvature, 2.5, more, 1e-5, found)
+    total = ridge_variances(curvature, 2.5, more, 1e-5, found)
     whole = np.diag([*(curvature + 2.5), curvature.sum() + more])
     whole[-1, :-1] = whole[:-1, -1] = curvature
     want = np.diag(np.linalg.inv(whole))[:-1]

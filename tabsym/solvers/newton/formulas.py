@@ -28,7 +28,7 @@ from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
-from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
+from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
 from tabsym.solvers.newton.variances import MIN_LEFT, NONE_LEFT
@@ -558,7 +558,7 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     used, precisions = 0.0, objective.precisions(phi)
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
-        posteriors = FormulaSpreads(derivatives, hessians[:, output])
+        posteriors = FormulaPosteriors(derivatives, hessians[:, output])
         for index, _ in objective.penalized():
             centred = objective.centred[index]
             posterior = posteriors.of(index, float(precisions[index]), centred=centred)

@@ -63,7 +63,7 @@ def sum_products_of(left, right):
 
 
 @kernel
-def spread_ridge(curvature, precision, more, tol, variances):
+def ridge_variances(curvature, precision, more, tol, variances):
     """Posterior variances (q,) of ridge coefficients, jointly with the intercept; the sum of the finite ones.
 
     `more`: information on the intercept from rows without a coefficient; where less than `tol` of it remains given the
@@ -88,7 +88,7 @@ def spread_ridge(curvature, precision, more, tol, variances):
 
 @kernel
 def evaluate_ridge(curvature, theta, precision, more, tol):
-    """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q,)."""
+    """The sum of `ridge_variances`'s variances, and the sum of squares; curvature and theta (q,)."""
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
         hess = curvature[e]

@@ -219,7 +219,7 @@ def eliminate(matrix, right):
 
 
 @kernel
-def spread_walk_of_classes(hessians, precision, level, left, loose, block, wide, covariances, followed):
+def walk_covariances_of_classes(hessians, precision, level, left, loose, block, wide, covariances, followed):
     """Of the inverse of hessians + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
 
     `hessians`: (q, K, K). Sets `covariances` (q, K, K), the diagonal blocks, and multiplies `followed` (q, K, F) by

@@ -29,7 +29,7 @@ from tabsym.solvers.newton.information import (
     largest_ridge,
     penalty_of,
 )
-from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, spread_ridge
+from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, ridge_variances
 from tabsym.solvers.newton.kernels_rows import sum_products
 from tabsym.solvers.newton.kernels_walk import evaluate_walk, solve_walk, walk_variances
 from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
@@ -156,10 +156,10 @@ class SingleOutputPosteriors(TermPosteriors):
         if term.prior is Prior.RIDGE and self._hessian_is_cross(index):
             variances = np.empty((term.size, 1))
             more = self._uncovered_information(index, curvature)
-            total = spread_ridge(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
+            total = ridge_variances(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
             return variances, float(total)
         if term.prior is Prior.WALK:
-            variances, penalized = _walk_spread(term, curvature, precision)
+            variances, penalized = _walk_posterior(term, curvature, precision)
         else:
             variances = _alone(curvature, precision)
             penalized = float(variances[np.isfinite(variances)].sum())
@@ -293,7 +293,7 @@ def _alone(curvature: Floats, precision: float) -> Floats:
     return np.divide(1.0, both, out=np.full_like(both, np.inf), where=both > 0)
 
 
-def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
+def _walk_posterior(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
     """Variances (q, 1) of the coefficients of a walk and the unordered ones, and the trace that enters the penalty."""
     variances = np.empty_like(curvature)
     walk, unordered = curvature[term.n_unordered :].ravel(), curvature[: term.n_unordered]

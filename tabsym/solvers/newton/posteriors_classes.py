@@ -19,7 +19,7 @@ from tabsym.solvers.newton.kernels_classes import (
     matrices_of_rows,
     sum_matrices,
 )
-from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
+from tabsym.solvers.newton.kernels_walk import walk_covariances_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
 from tabsym.solvers.newton.steps import inverse_of
@@ -215,7 +215,7 @@ def walk_of_classes(term: SolverTerm, hessians: Floats, shared: Floats, precisio
     # jointly with the mean of the walk, on which the unordered coefficients are centred, as in `kernels_walk`
     solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.n_unordered), hessians[walk].shape)], axis=2)
     left, loose = np.empty((2, *hessians[walk].shape))
-    jumps = spread_walk_of_classes(
+    jumps = walk_covariances_of_classes(
         hessians[walk], precision, ridge + precision * NEXT_TO_NOTHING, left, loose, np.empty((k, k)),
         np.empty(solved.shape[1:]), inverse[walk], solved,
     )  # fmt: skip

@@ -149,9 +149,9 @@ class Trainer:
         newton_sums(
             self.rows, self.members, task.program, self._neutral, rule, values[:, None], work, space, gradient, hessian
         )
-        gradient += options.l2 * self._reach * values
-        hessian += options.l2 * self._reach
-        lasso = options.l1 * self._reach
+        gradient += options.l2 * self._penalty_weight * values
+        hessian += options.l2 * self._penalty_weight
+        lasso = options.l1 * self._penalty_weight
         gradient += np.where(values == 0.0, -np.clip(gradient, -lasso, lasso), lasso * np.sign(values))
         is_curved = hessian > 0
         return float(np.sum(np.square(gradient[is_curved]) / hessian[is_curved])) / (2.0 * self._total)
@@ -162,18 +162,21 @@ class Trainer:
         if options.l1 == options.l2 == 0:
             return 0.0
         values = (self._given[0] if at_start else self.state)[:, 0]
-        return float(self._reach @ (options.l1 * np.abs(values) + 0.5 * options.l2 * np.square(values))) / self._total
+        return (
+            float(self._penalty_weight @ (options.l1 * np.abs(values) + 0.5 * options.l2 * np.square(values)))
+            / self._total
+        )
 
     @cached_property
-    def _reach(self) -> Floats:
+    def _penalty_weight(self) -> Floats:
         """The weight of each coefficient's penalty: of its rows under gse, of all rows otherwise; 0 for scalars."""
         rows, is_fixed = self.rows, self.task.program.is_fixed
-        reach = np.full(len(is_fixed), self._total)
+        weights = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
             weight = rows.weight[self.members] if len(rows.weight) else rows.weight
-            reach[:] = 0.0
-            sum_by_entry(rows.codes[self.members], weight, np.full(len(is_fixed), -1, dtype=np.int64), reach)
-        return np.repeat(np.where(is_fixed, 0.0, reach), self.task.n_outputs)
+            weights[:] = 0.0
+            sum_by_entry(rows.codes[self.members], weight, np.full(len(is_fixed), -1, dtype=np.int64), weights)
+        return np.repeat(np.where(is_fixed, 0.0, weights), self.task.n_outputs)
 
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order; the sum of their losses."""

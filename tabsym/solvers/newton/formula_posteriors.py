@@ -34,7 +34,7 @@ NOTHING_LEFT = 1e-5
 
 
 @dataclass(frozen=True)
-class BlockSpread:
+class FormulaPosterior:
     """Posterior variances (coefficients,) of a term, dispersion 1, and its effective degrees of freedom."""
 
     variances: Floats
@@ -102,7 +102,7 @@ class Derivatives:
         return at, coefs[at], by[at]
 
 
-class FormulaSpreads:
+class FormulaPosteriors:
     """The posteriors of the terms at the current coefficients, for one output.
 
     Parameters
@@ -117,7 +117,7 @@ class FormulaSpreads:
         self.unpenalized = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
         self._widest: Floats = np.zeros((len(self.unpenalized), len(self.unpenalized)))
 
-    def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
+    def of(self, block: int, precision: float, *, centred: bool) -> FormulaPosterior:
         """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
         rank = self.spec.blocks[block].rank
         by = self.derivatives.of(block)
@@ -143,7 +143,7 @@ class FormulaSpreads:
         widest = np.asarray(np.linalg.pinv(widest, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
         if np.trace(widest) > np.trace(self._widest):
             self._widest = widest
-        return BlockSpread(variances, max(n_penalized - precision * penalized, 0.0))
+        return FormulaPosterior(variances, max(n_penalized - precision * penalized, 0.0))
 
     def unpenalized_variances(self) -> Floats:
         """Variances (f,) of the unpenalized coefficients, joint with the term for which they are largest."""
@@ -343,9 +343,9 @@ def _to_unpenalized(spec: ModelSpec, block: int, derivatives: list[Derivatives])
 
 
 def _to_coarser(spec: ModelSpec, child: int, parent: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """Directions that move child coefficients of `one` into each coefficient of `other` (coefficients, its size).
+    """Directions that move coefficients of `child` into each coefficient of `parent` (coefficients, size of parent).
 
-    None (coefficients, 0) where the one column is no function of the other, or the other factors differ.
+    None (coefficients, 0) where the parent's column is no function of the child's, or their other factors differ.
     """
     nothing = sparse.csc_array((spec.n_coefs, 0))
     within, times = None, 0.0
