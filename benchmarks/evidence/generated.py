@@ -43,7 +43,7 @@ def variances() -> None:
     """300 symbols, three tables each: the variance found, and the log-loss of as many new rows."""
     print("| true variance | rows a symbol | rows held out | with four looks | by evidence |")
     print("| --- | --- | --- | --- | --- |")
-    most = variances_module.MAX_LOOKS
+    most = variances_module.MAX_EVALUATIONS
     for variance in (0, 1, 16, 64, 256):
         for rows in (2, 20, 80):
             found: dict[str, list[tuple[float, float]]] = {"held out": [], "four": [], "evidence": []}
@@ -55,12 +55,12 @@ def variances() -> None:
                 y = (rng.rand(2 * n) < 1 / (1 + np.exp(-score))).astype(int)
                 X = pd.DataFrame({"g": [f"g{code}" for code in codes]})
                 for name, got in found.items():
-                    variances_module.MAX_LOOKS = 4 if name == "four" else most
+                    variances_module.MAX_EVALUATIONS = 4 if name == "four" else most
                     kind = ByEvidence if name == "evidence" else WideClassifier
                     model = kind(**ADDITIVE).fit(X[:n], y[:n])
                     loss = log_loss(y[n:], model.predict_proba(X[n:]))
                     got.append((float(model.variances_["variance"].iloc[0]), loss))
-            variances_module.MAX_LOOKS = most
+            variances_module.MAX_EVALUATIONS = most
             cells = (f"{v:.3g}, log-loss {loss:.4f}" for v, loss in (np.mean(got, axis=0) for got in found.values()))
             print(f"| {variance} | {rows} | " + " | ".join(cells) + " |", flush=True)
 
@@ -111,20 +111,20 @@ def zeros() -> None:
     """Mostly zeros: deviance of 5,000 new rows over that of a constant, with the least dispersion and without."""
     print("| target | rows | positive | with it: mean, worst | without: mean, worst |")
     print("| --- | --- | --- | --- | --- |")
-    kept = variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE
+    kept = variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE
     for kind, (n, share) in product(ZEROS, ((200, 0.1), (1_000, 0.05), (10_000, 0.03), (30_000, 0.03))):
         ratios: dict[tuple[float, int], list[float]] = {kept: [], (0.0, 0): []}
         for seed in range(4):
             X, y = mostly_zeros(kind, n, share, seed)
             power = 1.0 if kind.startswith("counts") else 1.5
             for constants, own in ratios.items():
-                variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE = constants
+                variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE = constants
                 model = WideRegressor(loss="poisson" if power == 1.0 else "tweedie").fit(X[:n], y[:n])
                 found = np.maximum(model.predict(X[n:]), 1e-12)
                 constant = np.full(len(found), y[:n].mean())
                 losses = [mean_tweedie_deviance(y[n:], one, power=power) for one in (found, constant)]
                 own.append(losses[0] / losses[1])
-        variances_module.LEAST_DISPERSION, variances_module.FEW_POSITIVE = kept
+        variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE = kept
         cells = " | ".join(f"{np.exp(np.mean(np.log(own))):.3g}, {max(own):.3g}" for own in ratios.values())
         print(f"| {kind} | {n:,} | {share:.0%} | {cells} |", flush=True)
 

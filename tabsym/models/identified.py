@@ -331,7 +331,7 @@ def _of_whole(
         own = joint[:, at, at]
         if block in homes:
             own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
-        found[block] = covariance_of(np.ascontiguousarray(own), whole.untold[at], unknown[:, at])
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at])
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))

@@ -23,7 +23,7 @@ from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_uni
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty, TermCovariance
-from tabsym.solvers.newton.terms import share_apart
+from tabsym.solvers.newton.terms import unordered_ratio
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.options import StateColumns
 
@@ -192,7 +192,7 @@ class WideModel:
         if not own.ordered or own.source is None:
             return variance
         source = self.spec.sources[own.source]
-        return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
+        return variance / unordered_ratio(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether codes (n,) of a block have no coefficient, or one without information from training."""

@@ -48,7 +48,7 @@ def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
         if is_free and model.spec.blocks[term.block].source is None:
             found[own] = _is_certain_off_the_mode(solver, term)
         elif is_free and not len(term.x):
-            hessians, weights = solver.own_curvature(index), model.weights[own][:, None]
+            hessians, weights = solver.hessian_diagonal(index), model.weights[own][:, None]
             usual = hessians.sum(axis=0) / weights.sum()  # of a row: little where a class is rare
             found[own] = hessians < np.exp(-FAR_SCORE) * usual * weights
     return found

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.solvers.newton import formula_spreads, formulas
+from tabsym.solvers.newton import formula_posteriors, formulas
 
 
 def games(seed=0, n_teams=14, n_rows=260):
@@ -246,7 +246,7 @@ def test_many_entries_are_drawn(monkeypatch):
     table = frame(home=home, away=away)
     monkeypatch.setattr(formulas, "MAX_COEFS", 0)  # each block by itself
     exact = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
-    monkeypatch.setattr(formula_spreads, "MAX_DENSE", 10)
+    monkeypatch.setattr(formula_posteriors, "MAX_DENSE", 10)
     drawn = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
     assert drawn.variances_.loc["w", "variance"] == pytest.approx(exact.variances_.loc["w", "variance"], rel=0.02)
     ratio = numbers_of(drawn, "w", 60, "sd") / numbers_of(exact, "w", 60, "sd")

@@ -58,8 +58,8 @@ def penalty(term, precision):
         return np.zeros((1, 1))
     if term.prior is Prior.RIDGE:
         return precision * np.eye(term.size)
-    level = np.diag(np.where(np.arange(term.size) < term.apart, 0.0, NEXT_TO_NOTHING))
-    return level + precision * walk_beside_missing(term.size, term.apart)
+    level = np.diag(np.where(np.arange(term.size) < term.n_unordered, 0.0, NEXT_TO_NOTHING))
+    return level + precision * walk_beside_missing(term.size, term.n_unordered)
 
 
 class Obvious:
@@ -105,7 +105,7 @@ class Obvious:
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
-    monkeypatch.setattr(steps, "FEW_FOR_CALLS", few)
+    monkeypatch.setattr(steps, "MAX_SMALL_SIZE", few)
     monkeypatch.setattr(Recentering, "recenter", lambda recentering, decrease: None)
     terms, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
@@ -201,7 +201,7 @@ def test_precisions_move_as_fellner_and_schall_say():
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson"])
 def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
     """Each jointly with the intercept: effective entries, held less the trace of penalty and covariance; the length."""
-    monkeypatch.setattr(steps, "FEW_FOR_CALLS", few)
+    monkeypatch.setattr(steps, "MAX_SMALL_SIZE", few)
     terms, y, rng = problem(3, loss, numbers=False)
     solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
     solver.precision = np.array([0.0, *rng.uniform(0.1, 20.0, len(terms) - 1)])
@@ -215,7 +215,7 @@ def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
         joint = np.block([[np.array([[whole]]), own[None]], [own[:, None], np.diag(own)]])
         joint[1:, 1:] += penalty(term, solver.precision[place])
         covariance = np.linalg.pinv(joint, hermitian=True)[1:, 1:]
-        wanted = term.held - solver.precision[place] * np.trace(prior @ covariance)
+        wanted = term.n_penalized - solver.precision[place] * np.trace(prior @ covariance)
         assert edf == pytest.approx(wanted, rel=1e-5, abs=1e-6)
         assert length == pytest.approx(theta @ prior @ theta, rel=1e-9)
 
@@ -297,7 +297,7 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     monkeypatch.setattr(
         Recentering,
         "_recenter_interaction",
-        lambda _, relation: recentered.append(relation.other) or gain[relation.other],
+        lambda _, relation: recentered.append(relation.parent_term) or gain[relation.parent_term],
     )
     for _ in range(4):
         solver.recentering.recenter(1.0)

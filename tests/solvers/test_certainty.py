@@ -15,7 +15,7 @@ from tabsym.losses import Tweedie
 from tabsym.models import identified as uncertainty
 from tabsym.solvers.newton import certainty, information
 from tabsym.solvers.newton.information import StackedTerms
-from tabsym.solvers.newton.kernels_coefs import spread_ridge
+from tabsym.solvers.newton.kernels_coefs import ridge_variances
 from tabsym.solvers.newton.kernels_joint import nests, subtract_shared
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests.formulas import TAKES_UP, TERMS
@@ -443,7 +443,7 @@ def test_variances_of_entries_are_those_of_the_whole_inverse(more):
     """Jointly with a level that `more` other information is on."""
     rng = np.random.default_rng(8)
     curvature, found = rng.uniform(0.2, 4.0, 6), np.empty(6)
-    total = spread_ridge(curvature, 2.5, more, 1e-5, found)
+    total = ridge_variances(curvature, 2.5, more, 1e-5, found)
     whole = np.diag([*(curvature + 2.5), curvature.sum() + more])
     whole[-1, :-1] = whole[:-1, -1] = curvature
     want = np.diag(np.linalg.inv(whole))[:-1]
@@ -502,7 +502,7 @@ def test_what_is_nested_is_told_by_the_rows():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("constant", ["MAX_KEPT", "MAX_SHARED_OF_PARTS"])
+@pytest.mark.parametrize("constant", ["MAX_CACHED", "MAX_SHARED_OF_PARTS"])
 def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeypatch):
     """Of interactions at several numbers of bins, which are nested in each other, beside slopes and missing numbers."""
     rng, n = np.random.default_rng(2), 3000
@@ -511,9 +511,9 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     y = draw(loss, 2.0 * np.sin(2.0 * X["x"].fillna(1.0)) * (X["s"] < "d") + X["z"], rng)
     model = estimator(loss, interactions=[("s", "x"), ("x", "z")])
     monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
-    monkeypatch.setattr(certainty, "FEW_BESIDE", 20)
-    monkeypatch.setattr(information, "MAX_BESIDE", 20)
-    monkeypatch.setattr(information, "MAX_KEPT", 1.0)
+    monkeypatch.setattr(certainty, "MAX_SMALL", 20)
+    monkeypatch.setattr(information, "MAX_OTHERS", 20)
+    monkeypatch.setattr(information, "MAX_CACHED", 1.0)
     kept, found = [], information.Information._from_finer
     monkeypatch.setattr(
         information.Information, "_from_finer", lambda *given: kept.append(one := found(*given)) or one

@@ -61,7 +61,7 @@ def test_rows_of_classes_stand_where_their_entries_put_them(seed, weighted, miss
         np.testing.assert_allclose(gradient, want, atol=1e-12)
         np.testing.assert_allclose(bound, want_bound, atol=1e-8)
         if rng.random() < 0.5:
-            np.testing.assert_allclose(rows.own_curvature(term), alone, atol=1e-7)
+            np.testing.assert_allclose(rows.hessian_diagonal(term), alone, atol=1e-7)
             np.testing.assert_allclose(rows.probabilities, p, rtol=1e-12)
 
 
@@ -87,7 +87,7 @@ def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted
 def test_what_is_weighed_is_what_the_whole_posterior_says():
     """The shortcut of every look beside the posterior with its variances, for blocks, walks, slopes and gaps."""
     terms, y, weight, start, _ = problem(3, weighted=True, missing=True)
-    walk = SolverTerm(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
+    walk = SolverTerm(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, n_unordered=1)
     solver = BlockDescent([*terms, walk], y, weight, start, LOSSES["multinomial"])
     solver.precision = np.array([0.0, 0.5, 2.0, 1.0, 3.0])
     solver.iterate(1e-8, 200)
@@ -153,8 +153,8 @@ def dense_step(term, gradient, curvature, theta, precision, ridge):
     if term.prior is Prior.RIDGE:
         grad = precision * np.eye(q)
     else:
-        level = np.diag(np.where(np.arange(q) < term.apart, 0.0, ridge))
-        grad = precision * walk_beside_missing(q, term.apart) + level
+        level = np.diag(np.where(np.arange(q) < term.n_unordered, 0.0, ridge))
+        grad = precision * walk_beside_missing(q, term.n_unordered) + level
     right = -gradient - grad @ theta
     step = np.linalg.lstsq(matrix + np.kron(grad, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
     return step, right

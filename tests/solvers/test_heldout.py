@@ -218,7 +218,7 @@ def test_variances_that_end_short_are_told_of(monkeypatch, kind, newton):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str), "b": rng.integers(0, 6, 600).astype(str)})
     score = rng.normal(1.0, 1.0, 30)[X["a"].astype(int)] * rng.normal(1.0, 0.5, 6)[X["b"].astype(int)]
-    monkeypatch.setattr(formulas, "PASSES_A_LOOK", 200)  # one look
+    monkeypatch.setattr(formulas, "PASSES_PER_UPDATE", 200)  # one update
     with pytest.warns(match="ended short of the optimum after"):
         if kind == "classes":
             WideClassifier(**ADDITIVE, **newton).fit(X, np.digitize(score + rng.normal(size=600), [0.0, 1.5]))

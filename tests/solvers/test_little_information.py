@@ -12,7 +12,7 @@ import statsmodels.formula.api as smf
 from pyarrow import dataset
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
-from tabsym.solvers.newton.terms import share_apart
+from tabsym.solvers.newton.terms import unordered_ratio
 from tests.options import ADDITIVE, GLM
 from tests.oracles.variances import held_of_missing, walk_beside_missing
 from tests.solver import inner
@@ -25,10 +25,10 @@ SMOOTH = ADDITIVE | {"numeric": "smooth"}
 
 def test_missing_values_are_held_as_intervals_lie_about_their_mean():
     """By hand: of two intervals that differ by d each is d / 2 from the mean, a quarter of the difference's square."""
-    assert share_apart(2) == 4.0
-    assert share_apart(3) == pytest.approx(9 / 4)
+    assert unordered_ratio(2) == 4.0
+    assert unordered_ratio(3) == pytest.approx(9 / 4)
     for n_intervals in (2, 3, 10, 64):
-        assert share_apart(n_intervals) == pytest.approx(held_of_missing(n_intervals), rel=1e-9)
+        assert unordered_ratio(n_intervals) == pytest.approx(held_of_missing(n_intervals), rel=1e-9)
 
 
 def with_missing(n_missing, seed):

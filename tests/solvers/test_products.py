@@ -100,7 +100,7 @@ def test_gradients_of_the_objective_are_its_differences(formula, n_classes, monk
         (WideClassifier(formula) if n_classes else WideRegressor(formula, loss="squared_error")).fit(frame, y)
     objective = found[0]
     k = objective.task.n_outputs
-    for index, _ in objective.held():
+    for index, _ in objective.penalized():
         objective.precision[index] = rng.uniform(20.0, 200.0)
     phi = objective.shared(1.0 + rng.normal(0.0, 0.3, objective.spec.n_coefs * k))
     value, gradient = objective.value(phi)

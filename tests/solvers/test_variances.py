@@ -22,7 +22,7 @@ from tabsym.solvers.newton.joint import MAX_STEPS, finish
 from tabsym.solvers.newton.kernels_coefs import evaluate_ridge
 from tabsym.solvers.newton.kernels_walk import evaluate_walk
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
-from tabsym.solvers.newton.terms import Prior, SolverTerm, share_apart
+from tabsym.solvers.newton.terms import Prior, SolverTerm, unordered_ratio
 from tabsym.solvers.newton.variances import Aitken
 from tests.options import ADDITIVE, GLM
 from tests.oracles import online as naive
@@ -1037,7 +1037,7 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     if apart is None:
         penalized, length = evaluate_ridge(curvature[:, 0], theta[:, 0], precision, more, 1e-5)
     else:
-        share = share_apart(q - apart)
+        share = unordered_ratio(q - apart)
         penalized, length = evaluate_walk(
             curvature[:, 0], theta[:, 0], apart, share, precision, 1e-8, *np.empty((2, q))
         )
@@ -1313,10 +1313,10 @@ def test_the_variance_of_a_curve_beside_categories_is_that_of_reml():
 @pytest.mark.parametrize(
     ("limit", "is_joint"),
     [
-        ({"MAX_BESIDE": 41}, True),
-        ({"MAX_BESIDE": 40}, False),
-        ({"MAX_BESIDE_LARGEST": 4920}, True),
-        ({"MAX_BESIDE_LARGEST": 4919}, False),
+        ({"MAX_OTHERS": 41}, True),
+        ({"MAX_OTHERS": 40}, False),
+        ({"MAX_CROSS_LARGEST": 4920}, True),
+        ({"MAX_CROSS_LARGEST": 4919}, False),
     ],
 )
 def test_posteriors_are_joint_up_to_the_limits_of_their_matrices(limit, is_joint, monkeypatch):

@@ -48,18 +48,18 @@ def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floa
     Of gradients and expected Hessians (n,), times weights; the variance is proportional to the mean to the `power`.
     Fletcher's term is the relative change of the variance from the mean to the target, to first order (Fletcher 2012).
     """
-    told = expected > 0.0
-    gradients, expected = gradients[told], expected[told]
-    shares = weight[told] if len(weight) else 1.0
-    return float((np.square(gradients) / expected).sum()), -power * float((shares * gradients / expected).sum())
+    is_informed = expected > 0.0
+    gradients, expected = gradients[is_informed], expected[is_informed]
+    w = weight[is_informed] if len(weight) else 1.0
+    return float((np.square(gradients) / expected).sum()), -power * float((w * gradients / expected).sum())
 
 
 LITTLE = 1e-7
 """A shift of the intercept that leaves less than this squared of what it corrects."""
 
-LEAST_FLETCHER = -0.9
-"""The least mean of Fletcher's terms that Pearson's dispersion is divided by 1 plus, as in mgcv: at -1 it would be
-infinite."""
+MIN_FLETCHER = -0.9
+"""The smallest mean of Fletcher's terms for which Pearson's dispersion is divided by 1 plus that mean, as in mgcv: at
+-1 it would be infinite."""
 
 
 def for_sparse(pearson: float, fletcher: float) -> float:
@@ -68,7 +68,7 @@ def for_sparse(pearson: float, fletcher: float) -> float:
     Where means are small the statistic of a model that follows single events is too small: .7 for 1 of counts of mean
     .2 with five rows for each category (`benchmarks/certainty/README.md`).
     """
-    return pearson / (1.0 + fletcher) if fletcher > LEAST_FLETCHER else pearson
+    return pearson / (1.0 + fletcher) if fletcher > MIN_FLETCHER else pearson
 
 
 SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
@@ -96,8 +96,8 @@ def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
 
     Under Huber's loss a few outliers can make up nearly all of the variance.
     """
-    shares = weight if len(weight) and weight.any() else None
-    variance = float(np.average(np.square(y - np.average(y, weights=shares)), weights=shares)) or 1.0
+    weights = weight if len(weight) and weight.any() else None
+    variance = float(np.average(np.square(y - np.average(y, weights=weights)), weights=weights)) or 1.0
     return min(variance, loss.parameter**2) if loss.code == HUBER else variance
 
 
@@ -116,7 +116,7 @@ class BlockDescent:
         The model whose training rows include the row; empty for one model of all rows.
     n_models : int
     copies : (n,) or None
-        How many rows each row stands for, whose weights `weight` adds up; None for one each.
+        How many equal rows each row represents, whose weights `weight` adds up; None for one each.
     """
 
     sampler: ContentSampler | None = None
@@ -158,18 +158,20 @@ class BlockDescent:
         self.dropped = np.zeros(len(self.terms), dtype=np.bool_)
         self.n_moves = 0
         self.recentering = Recentering(self)
-        self._most = np.inf if self.loss.code in PARABOLAS else MAX_STEP
-        flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
+        self._max_step = np.inf if self.loss.code in PARABOLAS else MAX_STEP
+        unpenalized = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
         self.report: Callable[[float], None] = lambda decrease: None  # called with the decrease of every iteration
-        self.together = flat if len(flat) > 1 or any(len(self.terms[index].x) for index in flat) else []
+        self.together = (
+            unpenalized if len(unpenalized) > 1 or any(len(self.terms[index].x) for index in unpenalized) else []
+        )
 
     def sweep(self) -> float:
         """Update every term once; the decrease of the objective per row, by its quadratic approximation."""
         decrease = self._update_together() if self.together else 0.0
         small = self.small
         if small is not None:
-            n_moves, more = small.sweep(self.dropped, self.precision, self._most)
+            n_moves, more = small.sweep(self.dropped, self.precision, self._max_step)
             self.n_moves, decrease = self.n_moves + n_moves, decrease + more
         done = {*self.together, *(small.indices if small else ())}
         decrease += sum(
@@ -189,41 +191,41 @@ class BlockDescent:
     def small(self) -> SmallTerms | None:
         """The small terms: the first of those that are updated one by one, which are ordered by size."""
         alone = [index for index in range(len(self.terms)) if index not in self.together and not self.is_held(index)]
-        indices = list(takewhile(lambda index: SmallTerms.is_one(self.terms[index]), alone))
+        indices = list(takewhile(lambda index: SmallTerms.fits(self.terms[index]), alone))
         if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows) or len(parts_of(len(self.y))) > 1:
             return None
         return SmallTerms(indices, self.terms, self.rows, self.theta, self.curvature)
 
-    def iterate(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
+    def iterate(self, tol: float, max_iter: int, *, surely: bool = False) -> tuple[int, bool]:
         """Iterate until the objective decreases by less than `tol` per row; iterations, and convergence.
 
         `surely`: require too that the decreases, extrapolated as a geometric series, sum to less than `tol`. Where
         convergence is slow, each iteration lowers the objective by little while much remains.
         """
         before = np.inf
-        for n_sweeps in range(1, most + 1):
+        for n_sweeps in range(1, max_iter + 1):
             decrease = self.sweep()
             left = decrease * decrease / (before - decrease) if before > decrease and surely else decrease
             if max(decrease, left) < tol * self.scale():
                 return n_sweeps, True
             before = decrease
-        return most, False
+        return max_iter, False
 
-    def polish(self, dispersion: float, close: float, most: int) -> int:
+    def polish(self, dispersion: float, close: float, max_iter: int) -> int:
         """Iterate until decreases, extrapolated, have coefficients within `close` of their standard errors.
 
         The remaining decrease of the objective, over the dispersion, is half the square of that distance in standard
-        errors. Where terms nearly determine each other more remains than decreases tell (`joint`). At most `most`
-        iterations; returns their number.
+        errors. Where terms nearly determine each other more remains than the decreases show (`joint`). At most
+        `max_iter` iterations; returns their number.
         """
         before, enough = np.inf, 0.5 * close**2 * dispersion
-        for n_sweeps in range(1, most + 1):
+        for n_sweeps in range(1, max_iter + 1):
             decrease = self.total * self.sweep()
             left = decrease * decrease / (before - decrease) if before > decrease else decrease
             if max(decrease, left) < enough:
                 return n_sweeps
             before = decrease
-        return most
+        return max_iter
 
     def balance(self) -> None:
         """Shift the intercept so that the predictions sum to the targets, where the link is canonical."""
@@ -297,17 +299,17 @@ class BlockDescent:
         """The Newton step of one term; returns half its Newton decrement."""
         term, theta, precision = self.terms[index], self.theta[index], self.precision[index]
         if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK and not self.is_held(index):
-            held = 0.0 if term.prior is Prior.FLAT else precision
-            own = self.curvature[index]
+            ridge = 0.0 if term.prior is Prior.FLAT else precision
+            hessians = self.curvature[index]
             self.n_moves += 1
-            self.curvature[index], decrease = self.rows.update_ridge_block(term, theta, own, held, self._most)
+            self.curvature[index], decrease = self.rows.update_ridge_block(term, theta, hessians, ridge, self._max_step)
             return decrease
         gradient, curvature = self.rows.collect(term)
         self.curvature[index] = curvature
         step = term.step_of_classes if self.loss.code == MULTINOMIAL else term.step
         if self.is_held(index):
             step = term.monotone_step
-        steps, decrease = step(gradient, curvature, theta, precision, self._most)
+        steps, decrease = step(gradient, curvature, theta, precision, self._max_step)
         self._move_rows(index, steps)
         return decrease
 
@@ -315,29 +317,31 @@ class BlockDescent:
         """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement, or the like."""
         scores = self.scores()
         self.rows.set_predictor(scores)
-        gradient = self.rows.slopes_together(self.flat_columns)
+        gradient = self.rows.slopes_together(self.joint_columns)
         if self._joint is None or self._joint.is_old:
-            information = self.rows.information_together(self.flat_columns)
-            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            information = self.rows.information_together(self.joint_columns)
+            self._joint = JointSteps(information, is_constant=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
         signs = np.array([self.terms[index].sign if self.is_held(index) else 0 for index in self.together])
         theta = np.concatenate([self.theta[index] for index in self.together])
         steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
-        delta_eta = self.rows.delta_eta(self.flat_columns, steps)
+        delta_eta = self.rows.delta_eta(self.joint_columns, steps)
         farthest = float(np.abs(delta_eta).max(initial=0.0))
-        share = length_of_step(
-            farthest, self._most, lambda share: self.mean_loss_at(scores + share * delta_eta if share else scores)
+        fraction = length_of_step(
+            farthest,
+            self._max_step,
+            lambda fraction: self.mean_loss_at(scores + fraction * delta_eta if fraction else scores),
         )
         self._joint.note(farthest)
         for number, index in enumerate(self.together):
-            self.theta[index] = self.theta[index] + share * steps[number]
-        self.rows.set_predictor(scores + share * delta_eta)
+            self.theta[index] = self.theta[index] + fraction * steps[number]
+        self.rows.set_predictor(scores + fraction * delta_eta)
         self.n_moves += 1
-        return 0.5 * share * abs(float((gradient * steps).sum()))
+        return 0.5 * fraction * abs(float((gradient * steps).sum()))
 
     @cached_property
-    def flat_columns(self) -> Floats:
+    def joint_columns(self) -> Floats:
         """The design matrix (n, f) of the terms that are updated jointly."""
         return columns_of([self.terms[index] for index in self.together], len(self.y))
 
@@ -349,11 +353,11 @@ class BlockDescent:
             self._move_rows(index, steps)
             self.dropped[index], self.precision[index] = True, np.inf
 
-    def own_curvature(self, index: int) -> Floats:
+    def hessian_diagonal(self, index: int) -> Floats:
         """The Hessian's diagonal (q, W); the curvature of a multinomial step is an upper bound instead."""
         if self.loss.code != MULTINOMIAL:
             return self.curvature[index]
-        return self.rows.own_curvature(self.terms[index])
+        return self.rows.hessian_diagonal(self.terms[index])
 
     def mean_loss(self) -> float:
         """Mean loss of the rows, each under its model."""
@@ -367,7 +371,7 @@ class BlockDescent:
         return scores
 
     def least_predicted(self) -> float:
-        """The least probability of a class, or the least mean behind a log link, that a row has."""
+        """The smallest probability of a class, or the smallest mean behind a log link, of any row."""
         return float(self.loss.predict(self.scores()).min(initial=np.inf))
 
     def mean_loss_at(self, scores: Floats) -> float:
@@ -386,12 +390,14 @@ class BlockDescent:
     def gradients(self, indices: Sequence[int]) -> list[Floats]:
         """Gradients (q,) of the coefficients of terms, for losses with one linear predictor."""
         slopes, _ = self.grads()
-        found = []
+        gradients = []
         for term in (self.terms[index] for index in indices):
             seen = term.codes >= 0
-            own = (slopes * term.x if len(term.x) else slopes)[seen]
-            found.append(np.asarray(np.bincount(term.codes[seen], own, minlength=term.size), dtype=np.float64))
-        return found
+            row_gradients = (slopes * term.x if len(term.x) else slopes)[seen]
+            gradients.append(
+                np.asarray(np.bincount(term.codes[seen], row_gradients, minlength=term.size), dtype=np.float64)
+            )
+        return gradients
 
     def count_rows(self, index: int) -> Floats:
         """The number of rows (q,) of each coefficient of a term."""
@@ -409,24 +415,24 @@ class BlockDescent:
 
     def rank_together(self) -> int:
         """The rank of the design of the terms that are updated jointly."""
-        return rank_of(self.flat_columns)
+        return rank_of(self.joint_columns)
 
-    def sample(self, most: int, rng: np.random.RandomState) -> SampledRows:
-        """Terms, target, weights, offset and copies of all rows, or of a random sample of `most` of more."""
+    def sample(self, max_rows: int, rng: np.random.RandomState) -> SampledRows:
+        """Terms, target, weights, offset and copies of all rows, or of a random sample of `max_rows` of more."""
         rows: SampledRows = self.terms, self.y, self.weight, self.start, self.copies
-        if self.n_rows <= most:
+        if self.n_rows <= max_rows:
             return rows
         if self.sampler is not None:
             rows = taken(rows, self.sampler.rows)
-            if self.sampler.rows.n_rows <= most:
+            if self.sampler.rows.n_rows <= max_rows:
                 return rows
-        some = Dealt.shuffled(content_of_terms(*rows), rows[-1], rng).thin(most, rng)
+        some = Dealt.shuffled(content_of_terms(*rows), rows[-1], rng).thin(max_rows, rng)
         return taken(rows, some.take(np.argsort(some.rows)))
 
     def put(self, theta: Sequence[Floats]) -> None:
         """Continue from other coefficients."""
         self.theta = [np.array(values, order="C") for values in theta]
-        self.__dict__.pop("small", None)  # it holds views of the coefficients before
+        self.__dict__.pop("small", None)  # its arrays are views of the coefficients before
         self.rows.set_predictor(self.rows.scores_by_sums(self.terms, self.theta))
         self.n_moves += 1
 

@@ -2,9 +2,9 @@
 
 The covariances are of all terms jointly where they are few enough: the inverse of the penalized Fisher information at
 the optimum, given the variance components (Wood 2017, "Generalized Additive Models", section 6.10; without penalties,
-the covariance of a GLM). Up to `MAX_COEFS` coefficients, or `MAX_BESIDE` beside the largest term, it is exact. Beyond,
-it is that of a term jointly with the intercept and the smallest terms (`FEW_BESIDE` coefficients), given the others;
-that of these small terms is joint with the largest term. They are computed in the scale of training, where the
+the covariance of a GLM). Up to `MAX_COEFS` coefficients, or `MAX_OTHERS` of terms other than the largest, it is exact.
+Beyond, it is that of a term jointly with the intercept and the smallest terms (`MAX_SMALL` coefficients), given the
+others; that of these small terms is joint with the largest term. They are computed in the scale of training, where the
 dispersion is 1.
 
 A posterior sample of all coefficients is the solution of H z = r, with r normal of covariance H: the sum over rows of
@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dpotrf
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     MAX_COEFS,
-    are_few_beside_largest,
+    can_be_joint,
     information_of,
     inverse,
     inverse_or,
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 
 ORTHOGONAL = 1e-5
-"""Relative to the directions' own size: components below this are rounding."""
+"""Relative to the size of the directions: components below this are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,8 @@ class TermCovariance:
         Weights of the mean that coefficients are measured from; empty where that is in `factor`.
     unknown : (K, q, r) or None
         Of a model whose terms determine each other, a basis of the directions in which coefficients can change without
-        a change of the fit: what is orthogonal to them has a variance (an estimable function), all else has none.
-        Of the coefficients as they are, not about their mean.
+        a change of the fit: combinations orthogonal to them have a variance (estimable functions), all others have
+        none. Of the coefficients as they are, not about their mean.
     """
 
     own: Floats
@@ -73,24 +73,24 @@ class TermCovariance:
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
-        found = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
+        variances = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
         if self.unknown is not None:
-            found[self.unknown.any(axis=2).T] = np.inf
+            variances[self.unknown.any(axis=2).T] = np.inf
         if not len(self.shares):
-            return np.asarray(found)
+            return np.asarray(variances)
         known = np.where(np.isfinite(self.own), self.own, 0.0)
-        return np.asarray(found - 2.0 * self.shares[:, None] * known + np.square(self.shares) @ known)
+        return np.asarray(variances - 2.0 * self.shares[:, None] * known + np.square(self.shares) @ known)
 
     def of_difference(self, a: int, b: int) -> Floats:
         """Variance of the difference of two coefficients (K,)."""
         if a == b:
             return np.zeros(self.own.shape[1])
         between = self.factor[:, a] - self.factor[:, b]
-        found = np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
+        variance = np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
         if self.unknown is not None:
             ends = self.unknown[:, [a, b]]
-            found[np.abs(ends[:, 0] - ends[:, 1]).max(axis=1) > ORTHOGONAL * np.abs(ends).max(axis=(1, 2))] = np.inf
-        return found
+            variance[np.abs(ends[:, 0] - ends[:, 1]).max(axis=1) > ORTHOGONAL * np.abs(ends).max(axis=(1, 2))] = np.inf
+        return variance
 
     def shown(self, size: float, mean: Floats | None) -> TermCovariance:
         """Covariance of the coefficients times a number, less their mean with weights `mean` (q,) if given."""
@@ -169,7 +169,9 @@ class Certainty:
             self,
             sd=root * self.sd,
             samples=None if self.samples is None else root * self.samples,
-            covariances=tuple(None if one is None else one.shown(root, None) for one in self.covariances),
+            covariances=tuple(
+                None if covariance is None else covariance.shown(root, None) for covariance in self.covariances
+            ),
             joint=by * self.joint,
             total_sd=root * self.total_sd,
             working=(self.dispersion if np.isnan(self.working) else self.working) / by,  # with which priors are as much
@@ -181,11 +183,11 @@ class Certainty:
         return float(self.edf.sum()) if np.isnan(self.joint_edf) else self.joint_edf
 
 
-FEW_BESIDE = 100
+MAX_SMALL = 100
 """Coefficients of the small terms that a term of a still larger model is joint with."""
 
 MAX_FACTOR, MAX_FACTOR_TOGETHER = 100_000, 1_000_000
-"""The most numbers that are stored of the covariance of one term; of the largest, if all others are joint with it."""
+"""The largest size of the stored covariance factor of a term; of the largest term, if all others are joint with it."""
 
 MAX_VISITS = 200_000_000
 """Rows times pairs of terms and of classes to sum over, above which multiclass covariances are not computed."""
@@ -197,12 +199,12 @@ matrix."""
 
 @dataclass(frozen=True, eq=False)
 class JointCovariance:
-    """Covariances of all coefficients, and what the rows do not determine.
+    """Covariances of all coefficients, and the coefficients and directions that the rows do not determine.
 
     Attributes
     ----------
     matrix : (K, p, p)
-    untold : (p,)
+    uninformed : (p,)
         The coefficients without any information.
     unknown : (K, p, r)
         A basis of the directions in which coefficients can change together without a change of the fit.
@@ -211,26 +213,28 @@ class JointCovariance:
     """
 
     matrix: Floats
-    untold: NDArray[np.bool_]
+    uninformed: NDArray[np.bool_]
     unknown: Floats
     edf: float = np.nan
 
 
-def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> JointCovariance | None:
+def whole_covariance(
+    solver: BlockDescent, indices: Sequence[int], mean_weights: dict[int, Floats]
+) -> JointCovariance | None:
     """Joint covariance of the terms at `indices`, in their order; None where they are too many."""
-    information = information_of(solver, shares)
+    information = information_of(solver, mean_weights)
     p = sum(solver.terms[index].size for index in indices)
     if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
     k = information.k
     of_rows = information.sum_pairs(indices)
-    found, untold, unknown = inverse(information.held(of_rows.copy(), indices))
-    edf = float(np.einsum("ij,ij->", found, of_rows.reshape(found.shape)))
+    covariance, uninformed, unknown = inverse(information.penalized(of_rows.copy(), indices))
+    edf = float(np.einsum("ij,ij->", covariance, of_rows.reshape(covariance.shape)))
     if k > 1:  # less the mean over classes, which is not identified
-        beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
-        found, unknown = beside @ found @ beside, without_rounding(beside @ unknown)
-    blocks, untold = found.reshape(k, p, k, p), np.any(untold.reshape(k, p), axis=0)
-    return JointCovariance(np.array([blocks[one, :, one] for one in range(k)]), untold, unknown.reshape(k, p, -1), edf)
+        centring = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
+        covariance, unknown = centring @ covariance @ centring, without_rounding(centring @ unknown)
+    blocks, uninformed = covariance.reshape(k, p, k, p), np.any(uninformed.reshape(k, p), axis=0)
+    return JointCovariance(np.array([blocks[c, :, c] for c in range(k)]), uninformed, unknown.reshape(k, p, -1), edf)
 
 
 class CovariancesByTerm:
@@ -241,32 +245,30 @@ class CovariancesByTerm:
     solver : BlockDescent
     indices : sequence of int
         The terms that are not dropped.
-    shares : dict of index -> (q,)
+    mean_weights : dict of index -> (q,)
     """
 
-    def __init__(self, solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> None:
-        self._information = information_of(solver, shares)
-        self._terms, self._shares = solver.terms, shares
+    def __init__(self, solver: BlockDescent, indices: Sequence[int], mean_weights: dict[int, Floats]) -> None:
+        self._information = information_of(solver, mean_weights)
+        self._terms, self._mean_weights = solver.terms, mean_weights
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
         )
-        self._together = are_few_beside_largest(solver.terms, indices)
+        self._together = can_be_joint(solver.terms, indices)
         largest = largest_ridge(solver.terms, indices)
         if self._together:
-            self.beside = [index for index in ordered if index != largest]
+            self.small = [index for index in ordered if index != largest]
         else:
-            self.beside = _first_of(ordered, solver.terms, FEW_BESIDE)
-        self.others = [index for index in ordered if index not in self.beside]
-        self._matrix = self._information.of(self.beside)
-        self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.beside)])
-        self._largest = next(
-            (index for index in reversed(self.others) if self._terms[index].prior is Prior.RIDGE), None
-        )
+            self.small = _first_of(ordered, solver.terms, MAX_SMALL)
+        self.large = [index for index in ordered if index not in self.small]
+        self._matrix = self._information.of(self.small)
+        self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.small)])
+        self._largest = next((index for index in reversed(self.large) if self._terms[index].prior is Prior.RIDGE), None)
 
     @property
     def is_exact(self) -> bool:
         """Whether no term is conditioned on: there is one other term, and its information is diagonal."""
-        if len(self.others) != 1 or self._largest is None:
+        if len(self.large) != 1 or self._largest is None:
             return False
         return self._together or len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
@@ -278,20 +280,20 @@ class CovariancesByTerm:
         The covariances are of the coefficients times `sizes` (by index), less their mean where `means` has weights (q,)
         for it; the variances of the coefficients as they are.
         """
-        largest_first = reversed(self.others)  # as terms that others are nested in come before these
-        found = {index: self._of_other(index, sizes[index], means.get(index)) for index in largest_first}
+        largest_first = reversed(self.large)  # as terms that others are nested in come before these
+        covariances = {index: self._of_large(index, sizes[index], means.get(index)) for index in largest_first}
         left, shared, alone = self._matrix.copy(), None, np.empty(0)
         if self._largest is not None:
-            alone, shared = self._information.eliminate(self._largest, self.beside, left)
-        matrix, untold, unknown = inverse(left)
-        for number, index in enumerate(self.beside):
+            alone, shared = self._information.eliminate(self._largest, self.small, left)
+        matrix, uninformed, unknown = inverse(left)
+        for number, index in enumerate(self.small):
             at = slice(self._starts[number], self._starts[number + 1])
-            covariance = covariance_of(matrix[at, at][None], untold[at], unknown[None, at])
-            found[index] = covariance.shown(sizes[index], means.get(index))
+            covariance = covariance_of(matrix[at, at][None], uninformed[at], unknown[None, at])
+            covariances[index] = covariance.shown(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
             c = np.zeros(len(matrix))
-            for number, index in enumerate(self.beside):
+            for number, index in enumerate(self.small):
                 if index in by:
                     c[self._starts[number] : self._starts[number + 1]] = by[index]
             more = 0.0
@@ -300,67 +302,67 @@ class CovariancesByTerm:
                 more = float(np.square(by[self._largest]) @ alone)
             return float(c @ matrix @ c) + more
 
-        return found, variance
+        return covariances, variance
 
-    def _of_other(self, index: int, size: float, mean: Floats | None) -> TermCovariance:
-        """Covariance of a term that is not among the small ones, given the others that are not; as `__call__`."""
+    def _of_large(self, index: int, size: float, mean: Floats | None) -> TermCovariance:
+        """Covariance of a term that is not among the small ones, given the other large ones; as `__call__`."""
         term, width = self._terms[index], len(self._matrix)
         while width > 1 and width * term.size > MAX_FACTOR and not self._together:
             width = int(self._starts[self._starts < width][-1]) or 1
-        own, shared = self._shared(index, width)
+        diagonal, shared = self._shared(index, width)
         left = self._matrix[:width, :width].copy()
         if term.prior is Prior.RIDGE:
-            alone = inverse_or(0.0, own)
+            alone = inverse_or(0.0, diagonal)
             subtract_square(shared, alone, left)
             root = size * root_of_inverse(left)
             start = np.zeros(root.shape[1]) if mean is None else -((mean * alone) @ shared) @ root
             factor = np.empty((term.size, root.shape[1]))
             multiply(shared, alone, root, start, factor)
-            own = size**2 * inverse_or(np.inf, own)
+            diagonal = size**2 * inverse_or(np.inf, diagonal)
             if factor.size > MAX_FACTOR_TOGETHER:  # the variances stay exact, differences within a group are too wide
-                n_kept = max(MAX_FACTOR_TOGETHER // len(factor), 1)
+                n_axes = max(MAX_FACTOR_TOGETHER // len(factor), 1)
                 turned = factor @ np.linalg.eigh(factor.T @ factor)[1][:, ::-1]  # principal components, largest first
-                factor, own = turned[:, :n_kept].copy(), own + np.square(turned[:, n_kept:]).sum(axis=1)
-            return TermCovariance(own[:, None], factor[None], np.empty(0) if mean is None else mean)
-        matrix, untold, unknown = inverse(self._information.of([index]))
+                factor, diagonal = turned[:, :n_axes].copy(), diagonal + np.square(turned[:, n_axes:]).sum(axis=1)
+            return TermCovariance(diagonal[:, None], factor[None], np.empty(0) if mean is None else mean)
+        matrix, uninformed, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ root_of_inverse(left - shared.T @ follows)
-        return covariance_of((matrix + factor @ factor.T)[None], untold, unknown[None]).shown(size, mean)
+        return covariance_of((matrix + factor @ factor.T)[None], uninformed, unknown[None]).shown(size, mean)
 
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
-        """The diagonal (q,) of a term's information, and what it shares with the first small ones (q, width)."""
-        beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
-        return self._information.beside(index, beside)
+        """The diagonal (q,) of a term's information, and its cross-information with the first small ones (q, width)."""
+        small = [i for i, start in zip(self.small, self._starts, strict=False) if start < width]
+        return self._information.beside(index, small)
 
 
-def covariance_of(matrices: Floats, untold: NDArray[np.bool_], unknown: Floats) -> TermCovariance:
+def covariance_of(matrices: Floats, uninformed: NDArray[np.bool_], unknown: Floats) -> TermCovariance:
     """From matrices (K, q, q), which coefficients (q,) have no information, and the null space (K, q, r)."""
-    own = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
-    own[untold] = np.inf
-    factor = np.array([root_of(one) for one in matrices])
-    return TermCovariance(own, factor, unknown=unknown if unknown.any() else None)
+    diagonal = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
+    diagonal[uninformed] = np.inf
+    factor = np.array([root_of(matrix) for matrix in matrices])
+    return TermCovariance(diagonal, factor, unknown=unknown if unknown.any() else None)
 
 
 def root_of(matrix: Floats) -> Floats:
     """R with RR' = a matrix that is positive semidefinite up to rounding."""
     shift = np.diag(matrix).max(initial=0.0)
-    for share in ALMOST_ZERO:
-        lower, info = dpotrf(matrix + share * shift * np.eye(len(matrix)), lower=1)
+    for fraction in ALMOST_ZERO:
+        lower, info = dpotrf(matrix + fraction * shift * np.eye(len(matrix)), lower=1)
         if info == 0:
             return np.asarray(np.tril(lower))
     lengths, axes = np.linalg.eigh(matrix)
     return np.asarray(axes * np.sqrt(np.maximum(lengths, 0.0)))
 
 
-def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], most: int) -> list[int]:
-    found: list[int] = []
+def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], max_coefs: int) -> list[int]:
+    first: list[int] = []
     total = 0
     for index in ordered:
         total += terms[index].size
-        if found and total > most and terms[index].prior is not Prior.FLAT:
+        if first and total > max_coefs and terms[index].prior is not Prior.FLAT:
             break
-        found.append(index)
-    return found
+        first.append(index)
+    return first
 
 
 MAX_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
@@ -389,8 +391,8 @@ class _Levels:
     def __init__(self, blocks: list[slice], size: int, grad: Callable[[Floats], Floats]) -> None:
         self._blocks = blocks
         columns = np.zeros((size, len(blocks)))
-        for number, own in enumerate(blocks):
-            columns[own, number] = 1.0
+        for number, block in enumerate(blocks):
+            columns[block, number] = 1.0
         self._weighted = grad(columns)
         matrix = self._sums(self._weighted)
         self._inverse = inverse_of(matrix, np.diag(matrix), SAME)
@@ -399,16 +401,16 @@ class _Levels:
         """The means (coefficients, M) that solve H z = `right` within their span."""
         return self._add(np.zeros_like(right), self._inverse @ self._sums(right))
 
-    def beside(self, numbers: Floats) -> Floats:
+    def orthogonal(self, numbers: Floats) -> Floats:
         """Vectors (coefficients, M) made H-orthogonal to the means."""
         return self._add(numbers.copy(), -self._inverse @ (self._weighted.T @ numbers))
 
     def _sums(self, numbers: Floats) -> Floats:
-        return np.array([numbers[own].sum(axis=0) for own in self._blocks]).reshape(-1, numbers.shape[1])
+        return np.array([numbers[block].sum(axis=0) for block in self._blocks]).reshape(-1, numbers.shape[1])
 
     def _add(self, numbers: Floats, levels: Floats) -> Floats:
-        for own, level in zip(self._blocks, levels, strict=True):
-            numbers[own] += level
+        for block, level in zip(self._blocks, levels, strict=True):
+            numbers[block] += level
         return numbers
 
 
@@ -437,16 +439,16 @@ class PosteriorSamples:
         self._inverse = self._inverse_together()
         self._active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         starts = np.cumsum([0, *(term.size for term in solver.terms)])
-        self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
-        level = [self._own[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]
+        self._blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
+        level = [self._blocks[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]
         self._levels = _Levels(level, starts[-1], self._hessian_times)
         noise = rng.standard_normal((len(self._hessians), n_samples))
         noise *= np.sqrt(self._hessians)
         right = np.concatenate([self._perturb(index, noise, rng) for index in range(len(solver.terms))])
-        found, self.converged = self._solve(right)
-        self.found = [found[own] for own in self._own]
+        solution, self.converged = self._solve(right)
+        self.found = [solution[block] for block in self._blocks]
         self._move_means()
-        self._delta_eta = self._scores(found)
+        self._delta_eta = self._scores(solution)
 
     def variances(self, index: int) -> Floats:
         """Posterior variances (q, 1) of a term; infinite where neither data nor prior are informative."""
@@ -456,11 +458,11 @@ class PosteriorSamples:
         curvature = self._curvature[index]
         both = curvature + self.solver.precision[index]
         means = self._sum(term, self._delta_eta) - curvature * samples
-        own = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)
-        found = np.asarray(own + np.square(own * means).mean(axis=1, keepdims=True))
+        alone = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)
+        variances = np.asarray(alone + np.square(alone * means).mean(axis=1, keepdims=True))
         if term.prior is Prior.FLAT:
-            return found  # 0 for a constant column next to an intercept
-        return np.where(both > 0, found, np.inf)
+            return variances  # 0 for a constant column next to an intercept
+        return np.where(both > 0, variances, np.inf)
 
     def _perturb(self, index: int, noise: Floats, rng: np.random.RandomState) -> Floats:
         """The right side (q, M) of a term: all together are normal, and their covariance is the Hessian."""
@@ -469,14 +471,14 @@ class PosteriorSamples:
         sum_rows(term.codes, term.x, noise, right)
         if term.prior is Prior.FLAT or not np.isfinite(precision):
             return right
-        own = np.sqrt(precision) * rng.standard_normal(right.shape)
+        prior_noise = np.sqrt(precision) * rng.standard_normal(right.shape)
         if term.prior is Prior.RIDGE:
-            return np.asarray(right + own)
-        beside = np.sqrt(term.share_apart) * own[: term.apart]
-        right[: term.apart] += beside
-        right[term.apart :] -= beside.sum(axis=0) / max(term.size - term.apart, 1)
-        right[term.apart : -1] -= own[term.apart : -1]
-        right[term.apart + 1 :] += own[term.apart : -1]
+            return np.asarray(right + prior_noise)
+        unordered = np.sqrt(term.unordered_ratio) * prior_noise[: term.n_unordered]
+        right[: term.n_unordered] += unordered
+        right[term.n_unordered :] -= unordered.sum(axis=0) / max(term.size - term.n_unordered, 1)
+        right[term.n_unordered : -1] -= prior_noise[term.n_unordered : -1]
+        right[term.n_unordered + 1 :] += prior_noise[term.n_unordered : -1]
         return right
 
     def _solve(self, right: Floats) -> tuple[Floats, bool]:
@@ -487,24 +489,24 @@ class PosteriorSamples:
         rows or a large variance. Conjugate gradients would stop before they resolve such directions.
         """
         whole = (right * self._by_blocks(right)).sum(axis=0)
-        found = self._levels.solve(right)
-        left = right - self._hessian_times(found)
+        solution = self._levels.solve(right)
+        left = right - self._hessian_times(solution)
         toward = self._by_blocks(left)
-        way, size = self._levels.beside(toward), (left * toward).sum(axis=0)
+        way, size = self._levels.orthogonal(toward), (left * toward).sum(axis=0)
         gain, total = np.where(size > NOTHING * whole, np.inf, 0.0), np.zeros(len(size))
         for _ in range(MAX_STEPS):
             if ((size <= STILL**2 * whole) & (gain <= GAINED * total)).all():
-                return found, True
+                return solution, True
             moved = self._hessian_times(way)
-            step = _share(np.where(size > NOTHING * whole, size, 0.0), (way * moved).sum(axis=0))
+            step = _ratio(np.where(size > NOTHING * whole, size, 0.0), (way * moved).sum(axis=0))
             gain = step * size
             total += gain
-            found += step * way
+            solution += step * way
             left -= step * moved
             toward = self._by_blocks(left)
             before, size = size, (left * toward).sum(axis=0)
-            way = self._levels.beside(toward) + _share(size, before) * way
-        return found, False
+            way = self._levels.orthogonal(toward) + _ratio(size, before) * way
+        return solution, False
 
     def _move_means(self) -> None:
         """Move the mean of each walk to the intercept: the two are confounded."""
@@ -519,20 +521,20 @@ class PosteriorSamples:
         """The block-diagonal preconditioner: one block per term, and one for the unpenalized coefficients."""
         solver, out = self.solver, np.zeros_like(right)
         for index in self._active:
-            own, term = self._own[index], solver.terms[index]
+            block, term = self._blocks[index], solver.terms[index]
             curvature = np.repeat(self._curvature[index], right.shape[1], axis=1)
-            out[own] = term.solve(curvature, solver.precision[index], right[own])
+            out[block] = term.solve(curvature, solver.precision[index], right[block])
         if solver.together:
-            flat = [self._own[index].start for index in solver.together]
-            out[flat] = self._inverse @ right[flat]
+            unpenalized = [self._blocks[index].start for index in solver.together]
+            out[unpenalized] = self._inverse @ right[unpenalized]
         return out
 
     def _hessian_times(self, numbers: Floats) -> Floats:
         """The Hessian times vectors (coefficients, M)."""
         scores, out = self._scores(numbers), np.zeros_like(numbers)
         for index in self._active:
-            own, term = self._own[index], self.solver.terms[index]
-            out[own] = self._sum(term, scores) + term.penalty_gradient(numbers[own], self.solver.precision[index])
+            block, term = self._blocks[index], self.solver.terms[index]
+            out[block] = self._sum(term, scores) + term.penalty_gradient(numbers[block], self.solver.precision[index])
         return out
 
     def _scores(self, numbers: Floats) -> Floats:
@@ -540,7 +542,7 @@ class PosteriorSamples:
         scores = np.zeros((len(self._hessians), numbers.shape[1]))
         for index in self._active:
             term = self.solver.terms[index]
-            add_to_rows(term.codes, term.x, numbers[self._own[index]], scores)
+            add_to_rows(term.codes, term.x, numbers[self._blocks[index]], scores)
         return scores
 
     def _sum(self, term: SolverTerm, scores: Floats) -> Floats:
@@ -553,10 +555,10 @@ class PosteriorSamples:
         """Inverse of the information on the unpenalized coefficients, where that is more than an intercept."""
         if not self.solver.together:
             return np.empty((0, 0))
-        columns = self.solver.flat_columns
+        columns = self.solver.joint_columns
         information = columns.T @ (self._hessians * columns)
         return inverse_of(information, np.diag(information), SAME)
 
 
-def _share(numbers: Floats, of: Floats) -> Floats:
+def _ratio(numbers: Floats, of: Floats) -> Floats:
     return np.divide(numbers, of, out=np.zeros_like(numbers), where=of > 0)

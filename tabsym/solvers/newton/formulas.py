@@ -1,4 +1,4 @@
-"""Formulas that multiply or share terms: L-BFGS over all coefficients, from several starts.
+"""Formulas with products, or with a term that occurs twice: L-BFGS over all coefficients, from several starts.
 
 The Hessian of such a term is not diagonal, and products are not jointly convex, so that block coordinate descent
 converges slowly along curved valleys. L-BFGS does not, with coefficients scaled to a Hessian diagonal of about one.
@@ -28,10 +28,10 @@ from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
-from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
+from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
-from tabsym.solvers.newton.variances import LEAST_LEFT, NONE_LEFT
+from tabsym.solvers.newton.variances import MIN_LEFT, NONE_LEFT
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.options import SGD, Options
 from tabsym.solvers.sgd.state import Task
@@ -42,7 +42,7 @@ JITTERS = 0.3, 1.0
 """Further starts are the first one plus normal numbers of these standard deviations, in turn, on the factors of
 products: near it, and with other signs of factors."""
 
-PASSES_A_LOOK, STILL = 4, 0.01
+PASSES_PER_UPDATE, STILL = 4, 0.01
 """Optimum and variances are updated once per this many of `max_passes`, at most. They have converged where no logarithm
 of a variance changes by more, nor the effective degrees of freedom by as much: a variance never reaches 0."""
 
@@ -51,10 +51,10 @@ MAX_ROUNDS, MAX_PASSES, CLOSER, ROUNDING = 10, 200, 0.3, 1e-14
 goes on until the gradient is smaller than it needs to be by the third; less of the objective cannot be gained."""
 
 NEGLIGIBLE = 1e-10
-"""Over the dispersion, what steps of the intercept and of slopes alone may leave of the objective."""
+"""Over the dispersion: the decrease of the objective that joint steps of the intercept and slopes may leave undone."""
 
 FAR_OFF = 1e100
-"""What the objective is where an exp overflows."""
+"""The value of the objective where an exp overflows."""
 
 FLATTEST = 1e-6
 """Coefficients are scaled by their Hessians, or this fraction of the largest where that is more."""
@@ -62,7 +62,7 @@ FLATTEST = 1e-6
 FIRST_VARIANCE = 1.0
 
 TINY = 1e-30
-"""The least mean square of a factor."""
+"""The smallest mean square of a factor."""
 
 MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 """Bounds of a precision."""
@@ -109,7 +109,7 @@ class Objective:
     unit : float
         The unit of changes of the mean loss: for regression the variance of the targets.
     joint : dict of bytes -> (Floats, Floats)
-        What `_joint_posterior` found last, by coefficients and precisions.
+        The last result of `_joint_posterior`, by coefficients and precisions.
     other_factors : dict of int -> list of list of int
         For such factors: the other factors of each of their terms.
     """
@@ -143,23 +143,25 @@ class Objective:
         return float(lost), gradient, curvature
 
     def shared(self, phi: Floats) -> Floats:
-        """Coefficients with the same linear predictors and the least penalty."""
-        return self._levels.share(phi, self.precision)
+        """Coefficients with the same linear predictors and the smallest penalty."""
+        return self._levels.recenter(phi, self.precision)
 
     def value(self, phi: Floats) -> tuple[float, Floats]:
         """The objective, minimized over directions that leave the linear predictors unchanged, and its gradient."""
         phi = self.shared(phi)
         lost, gradient, _ = self.sums(phi)
         squares = self.mean_squares(phi)
-        for index, own in self.held():
+        for index, coefs in self.penalized():
             away, scale = self.away(index, phi), self.penalty_scale(index, squares)
             half = 0.5 * self.precision[index] * float(np.square(away).sum())
             lost += scale * half
-            gradient[own] += scale * self.precision[index] * away.ravel()
-            for others in self.other_factors.get(index, ()):
-                for other in others:
-                    changes = half * np.prod([squares[one] for one in others]) / squares[other]
-                    gradient[self.own(other)] += changes * 2.0 * phi[self.own(other)] / self.spec.sizes[other]
+            gradient[coefs] += scale * self.precision[index] * away.ravel()
+            for factors in self.other_factors.get(index, ()):
+                for factor in factors:
+                    changes = half * np.prod([squares[block] for block in factors]) / squares[factor]
+                    gradient[self.coefs_of(factor)] += (
+                        changes * 2.0 * phi[self.coefs_of(factor)] / self.spec.sizes[factor]
+                    )
         if lost < self._lowest:
             self._lowest, self.reached = lost, phi
         return lost, gradient
@@ -168,47 +170,48 @@ class Objective:
         """Set precisions of terms; objectives before and after are not comparable."""
         self.precision[indices], self._lowest = precisions, np.inf
 
-    def own(self, index: int) -> slice:
+    def coefs_of(self, index: int) -> slice:
         """The slice of a block's coefficients."""
-        own, k = self.spec.coefs(index), self.task.n_outputs
-        return slice(own.start * k, own.stop * k)
+        coefs, k = self.spec.coefs(index), self.task.n_outputs
+        return slice(coefs.start * k, coefs.stop * k)
 
     def mean_squares(self, phi: Floats) -> dict[int, float]:
-        """Those of the factors that scale penalties of others, summed over outputs."""
-        blocks = {other for terms in self.other_factors.values() for others in terms for other in others}
+        """The mean squares, summed over outputs, of the factors that scale the penalties of other factors."""
+        blocks = {block for terms in self.other_factors.values() for factors in terms for block in factors}
         return {
-            index: max(float(np.square(phi[self.own(index)]).sum()) / self.spec.sizes[index], TINY) for index in blocks
+            index: max(float(np.square(phi[self.coefs_of(index)]).sum()) / self.spec.sizes[index], TINY)
+            for index in blocks
         }
 
     def penalty_scale(self, index: int, squares: dict[int, float]) -> float:
-        """What a block's sum of squares is multiplied by, from the mean squares of the factors."""
+        """The multiple of a block's sum of squares in the penalty, from the mean squares of the factors."""
         if index not in self.other_factors:
             return 1.0
-        return float(sum(np.prod([squares[other] for other in others]) for others in self.other_factors[index]))
+        return float(sum(np.prod([squares[block] for block in factors]) for factors in self.other_factors[index]))
 
     def precisions(self, phi: Floats) -> Floats:
         """The precisions of the coefficients themselves (blocks,)."""
         squares = self.mean_squares(phi)
         return self.precision * [self.penalty_scale(index, squares) for index in range(len(self.precision))]
 
-    def held(self) -> Iterator[tuple[int, slice]]:
+    def penalized(self) -> Iterator[tuple[int, slice]]:
         """The penalized terms, and the slices of their coefficients."""
         for index, block in enumerate(self.spec.blocks):
             if block.source is not None:
-                yield index, self.own(index)
+                yield index, self.coefs_of(index)
 
     def away(self, index: int, phi: Floats) -> Floats:
         """Deviations of a term's coefficients from the mean of its prior (categories, rank * K)."""
-        own, k = self.spec.coefs(index), self.task.n_outputs
+        coefs, k = self.spec.coefs(index), self.task.n_outputs
         width = self.spec.blocks[index].rank * k
-        numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
+        numbers = phi[coefs.start * k : coefs.stop * k].reshape(-1, width)
         return numbers - numbers.mean(axis=0) if self.centred[index] else numbers
 
     def curvature(self, phi: Floats) -> Floats:
         """The Hessian's diagonal, with the penalty."""
         curvature, precisions = self.sums(phi)[2], self.precisions(phi)
-        for index, own in self.held():
-            curvature[own] += precisions[index]
+        for index, coefs in self.penalized():
+            curvature[coefs] += precisions[index]
         return curvature
 
 
@@ -226,7 +229,7 @@ def fit_formula(
     Ctrl-C ends the fit with the best coefficients so far.
     """
     objective = Objective(spec, rows, task, centred=penalty is None)
-    for index, _ in objective.held():
+    for index, _ in objective.penalized():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     starts = [start]
     if not spec.is_additive:
@@ -242,11 +245,11 @@ def fit_formula(
         evaluated = _evaluate(objective, phi)
     dispersion = evaluated.dispersion
     variances, precisions = np.full(len(spec.blocks), np.inf), objective.precisions(phi)
-    for index, _ in objective.held():
+    for index, _ in objective.penalized():
         variances[index] = dispersion / precisions[index] if precisions[index] > 0 else np.inf
     joint_edf = _joint_edf(objective, phi) if newton.posterior else np.nan
-    told = evaluated.variances >= 0.0  # negative by rounding where vectors are not identified
-    sd = np.sqrt(dispersion * np.where(told, evaluated.variances, np.inf))
+    is_valid = evaluated.variances >= 0.0  # negative by rounding where vectors are not identified
+    sd = np.sqrt(dispersion * np.where(is_valid, evaluated.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi) if newton.posterior else None
     return FormulaOptimum(
@@ -259,12 +262,12 @@ def _optimum(
     objective: Objective, starts: list[Floats], newton: Newton, *, estimates: bool
 ) -> tuple[Floats, bool, _EvaluatedTerms]:
     """The coefficients, whether they converged, and their posterior; `estimates`: of the variances, too."""
-    reached = [_descend(objective, one, newton) for one in starts]
-    phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
+    reached = [_descend(objective, start, newton) for start in starts]
+    phi, converged = min(reached, key=lambda optimum: objective.value(optimum[0])[0])
     evaluated = _evaluate(objective, phi)
-    change, looks = np.inf if estimates else 0.0, 0
-    while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
-        change, looks = _move_variances(objective, phi, evaluated), looks + 1
+    change, n_updates = np.inf if estimates else 0.0, 0
+    while change >= STILL and PASSES_PER_UPDATE * n_updates < newton.max_passes:
+        change, n_updates = _move_variances(objective, phi, evaluated), n_updates + 1
         phi, converged = _descend(objective, phi, newton)
         evaluated = _evaluate(objective, phi)
     if newton.close < ROUGHLY_CLOSE:
@@ -280,10 +283,10 @@ def _optimum(
 
 
 def _finish_scalars(objective: Objective, phi: Floats, dispersion: float) -> tuple[Floats, int]:
-    """Newton steps of the intercept and of slopes that nothing is multiplied by; also the number of steps.
+    """Newton steps of the intercept and of slopes that are no factors of products; also the number of steps.
 
-    Where products have estimated variances no optimum of all coefficients is gone for (`_finish_estimated`); that of
-    these given the others is one, and predictions add up to the targets by it.
+    Where products have estimated variances there is no optimum of all coefficients (`_finish_estimated`), but there is
+    one of these given the others, by which predictions add up to the targets.
     """
     spec, k = objective.spec, objective.task.n_outputs
     within = {factor.block for term in spec.fitted_terms if len(term.factors) > 1 for factor in term.factors}
@@ -318,11 +321,11 @@ def _lowered(objective: Objective, phi: Floats, at: Any, steps: Floats) -> Float
 
 
 def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, close: float) -> tuple[Floats, bool, int]:
-    """A few joint steps by Gauss-Newton beside estimated variances, until no coefficient moves by more than `close`.
+    """A few joint Gauss-Newton steps at estimated variances, until no coefficient moves by more than `close`.
 
-    In standard errors. The priors of factors are about their means then, which have none: given the variances the
-    objective is least where a mean is infinite, and all shrinkage lost, so that nothing may go on for long. Returns
-    the coefficients, whether they are as close, and the number of steps; as they are where they are too many.
+    In standard errors. The priors of factors are then about their means, which have no prior: given the variances the
+    objective is minimal where a mean is infinite and all shrinkage is lost, so that few steps are taken. Returns the
+    coefficients, whether they are as close, and the number of steps; unchanged coefficients where they are too many.
     """
     k = objective.task.n_outputs
     for n_steps in range(MAX_STEPS):
@@ -343,11 +346,11 @@ def _finish_estimated(objective: Objective, phi: Floats, dispersion: float, clos
 def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton) -> tuple[Floats, bool | None, int]:
     """L-BFGS in the coordinates of the joint posterior, until no coefficient is `newton.close` standard errors away.
 
-    In these the Hessian is about 1, but for the second derivatives of products, which Gauss-Newton leaves out. L-BFGS
-    in the coefficients themselves does not converge where terms nearly determine each other, as categories a number
-    that hardly varies within them. Where they are too many for a joint posterior, but for vectors, it goes on in the
-    coefficients until a round gains no more than that. Returns the coefficients, whether they are as close, None where
-    that is not known, and the number of rounds.
+    In these coordinates the Hessian is about 1, except for the second derivatives of products, which Gauss-Newton
+    leaves out. L-BFGS in the coefficients themselves does not converge where terms nearly determine each other, as
+    categories do a numeric column that hardly varies within them. Where coefficients are too many for a joint
+    posterior, rounds of L-BFGS in the coefficients follow until one gains no more than that; none for vectors. Returns
+    the coefficients, whether they are as close, None where that is not known, and the number of rounds.
     """
     k = objective.task.n_outputs
     for n_rounds in range(MAX_ROUNDS):
@@ -368,19 +371,19 @@ def _finish(objective: Objective, phi: Floats, dispersion: float, newton: Newton
         def value(z: Floats, start: Floats = start, root: Any = root, first: float = first) -> tuple[float, Floats]:
             with np.errstate(invalid="ignore", over="ignore"):
                 lost, slopes = objective.value(start + root @ z)
-                found = np.asarray(root.T @ slopes)
-            if not (np.isfinite(lost) and np.isfinite(found).all()):  # too far, for a log link
+                gradient = np.asarray(root.T @ slopes)
+            if not (np.isfinite(lost) and np.isfinite(gradient).all()):  # too far, for a log link
                 return FAR_OFF, np.zeros_like(z)
-            return lost - first, found
+            return lost - first, gradient
 
         gtol = CLOSER * np.sqrt(2.0 * enough / root.shape[1])
         options = {"maxiter": max(MAX_PASSES, newton.max_passes), "maxcor": 20, "ftol": 0.0, "gtol": gtol}
-        found = minimize(value, np.zeros(root.shape[1]), jac=True, method="L-BFGS-B", options=options)
-        if found.fun < 0.0:
-            phi = objective.shared(start + root @ found.x)
-        if joint is None and not found.fun < -enough:
+        result = minimize(value, np.zeros(root.shape[1]), jac=True, method="L-BFGS-B", options=options)
+        if result.fun < 0.0:
+            phi = objective.shared(start + root @ result.x)
+        if joint is None and not result.fun < -enough:
             return phi, None, n_rounds + 1
-        if not found.fun < 0.0:
+        if not result.fun < 0.0:
             return phi, False, n_rounds
     return phi, False, MAX_ROUNDS
 
@@ -395,28 +398,28 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
     if has_vectors or spec.n_coefs > MAX_COEFS or spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
         return None
     hessians = _expected_curvature(objective, phi)
-    found, unknown, untold = [], [], np.zeros(spec.n_coefs, dtype=np.bool_)
+    covariances, unknown, uninformed = [], [], np.zeros(spec.n_coefs, dtype=np.bool_)
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
         by = sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr()
         information = (by.T @ (by * hessians[:, output][:, None])).toarray() + _penalty(objective, phi)
-        found.append(inverse(information)[0])
+        covariances.append(inverse(information)[0])
         unknown.append(without_information(information, _exchanges(spec, phi[output::k])))
-        untold |= np.diag(information) == 0.0
+        uninformed |= np.diag(information) == 0.0
     joint = _joint_posterior(objective, phi) if k > 1 else None
     if joint is not None:  # the classes are not known given each other
         p, less = spec.n_coefs, _less_common(spec, k)
         whole = less @ joint[0] @ less.T
-        found = [whole[one * p : (one + 1) * p, one * p : (one + 1) * p] for one in range(k)]
-    most = max(directions.shape[1] for directions in unknown)
-    padded = [np.pad(directions, ((0, 0), (0, most - directions.shape[1]))) for directions in unknown]
-    return JointCovariance(np.array(found), untold, np.array(padded))
+        covariances = [whole[c * p : (c + 1) * p, c * p : (c + 1) * p] for c in range(k)]
+    width = max(directions.shape[1] for directions in unknown)
+    padded = [np.pad(directions, ((0, 0), (0, width - directions.shape[1]))) for directions in unknown]
+    return JointCovariance(np.array(covariances), uninformed, np.array(padded))
 
 
 def _less_common(spec: ModelSpec, k: int) -> Floats:
-    """What coefficients (K p,) are multiplied by for those less their mean over the classes, as they are shown.
+    """The matrix that subtracts from coefficients (K p,) their mean over the classes, as they are shown.
 
-    Adding a number to those of all classes changes nothing, but for factors of products.
+    Adding a number to those of all classes changes no prediction, except for factors of products.
     """
     alone = np.ones(spec.n_coefs)
     for term in spec.fitted_terms:
@@ -428,8 +431,8 @@ def _less_common(spec: ModelSpec, k: int) -> Floats:
 def _joint_edf(objective: Objective, phi: Floats) -> float:
     """Effective degrees of freedom of all coefficients together; NaN where they are too many.
 
-    The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: what terms
-    share counts once. Without penalties it is the rank of the derivatives.
+    The trace of (A + P)^+ A, with A the information on the coefficients by Gauss-Newton and P the penalty: degrees of
+    freedom that terms have in common count once. Without penalties it is the rank of the derivatives.
     """
     joint = _joint_posterior(objective, phi)
     return np.nan if joint is None else float(np.einsum("ij,ij->", *joint))
@@ -438,7 +441,7 @@ def _joint_edf(objective: Objective, phi: Floats) -> float:
 def _joint_posterior(objective: Objective, phi: Floats) -> tuple[Floats, Floats] | None:
     """The inverse of the information with penalties on all coefficients, class by class, and that without (K p, K p).
 
-    By Gauss-Newton; None where they are too many. That of the last coefficients is kept.
+    By Gauss-Newton; None where they are too many. That of the last coefficients is cached.
     """
     spec, k = objective.spec, objective.task.n_outputs
     if k * spec.n_coefs > MAX_COEFS or k * spec.n_coefs * len(objective.rows.y) > MAX_VISITS:
@@ -450,48 +453,48 @@ def _joint_posterior(objective: Objective, phi: Floats) -> tuple[Floats, Floats]
             derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
             by.append(sparse.hstack([derivatives.of(index) for index in range(len(spec.blocks))]).tocsr())
         information = _information(objective, phi, by).reshape(k * spec.n_coefs, -1)
-        found = inverse(information + np.kron(np.eye(k), _penalty(objective, phi)))[0]
-        objective.joint = {at: (found, information)}
+        covariance = inverse(information + np.kron(np.eye(k), _penalty(objective, phi)))[0]
+        objective.joint = {at: (covariance, information)}
     return objective.joint[at]
 
 
 def _information(objective: Objective, phi: Floats, by: Sequence[Any]) -> Floats:
-    """That on coefficients (K, p, K, p), by the derivatives (n, p) of the linear predictor of each output by them."""
+    """The information (K, p, K, p), by the derivatives (n, p) of each output's linear predictor by coefficients."""
     hessians, weight, k = _expected_curvature(objective, phi), objective.rows.weight, len(by)
-    shares = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
+    probabilities = softmax(_margins(objective, phi), axis=1) if k > 1 else np.zeros_like(hessians)
     blocks = np.empty((k, by[0].shape[1], k, by[0].shape[1]))
-    for one, other in product(range(k), range(k)):
-        between = -shares[:, one] * shares[:, other] * (weight if len(weight) else 1.0)
-        found = by[one].T @ (by[other] * (hessians[:, one] if one == other else between)[:, None])
-        blocks[one, :, other] = found.toarray() if sparse.issparse(found) else found
+    for a, b in product(range(k), range(k)):
+        between = -probabilities[:, a] * probabilities[:, b] * (weight if len(weight) else 1.0)
+        block = by[a].T @ (by[b] * (hessians[:, a] if a == b else between)[:, None])
+        blocks[a, :, b] = block.toarray() if sparse.issparse(block) else block
     return blocks
 
 
 def _penalty(objective: Objective, phi: Floats) -> Floats:
     """The precisions (coefficients, coefficients) of the prior, of one output."""
-    found, precisions = np.zeros((objective.spec.n_coefs, objective.spec.n_coefs)), objective.precisions(phi)
-    for index, _ in objective.held():
-        own, rank = objective.spec.coefs(index), objective.spec.blocks[index].rank
-        size = (own.stop - own.start) // rank
-        held = np.eye(size) - (1.0 / size if objective.centred[index] else 0.0)
-        found[own, own] = precisions[index] * np.kron(held, np.eye(rank))
-    return found
+    penalty, precisions = np.zeros((objective.spec.n_coefs, objective.spec.n_coefs)), objective.precisions(phi)
+    for index, _ in objective.penalized():
+        coefs, rank = objective.spec.coefs(index), objective.spec.blocks[index].rank
+        size = (coefs.stop - coefs.start) // rank
+        centring = np.eye(size) - (1.0 / size if objective.centred[index] else 0.0)
+        penalty[coefs, coefs] = precisions[index] * np.kron(centring, np.eye(rank))
+    return penalty
 
 
 def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
-    """What factors of a product can be multiplied by if another is divided by it: directions (coefficients, m).
+    """Directions (coefficients, m) in which factors of a product exchange scale: one grows as another shrinks.
 
-    Coefficients are shown without that.
+    Coefficients are shown with a fixed scale.
     """
-    found = [np.zeros(spec.n_coefs)]
+    directions = [np.zeros(spec.n_coefs)]
     for term in spec.fitted_terms:
         powers = Counter(factor.block for factor in term.factors)
         first, *others = powers
-        for other in others:
-            found.append(np.zeros(spec.n_coefs))
-            found[-1][spec.coefs(first)] = powers[other] * phi[spec.coefs(first)]
-            found[-1][spec.coefs(other)] = -powers[first] * phi[spec.coefs(other)]
-    return np.array(found[1:]).reshape(-1, spec.n_coefs).T
+        for factor in others:
+            directions.append(np.zeros(spec.n_coefs))
+            directions[-1][spec.coefs(first)] = powers[factor] * phi[spec.coefs(first)]
+            directions[-1][spec.coefs(factor)] = -powers[first] * phi[spec.coefs(factor)]
+    return np.array(directions[1:]).reshape(-1, spec.n_coefs).T
 
 
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
@@ -509,9 +512,9 @@ def _jittered(spec: ModelSpec, n_outputs: int, start: Floats, jitter: float, rng
     out = start.copy()
     for index, block in enumerate(spec.blocks):
         if block.start != 0.0 or block.rank > 1:
-            own = spec.coefs(index)
-            own = slice(own.start * n_outputs, own.stop * n_outputs)
-            out[own] += rng.normal(0.0, jitter, own.stop - own.start)
+            coefs = spec.coefs(index)
+            coefs = slice(coefs.start * n_outputs, coefs.stop * n_outputs)
+            out[coefs] += rng.normal(0.0, jitter, coefs.stop - coefs.start)
     return out
 
 
@@ -527,11 +530,11 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
             return (lost - first) / unit, gradient / (root * unit)  # relative to the start, which outliers may dominate
 
         options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
-        found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
-        before, phi = value(phi * root)[0], objective.shared(found.x / root)
-        if before - found.fun < newton.tol:
+        result = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
+        before, phi = value(phi * root)[0], objective.shared(result.x / root)
+        if before - result.fun < newton.tol:
             return phi, True
-    return phi, bool(found.success)
+    return phi, bool(result.success)
 
 
 def _scales(curvature: Floats) -> Floats:
@@ -555,22 +558,22 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
     used, precisions = 0.0, objective.precisions(phi)
     for output in range(k):
         derivatives = Derivatives(spec, objective.task.program, objective.rows, phi[output::k])
-        posteriors = FormulaSpreads(derivatives, hessians[:, output])
-        for index, _ in objective.held():
+        posteriors = FormulaPosteriors(derivatives, hessians[:, output])
+        for index, _ in objective.penalized():
             centred = objective.centred[index]
-            found = posteriors.of(index, float(precisions[index]), centred=centred)
-            edf[index] += found.edf
-            variances[spec.coefs(index), output] = found.variances
+            posterior = posteriors.of(index, float(precisions[index]), centred=centred)
+            edf[index] += posterior.edf
+            variances[spec.coefs(index), output] = posterior.variances
             used += spec.blocks[index].rank if centred else 0
-        for index, variance in zip(posteriors.flat, posteriors.of_flat(), strict=True):
-            edf[index] += posteriors.rank_of_flat / len(posteriors.flat)
+        for index, variance in zip(posteriors.unpenalized, posteriors.unpenalized_variances(), strict=True):
+            edf[index] += posteriors.unpenalized_rank / len(posteriors.unpenalized)
             variances[spec.coefs(index), output] = variance
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
         joint = _joint_edf(objective, phi)
         is_penalized = bool(objective.precision.any())
         left = objective.total - (edf.sum() + used if np.isnan(joint) else joint)
-        left = max(left, LEAST_LEFT * objective.total if is_penalized else 0.0)
+        left = max(left, MIN_LEFT * objective.total if is_penalized else 0.0)
         statistic = _pearson(objective, phi, slopes[:, 0], hessians[:, 0])
         dispersion = max(statistic / left, 1e-12) if left > NONE_LEFT else np.nan
     return _EvaluatedTerms(dispersion, edf, variances.ravel())
@@ -598,47 +601,50 @@ def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
         p = softmax(margins, axis=1)
         slopes, hessians = p - np.eye(task.n_outputs)[rows.y.astype(np.int64)], p * (1.0 - p)
     else:
-        slopes, hessians = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
+        slopes, hessians = (values[:, None] for values in task.loss.rows(margins, rows.y)[1:])
     return weight * slopes, weight * hessians
 
 
 def _margins(objective: Objective, phi: Floats) -> Floats:
     """Linear predictors of the rows (n, K)."""
-    task, found = objective.task, np.empty((len(objective.rows.y), objective.task.n_outputs))
-    predict_margins(objective.rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), found)
-    return found
+    task, margins = objective.task, np.empty((len(objective.rows.y), objective.task.n_outputs))
+    predict_margins(objective.rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    return margins
 
 
 def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerms) -> float:
     """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
-    held = [index for index, _ in objective.held()]
+    indices = [index for index, _ in objective.penalized()]
     squares = objective.mean_squares(phi)
     lengths = np.array(
-        [objective.penalty_scale(index, squares) * np.square(objective.away(index, phi)).sum() for index in held]
+        [objective.penalty_scale(index, squares) * np.square(objective.away(index, phi)).sum() for index in indices]
     )
-    now = evaluated.dispersion * evaluated.edf[held] / np.maximum(lengths, 1e-300)
-    moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
+    now = evaluated.dispersion * evaluated.edf[indices] / np.maximum(lengths, 1e-300)
+    moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[indices])
     free = scale_free(objective.spec)
     relative = free[list(objective.other_factors)]
-    free = (free @ null_space(relative) if len(relative) else free)[held]
+    free = (free @ null_space(relative) if len(relative) else free)[indices]
     moves -= free @ (np.linalg.pinv(free) @ moves)
-    objective.put(held, np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
-    edf, coefs = evaluated.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
+    objective.put(indices, np.clip(objective.precision[indices] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
+    edf, coefs = (
+        evaluated.edf[indices],
+        np.array([coefs_of_term.stop - coefs_of_term.start for _, coefs_of_term in objective.penalized()]),
+    )
     moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))
 
 
 def _multiplied_by(spec: ModelSpec, centred: Sequence[bool]) -> dict[int, list[list[int]]]:
     """By block that is multiplied by others, without vectors: the other factors of each of its terms."""
-    found: dict[int, list[list[int]]] = {}
+    factors: dict[int, list[list[int]]] = {}
     for term in spec.fitted_terms:
         blocks = [factor.block for factor in term.factors]
         for at, block in enumerate(blocks):
-            found.setdefault(block, []).append([*blocks[:at], *blocks[at + 1 :]])
+            factors.setdefault(block, []).append([*blocks[:at], *blocks[at + 1 :]])
     return {
         block: terms
-        for block, terms in found.items()
-        if centred[block] and any(terms) and all(spec.blocks[other].rank == 1 for others in terms for other in others)
+        for block, terms in factors.items()
+        if centred[block] and any(terms) and all(spec.blocks[index].rank == 1 for group in terms for index in group)
     }
 
 

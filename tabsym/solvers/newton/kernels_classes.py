@@ -16,7 +16,7 @@ MIN_PROBABILITY = 1e-9
 
 
 ROUNDING = 1e-14
-"""Least pivot of a positive definite matrix, relative to its diagonal."""
+"""Smallest pivot of a positive definite matrix, relative to its diagonal."""
 
 
 @kernel
@@ -30,13 +30,13 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
     curvature[:] = 0.0
     for i in range(len(codes)):
         if codes[i] >= 0:
-            c, own = unsigned(codes[i]), int(y[i])
-            share = weight[i] if len(weight) else 1.0
+            c, label = unsigned(codes[i]), int(y[i])
+            w = weight[i] if len(weight) else 1.0
             factor = x[i] if len(x) else 1.0
             for k in range(values.shape[1]):
                 p = values[i, k]
-                gradient[c, k] += share * factor * (p - 1.0 if k == own else p)
-                curvature[c, k] += share * factor * factor * max(p * (1.0 - p) if diagonal else p, MIN_PROBABILITY)
+                gradient[c, k] += w * factor * (p - 1.0 if k == label else p)
+                curvature[c, k] += w * factor * factor * max(p * (1.0 - p) if diagonal else p, MIN_PROBABILITY)
 
 
 @kernel
@@ -69,17 +69,17 @@ def move_and_sum_classes(n_classes):
     def move_and_sum_classes(before, steps, codes, weight, values, sums):
         sums[:] = 0.0
         for i in range(len(codes)):
-            share = weight[i] if len(weight) else 1.0
+            w = weight[i] if len(weight) else 1.0
             move_and_sum_row(
-                n_classes, values, unsigned(i), steps, unsigned(before[i] + 1), share, sums, unsigned(codes[i] + 1)
+                n_classes, values, unsigned(i), steps, unsigned(before[i] + 1), w, sums, unsigned(codes[i] + 1)
             )
 
     return move_and_sum_classes
 
 
 @kernel
-def step_classes(gradient, curvature, theta, precision, most, right, steps):
-    """Steps (q, K) of coefficients with a ridge penalty, each at most `most` in size; theta is updated by them.
+def step_classes(gradient, curvature, theta, precision, max_step, right, steps):
+    """Steps (q, K) of coefficients with a ridge penalty, each at most `max_step` in size; theta is updated by them.
 
     By the bound diag(s) - ss' / n of a coefficient's Hessian, for s the sum of the probabilities of its n rows, which
     is exact where these are equal. Its inverse with the penalty is a rank-one update (Sherman and Morrison). The
@@ -91,29 +91,29 @@ def step_classes(gradient, curvature, theta, precision, most, right, steps):
         for k in range(theta.shape[1]):
             right[e, k] = -gradient[e, k] - precision * theta[e, k]
             both = curvature[e, k] + precision
-            share = curvature[e, k] / both if both > 0.0 else 0.0
-            total += share * right[e, k]
-            left += share * precision
+            fraction = curvature[e, k] / both if both > 0.0 else 0.0
+            total += fraction * right[e, k]
+            left += fraction * precision
         common = total / left if left > 0.0 else 0.0
         for k in range(theta.shape[1]):
             both = curvature[e, k] + precision
             step = (right[e, k] + common * curvature[e, k]) / both if both > 0.0 else 0.0
-            steps[e, k] = min(max(step, -most), most)
+            steps[e, k] = min(max(step, -max_step), max_step)
             theta[e, k] += steps[e, k]
 
 
 @kernel
-def collect_matrices(codes, share, values, sums):
-    """Add the Hessian matrices of rows, diag(p) - pp' times share (n,), empty for 1, to those of their coefficients.
+def collect_matrices(codes, weights, values, sums):
+    """Add the Hessian matrices of rows, diag(p) - pp' times weights (n,), empty for 1, to those of their coefficients.
 
     As lower triangles (1 + q, K (K + 1) / 2), row by row; 0: no coefficient.
     """
     for i in range(len(codes)):
         c, at = unsigned(codes[i] + 1), 0
         for k in range(values.shape[1]):
-            p = values[i, k] * share[i] if len(share) else values[i, k]
-            for other in range(k):
-                sums[c, at + other] -= p * values[i, other]
+            p = values[i, k] * weights[i] if len(weights) else values[i, k]
+            for h in range(k):
+                sums[c, at + h] -= p * values[i, h]
             sums[c, at + k] += p - p * values[i, k]
             at += k + 1
 
@@ -125,20 +125,20 @@ def matrices_of_rows(values, matrices):
         at = 0
         for k in range(values.shape[1]):
             p = values[i, k]
-            for other in range(k):
-                matrices[i, at + other] = -p * values[i, other]
+            for h in range(k):
+                matrices[i, at + h] = -p * values[i, h]
             matrices[i, at + k] = p - p * p
             at += k + 1
 
 
 @kernel
-def sum_matrices(codes, share, matrices, sums):
-    """Add rows of `matrices` (n, T), times share (n,), empty for 1, to coefficients (1 + q, T); 0: none."""
-    if len(share):
+def sum_matrices(codes, weights, matrices, sums):
+    """Add rows of `matrices` (n, T), times weights (n,), empty for 1, to coefficients (1 + q, T); 0: none."""
+    if len(weights):
         for i in range(len(codes)):
             c = unsigned(codes[i] + 1)
             for j in range(matrices.shape[1]):
-                sums[c, j] += share[i] * matrices[i, j]
+                sums[c, j] += weights[i] * matrices[i, j]
     else:
         for i in range(len(codes)):
             c = unsigned(codes[i] + 1)
@@ -147,24 +147,24 @@ def sum_matrices(codes, share, matrices, sums):
 
 
 @kernel
-def add_ridge_posteriors(own, shared, precision, factor, solved, taken, follow):
+def add_ridge_posteriors(hessians, shared, precision, factor, solved, taken, follow):
     """Sums over the coefficients of a term with a ridge penalty that `posteriors_classes.ridge_of_classes` needs.
 
-    With H a coefficient's Hessian (K, K), of `own` (q, T), S its cross-derivatives with the unpenalized terms (K, f K),
-    of `shared` (f, q, T), both as lower triangles, and V = H + precision: adds S'V^-1 S to `taken` and S'V^-2 S to
-    `follow` (f K, f K); returns the sum of the traces of V^-1. By Cholesky factors, LL' = V; `factor` (K, K) and
+    With H a coefficient's Hessian (K, K), of `hessians` (q, T), S its cross-derivatives with the unpenalized terms (K,
+    f K), of `shared` (f, q, T), both as lower triangles, and V = H + precision: adds S'V^-1 S to `taken` and S'V^-2 S
+    to `follow` (f K, f K); returns the sum of the traces of V^-1. By Cholesky factors, LL' = V; `factor` (K, K) and
     `solved` (K, f K + K), for L^-1 (S, 1), are work space.
     """
     k, n_shared, trace = len(factor), len(taken), 0.0
-    for e in range(len(own)):
+    for e in range(len(hessians)):
         at = 0
         for i in range(k):
             for j in range(i + 1):
-                left = own[e, at] + (precision if j == i else 0.0)
+                left = hessians[e, at] + (precision if j == i else 0.0)
                 for h in range(j):
                     left -= factor[i, h] * factor[j, h]
-                least = ROUNDING * (own[e, at] + precision)
-                factor[i, j] = np.sqrt(max(left, least)) if j == i else left / factor[j, j]
+                min_pivot = ROUNDING * (hessians[e, at] + precision)
+                factor[i, j] = np.sqrt(max(left, min_pivot)) if j == i else left / factor[j, j]
                 at += 1
         for f in range(len(shared)):
             at = 0

@@ -16,8 +16,8 @@ from tabsym.jit import inlined, kernel, unsigned
 
 
 @kernel
-def step_ridge(gradient, curvature, theta, precision, most, right, steps):
-    """Newton steps (q W,) of coefficients with a ridge penalty, each at most `most` in size; theta is updated by them.
+def step_ridge(gradient, curvature, theta, precision, max_step, right, steps):
+    """Newton steps (q W,) of coefficients with a ridge penalty, of at most `max_step` in size; theta is updated too.
 
     `right` (q W,) is set to the negative gradient, penalty included. There is no sum in the loop, so that it is
     vectorized.
@@ -27,14 +27,14 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
         both = curvature[e] + precision
         step = right[e] / both
         step = step if both > 0.0 else 0.0
-        step = most if step > most else step
-        step = -most if step < -most else step
+        step = max_step if step > max_step else step
+        step = -max_step if step < -max_step else step
         theta[e] += step
         steps[e] = step
 
 
 @kernel
-def step_of_pairs(grads, precision, most, rate, theta, curvature, right, steps):
+def step_of_pairs(grads, precision, max_step, rate, theta, curvature, right, steps):
     """As `step_ridge`, from gradients and Hessians side by side (2 q W,); Hessians are stored, steps times `rate`.
 
     With the two in columns of a matrix the loop would not be vectorized, and take four times as long.
@@ -45,8 +45,8 @@ def step_of_pairs(grads, precision, most, rate, theta, curvature, right, steps):
         both = hess + precision
         step = toward / both
         step = step if both > 0.0 else 0.0
-        step = most if step > most else step
-        step = -most if step < -most else step
+        step = max_step if step > max_step else step
+        step = -max_step if step < -max_step else step
         theta[e] += step
         curvature[e] = hess
         right[e] = toward
@@ -63,18 +63,18 @@ def sum_products_of(left, right):
 
 
 @kernel
-def spread_ridge(curvature, precision, more, least, variances):
+def ridge_variances(curvature, precision, more, tol, variances):
     """Posterior variances (q,) of ridge coefficients, jointly with the intercept; the sum of the finite ones.
 
-    `more`: information on the intercept from rows without a coefficient; where less than `least` of it remains given
-    the coefficients, the intercept counts as known. Infinite where neither data nor penalty are informative.
+    `more`: information on the intercept from rows without a coefficient; where less than `tol` of it remains given the
+    coefficients, the intercept counts as known. Infinite where neither data nor penalty are informative.
     """
     left, size = more, 0.0
     for e in range(len(curvature)):
         both = curvature[e] + precision
         left += curvature[e] * (precision / both if both > 0.0 else 0.0)
         size += curvature[e]
-    of_level = 1.0 / left if left > least * size else 0.0
+    of_level = 1.0 / left if left > tol * size else 0.0
     total = 0.0
     for e in range(len(curvature)):
         both = curvature[e] + precision
@@ -87,75 +87,75 @@ def spread_ridge(curvature, precision, more, least, variances):
 
 
 @kernel
-def evaluate_ridge(curvature, theta, precision, more, least):
-    """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q,)."""
+def evaluate_ridge(curvature, theta, precision, more, tol):
+    """The sum of `ridge_variances`'s variances, and the sum of squares; curvature and theta (q,)."""
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
         hess = curvature[e]
-        own = 1.0 / (hess + precision) if hess + precision > 0.0 else 0.0
-        left += hess * (precision * own)
+        variance = 1.0 / (hess + precision) if hess + precision > 0.0 else 0.0
+        left += hess * (precision * variance)
         size += hess
-        alone += own
-        followed += (hess * own) ** 2
+        alone += variance
+        followed += (hess * variance) ** 2
         length += theta[e] ** 2
-    of_level = 1.0 / left if left > least * size else 0.0
+    of_level = 1.0 / left if left > tol * size else 0.0
     return alone + followed * of_level, length
 
 
 @kernel
-def move_precisions(indices, evaluated, held, dispersion, least, most, precision, moving):
-    """Fellner-Schall update of the precisions (P,) at `indices` (a,), each by at most `most` on the log scale.
+def move_precisions(indices, evaluated, n_penalized, dispersion, min_edf, max_change, precision, moving):
+    """Fellner-Schall update of the precisions (P,) at `indices` (a,), each by at most `max_change` on the log scale.
 
-    `evaluated` (a, 2): effective degrees of freedom, below `least` of which the precision is left, and sums of squares;
-    `held` (P,): numbers of penalized coefficients. `moving` (a,) is set to the resulting change of the degrees of
-    freedom.
+    `evaluated` (a, 2): effective degrees of freedom, below `min_edf` of which the precision stays, and sums of squares;
+    `n_penalized` (P,): numbers of penalized coefficients. `moving` (a,) is set to the resulting change of the degrees
+    of freedom.
     """
     for at in range(len(indices)):
         index, edf = indices[at], evaluated[at, 0]
         moving[at] = 0.0
-        if edf < least:
+        if edf < min_edf:
             continue
         now = dispersion * edf / max(evaluated[at, 1], 1e-300)
-        moved = min(max(np.log(max(now / precision[index], 1e-300)), -most), most)
+        moved = min(max(np.log(max(now / precision[index], 1e-300)), -max_change), max_change)
         precision[index] *= np.exp(moved)
-        moving[at] = abs(moved) * edf * (1.0 - edf / held[index])
+        moving[at] = abs(moved) * edf * (1.0 - edf / n_penalized[index])
 
 
 @inlined
-def _recenter(above, cells, own, theirs, theta, upper, shared, width):
+def _recenter(parent, n_children, precision, parent_precision, theta, upper, shared, width):
     shared[:] = 0.0
-    for c in range(len(above)):
-        p = unsigned(above[c])
+    for c in range(len(parent)):
+        p = unsigned(parent[c])
         for v in range(width):
             shared[p, v] += theta[c, v]
     gain = 0.0
-    for p in range(len(cells)):
-        both = own * cells[p] + theirs
+    for p in range(len(n_children)):
+        both = precision * n_children[p] + parent_precision
         for v in range(width):
-            moved = (own * shared[p, v] - theirs * upper[p, v]) / both
-            moved = moved if cells[p] > 0.0 else 0.0
+            moved = (precision * shared[p, v] - parent_precision * upper[p, v]) / both
+            moved = moved if n_children[p] > 0.0 else 0.0
             gain += 0.5 * both * moved * moved
             shared[p, v] = moved
             upper[p, v] += moved
-    for c in range(len(above)):
-        p = unsigned(above[c])
+    for c in range(len(parent)):
+        p = unsigned(parent[c])
         for v in range(width):
             theta[c, v] -= shared[p, v]
     return gain
 
 
 @kernel
-def recenter(above, cells, own, theirs, theta, upper, shared):
-    """Transfer the mean of coefficients (q, W) to their parents `above` (q,) in (p, W), as the penalty allows.
+def recenter(parent, n_children, precision, parent_precision, theta, upper, shared):
+    """Transfer the mean of coefficients (q, W) to their parents, `parent` (q,), in upper (p, W), as the penalty allows.
 
-    `cells` (p,): number of children of each parent; own and theirs are the precisions; `shared` (p, W) is work space.
-    Returns the decrease of the penalty.
+    `n_children` (p,): number of children of each parent; `precision` is that of the coefficients, `parent_precision`
+    that of the parents; `shared` (p, W) is work space. Returns the decrease of the penalty.
     """
     if theta.shape[1] == 1:  # a width known at compile time halves the time
-        return _recenter(above, cells, own, theirs, theta, upper, shared, 1)
+        return _recenter(parent, n_children, precision, parent_precision, theta, upper, shared, 1)
     if theta.shape[1] == 2:
-        return _recenter(above, cells, own, theirs, theta, upper, shared, 2)
-    return _recenter(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
+        return _recenter(parent, n_children, precision, parent_precision, theta, upper, shared, 2)
+    return _recenter(parent, n_children, precision, parent_precision, theta, upper, shared, theta.shape[1])
 
 
 @kernel
@@ -173,8 +173,8 @@ def recenter_to_intercept(theta, level):
 
 @kernel
 def update_small_blocks(
-    sum_at, squared_at, walk_at, blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, shares,
-    precisions, ridge, most, y, weight, values, parameter, rate, n_models, lanes, known, theta, curvature, gradient,
+    sum_at, squared_at, walk_at, blocks, before_at, steps, codes_at, like, nothing, starts, walks, n_unordered, ratios,
+    precisions, ridge, max_step, y, weight, values, parameter, rate, n_models, lanes, known, theta, curvature, gradient,
     right, pivots, level, grads, slopes, moves,
 ):  # fmt: skip
     """Newton steps of `blocks` (b,) one after the other, by `move_and_sum` and a step; the decrease of the objective.
@@ -183,10 +183,10 @@ def update_small_blocks(
     `walk_at`, of `step_walk` where there are walks. The rows are first updated by the `steps` of the term whose codes
     are at the address `before_at`; the pending update of the last term is left in `moves[(b - 1) % 2]`. By term:
     `codes_at`, addresses of codes (n,); `starts`, the offsets of its coefficients in `theta` and `curvature`, those of
-    several models side by side; `walks`, `aparts`, `shares`, `precisions`; `lanes`, the number of accumulators per
-    coefficient; `known`, whether the Hessian is known (it is constant for the squared loss). Rows are stored as
-    exp(rate * score), or that times the target, and as the score where the rate is 0. `like` has the dtype of codes;
-    `nothing` is empty. gradient, right, pivots, level, grads and slopes are work space.
+    several models side by side; `walks`, `n_unordered`, `ratios` (`terms.unordered_ratio`), `precisions`; `lanes`, the
+    number of accumulators per coefficient; `known`, whether the Hessian is known (it is constant for the squared loss).
+    Rows are stored as exp(rate * score), or that times the target, and as the score where the rate is 0. `like` has the
+    dtype of codes; `nothing` is empty. gradient, right, pivots, level, grads and slopes are work space.
     """
     n, decrease = len(y), 0.0
     before = vector_at(before_at, n, like)
@@ -194,7 +194,7 @@ def update_small_blocks(
         block = blocks[number]
         codes = vector_at(codes_at[block], n, like)
         start, size = starts[block], starts[block + 1] - starts[block]
-        own, hessians, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
+        block_theta, hessians, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
         indices, n_lanes = size + n_models, lanes[block]
         if squared_at != 0 and known[block]:
             sums = slopes[: n_lanes * indices]
@@ -215,12 +215,12 @@ def update_small_blocks(
         if walks[block]:
             decrease += call_at(
                 walk_at,
-                (toward, hessians, own, aparts[block], n_models, shares[block], precisions[block], ridge, most, right,
-                 pivots, level[:size], moved[n_models:]),
+                (toward, hessians, block_theta, n_unordered[block], n_models, ratios[block], precisions[block], ridge,
+                 max_step, right, pivots, level[:size], moved[n_models:]),
                 0.0,
             )  # fmt: skip
         else:
-            step_ridge(toward, hessians, own, precisions[block], most, right, moved[n_models:])
+            step_ridge(toward, hessians, block_theta, precisions[block], max_step, right, moved[n_models:])
             for e in range(size):
                 decrease += 0.5 * right[e] * moved[n_models + e]
         if rate != 0.0:
@@ -232,7 +232,7 @@ def update_small_blocks(
 
 @kernel
 def evaluate_blocks(
-    walk_at, blocks, starts, walks, aparts, shares, precisions, covers, information, ridge, least, theta, curvature,
+    walk_at, blocks, starts, walks, n_unordered, ratios, precisions, covers, information, ridge, tol, theta, curvature,
     forward, space, evaluated,
 ):  # fmt: skip
     """What `evaluate_ridge` or `evaluate_walk` returns of each of `blocks` (b,) of one model, into `evaluated` (b, 2).
@@ -243,18 +243,19 @@ def evaluate_blocks(
     for number in range(len(blocks)):
         block = blocks[number]
         start, end = starts[block], starts[block + 1]
-        own, hessians = theta[start:end], curvature[start:end]
+        block_theta, hessians = theta[start:end], curvature[start:end]
         if walks[block]:
-            found = call_at(
+            result = call_at(
                 walk_at,
-                (hessians, own, aparts[block], shares[block], precisions[block], ridge, forward, space[: len(own)]),
+                (hessians, block_theta, n_unordered[block], ratios[block], precisions[block], ridge, forward,
+                 space[: len(block_theta)]),
                 (0.0, 0.0),
             )  # fmt: skip
         else:
             more = 0.0
             if not covers[block]:
-                for e in range(len(own)):
+                for e in range(len(block_theta)):
                     more += hessians[e]
                 more = max(information - more, 0.0)
-            found = evaluate_ridge(hessians, own, precisions[block], more, least)
-        evaluated[number, 0], evaluated[number, 1] = found
+            result = evaluate_ridge(hessians, block_theta, precisions[block], more, tol)
+        evaluated[number, 0], evaluated[number, 1] = result

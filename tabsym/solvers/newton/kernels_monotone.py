@@ -1,7 +1,7 @@
 """The Newton step of one term whose coefficients must not decrease along a chain: an exact quadratic program.
 
 The objective of a step is quadratic, with a tridiagonal Hessian along the chain (of a walk; diagonal for a ridge
-penalty), plus a rank-one part where coefficients apart from the walk are centred on its mean (`kernels_walk`). Within
+penalty), plus a rank-one part where unordered coefficients are centred on the mean of the walk (`kernels_walk`). Within
 the constraint it is minimized by the primal active-set method (Nocedal and Wright 2006, "Numerical Optimization",
 algorithm 16.3): neighbours that the constraint holds equal form a pool, the pools' values solve a smaller system of the
 same form, a step ends where two pools meet, and a pool is divided where its multipliers show that both parts gain.
@@ -44,7 +44,7 @@ def pool_isotonic(values, weights, ends, sums, heavy):
 
 @kernel
 def solve_pools(starts, n_pools, curvature, precision, ridge, of_mean, right, pivots, level, out):
-    """The step of each pool (n_pools,): right / (curvature + ridge + walk + of_mean aa'), a the share of the chain.
+    """The step of each pool (n_pools,): right / (curvature + ridge + walk + of_mean aa'), a its fraction of the chain.
 
     `starts` (n_pools + 1,): the first coefficient of each pool; curvature, right (J,) by coefficient. `precision`: of
     the differences of neighbouring pools; `pivots`, `level` (n_pools,) are work space.
@@ -58,10 +58,10 @@ def solve_pools(starts, n_pools, curvature, precision, ridge, of_mean, right, pi
             out[k] += right[j]
         pivots[k] += precision * ((1.0 if k > 0 else 0.0) + (1.0 if k < n_pools - 1 else 0.0))
         if k > 0 and pivots[k - 1] > 0.0:
-            share = precision / pivots[k - 1]
-            pivots[k] -= share * precision
-            out[k] += share * out[k - 1]
-            level[k] += share * level[k - 1]
+            factor = precision / pivots[k - 1]
+            pivots[k] -= factor * precision
+            out[k] += factor * out[k - 1]
+            level[k] += factor * level[k - 1]
     total, of_level = 0.0, 0.0
     for k in range(n_pools - 1, -1, -1):
         if k < n_pools - 1:
@@ -69,9 +69,9 @@ def solve_pools(starts, n_pools, curvature, precision, ridge, of_mean, right, pi
             level[k] += precision * level[k + 1]
         out[k] = out[k] / pivots[k] if pivots[k] > 0.0 else 0.0
         level[k] = level[k] / pivots[k] if pivots[k] > 0.0 else 0.0
-        share = (starts[k + 1] - starts[k]) / n_coefs
-        total += share * out[k]
-        of_level += share * level[k]
+        fraction = (starts[k + 1] - starts[k]) / n_coefs
+        total += fraction * out[k]
+        of_level += fraction * level[k]
     if of_mean > 0.0:
         taken = of_mean * total / (1.0 + of_mean * of_level)
         for k in range(n_pools):
@@ -113,14 +113,14 @@ def minimize_on_chain(
     for _ in range(max_changes):
         chain_gradient(right, curvature, precision, ridge, of_mean, at, begin, gradient)
         solve_pools(starts, n_pools, curvature, precision, ridge, of_mean, gradient, pivots, level, moves)
-        share, meet = 1.0, -1
+        fraction, meet = 1.0, -1
         for k in range(n_pools - 1):
             closer = moves[k] - moves[k + 1]
-            apart = at[starts[k + 1]] - at[starts[k]]
-            if closer > 0.0 and apart <= share * closer:
-                share, meet = apart / closer, k
+            gap = at[starts[k + 1]] - at[starts[k]]
+            if closer > 0.0 and gap <= fraction * closer:
+                fraction, meet = gap / closer, k
         for k in range(n_pools):
-            value = at[starts[k]] + share * moves[k]
+            value = at[starts[k]] + fraction * moves[k]
             for j in range(starts[k], starts[k + 1]):
                 at[j] = value
         if meet >= 0:  # the two pools become one
@@ -151,14 +151,15 @@ def minimize_on_chain(
 
 @kernel
 def step_monotone(
-    gradient, curvature, theta, chain, others, precision, ridge, beside, is_walk, most, numbers, starts, steps
-):
+    gradient, curvature, theta, chain, off_chain, precision, ridge, off_precision, is_walk, max_step, numbers, starts,
+    steps
+):  # fmt: skip
     """As `kernels_walk.step_walk` and `kernels_coefs.step_ridge`, with nondecreasing coefficients along `chain`.
 
-    gradient, curvature, theta, steps (q,); `chain` (J,) and `others` (q - J,): indices. `precision`: of the differences
-    along the chain, 0 for a ridge penalty; `ridge`: on each coefficient of it; `beside`: on the others, for a walk
-    about its mean. theta is updated in place, its chain nondecreasing before and after. `numbers` (8, J) and `starts`
-    (J + 1,) are work space. Returns the decrease of the quadratic approximation.
+    gradient, curvature, theta, steps (q,); `chain` (J,) and `off_chain` (q - J,): indices. `precision`: of the
+    differences along the chain, 0 for a ridge penalty; `ridge`: of each coefficient of it; `off_precision`: of the
+    other coefficients, for a walk about its mean. theta is updated in place, its chain nondecreasing before and after.
+    `numbers` (8, J) and `starts` (J + 1,) are work space. Returns the decrease of the quadratic approximation.
     """
     n = len(chain)
     right, hessians, begin, at = numbers[0], numbers[1], numbers[2], numbers[3]
@@ -172,13 +173,13 @@ def step_monotone(
         jump = precision * (begin[j + 1] - begin[j])
         right[j] += jump
         right[j + 1] -= jump
-    for e in others:
-        both = curvature[e] + beside
+    for e in off_chain:
+        both = curvature[e] + off_precision
         centre = mean if is_walk else 0.0
-        steps[e] = -gradient[e] - beside * (theta[e] - centre)  # its negative gradient
+        steps[e] = -gradient[e] - off_precision * (theta[e] - centre)  # its negative gradient
         if is_walk and both > 0.0:
-            of_mean += beside * curvature[e] / both
-            recentered += beside * (theta[e] - centre) + beside * steps[e] / both
+            of_mean += off_precision * curvature[e] / both
+            recentered += off_precision * (theta[e] - centre) + off_precision * steps[e] / both
     for j in range(n):
         right[j] += recentered / n
     minimize_on_chain(
@@ -191,19 +192,19 @@ def step_monotone(
         step = at[j] - begin[j]
         decrease += 0.5 * (right[j] + numbers[4][j]) * step
         moved += step / n
-    for e in others:
-        both = curvature[e] + beside
-        own = steps[e]
+    for e in off_chain:
+        both = curvature[e] + off_precision
+        toward = steps[e]
         if both > 0.0:
-            decrease += 0.5 * own * own / both
-            steps[e] = (own + (beside * moved if is_walk else 0.0)) / both
+            decrease += 0.5 * toward * toward / both
+            steps[e] = (toward + (off_precision * moved if is_walk else 0.0)) / both
         else:
             steps[e] = 0.0
-        steps[e] = min(max(steps[e], -most), most)
+        steps[e] = min(max(steps[e], -max_step), max_step)
         theta[e] += steps[e]
     before = -np.inf
     for j in range(n):
-        value = begin[j] + min(max(at[j] - begin[j], -most), most) if most < np.inf else at[j]
+        value = begin[j] + min(max(at[j] - begin[j], -max_step), max_step) if max_step < np.inf else at[j]
         value = max(value, before)  # rounding
         before = value
         theta[chain[j]] = value

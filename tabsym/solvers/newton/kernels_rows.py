@@ -19,7 +19,7 @@ from tabsym.losses.kernels import GAMMA, LOGISTIC, POISSON, TWEEDIE_1_5, gradien
 
 MIN_HESSIAN = 1e-14
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little. Times the square of a number that
-is a million standard deviations out it must be nothing beside what other rows tell."""
+is a million standard deviations out it must be negligible next to the information of other rows."""
 
 
 @inlined
@@ -115,7 +115,7 @@ def codes_of_models(codes, column, n_models, out):
 
 
 @kernel
-def add_entries(codes, x, theta, n_models, flip, scores):
+def add_coefs(codes, x, theta, n_models, flip, scores):
     """Add to scores (n,) the coefficients (q W,) of rows, times x: the row's model's, or with flip 1 the other's.
 
     Rows without a coefficient have codes below W - 1, and nothing is added.
@@ -128,16 +128,16 @@ def add_entries(codes, x, theta, n_models, flip, scores):
     first = np.int32(n_models - 1)
     for i in range(len(codes)):
         if codes[i] >= first:
-            own = theta[unsigned(codes[i] - first) ^ unsigned(flip)]
-            scores[i] += own * x[i] if len(x) else own
+            coef = theta[unsigned(codes[i] - first) ^ unsigned(flip)]
+            scores[i] += coef * x[i] if len(x) else coef
 
 
 @kernel
-def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, delta_eta, sums):
+def move_and_sum_linear(before, x_before, steps, codes, x, hessians, gradients, delta_eta, sums):
     """For two models: add the steps of the term `before` to `delta_eta` (n,); sum residuals by the next term.
 
-    The residual is `delta_eta` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over
-    the other rows.
+    The residual is `delta_eta` times `hessians` (n,) over the rows of a coefficient's model, less `gradients` (n,)
+    over the other rows.
     """
     sums[:] = 0.0
     if len(x_before) + len(x) == 0:
@@ -146,7 +146,7 @@ def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, del
             delta_eta[i] = value
             at = unsigned(codes[i] + 1)
             sums[at] += value * hessians[i]
-            sums[at ^ unsigned(1)] -= others[i]
+            sums[at ^ unsigned(1)] -= gradients[i]
     else:
         for i in range(len(codes)):
             step = steps[unsigned(before[i] + 1)]
@@ -155,7 +155,7 @@ def move_and_sum_linear(before, x_before, steps, codes, x, hessians, others, del
             factor = x[i] if len(x) else 1.0
             at = unsigned(codes[i] + 1)
             sums[at] += value * hessians[i] * factor
-            sums[at ^ unsigned(1)] -= others[i] * factor
+            sums[at ^ unsigned(1)] -= gradients[i] * factor
 
 
 @kernels_by
@@ -164,9 +164,9 @@ def row_gradients(loss):
 
     def row_gradients(values, y, weight, parameter, slopes, hessians):
         for i in range(len(y)):
-            share = weight[i] if len(weight) else 1.0
+            w = weight[i] if len(weight) else 1.0
             slope, hess = gradients_at(values[i], y[i], loss, parameter, MIN_HESSIAN)
-            slopes[i], hessians[i] = share * slope, share * hess
+            slopes[i], hessians[i] = w * slope, w * hess
 
     return row_gradients
 
@@ -175,13 +175,13 @@ def row_gradients(loss):
 def sum_gradients(loss):
     """Weighted sums over rows: squared gradients, and Hessians."""
 
-    def sum_gradients(values, y, weight, parameter, least):
+    def sum_gradients(values, y, weight, parameter, min_hessian):
         squares = hessians = 0.0
         for i in range(len(y)):
-            share = weight[i] if len(weight) else 1.0
-            slope, hess = gradients_at(values[i], y[i], loss, parameter, least)
-            squares += share * slope * slope
-            hessians += share * hess
+            w = weight[i] if len(weight) else 1.0
+            slope, hess = gradients_at(values[i], y[i], loss, parameter, min_hessian)
+            squares += w * slope * slope
+            hessians += w * hess
         return squares, hessians
 
     return sum_gradients

@@ -1,9 +1,9 @@
 """Kernels of first-order random walks: ordered coefficients, penalized by the differences of neighbours.
 
 With one linear predictor the system is a tridiagonal matrix T, for multiclass one of blocks (K, K), as classes are
-coupled. Coefficients apart from the walk, missing values, are centred on its mean a'theta, a = 1 / J for each of its J
-coefficients. Eliminated, they leave T + k aa' (Sherman and Morrison 1950), so that they cost one more right side, a.
-The mean of all coefficients is not penalized: it is confounded with the intercept.
+coupled. Unordered coefficients outside the walk, of missing values, are centred on its mean a'theta, a = 1 / J for each
+of its J coefficients. Eliminated, they leave T + k aa' (Sherman and Morrison 1950), so that they cost one more right
+side, a. The mean of all coefficients is not penalized: it is confounded with the intercept.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def solve_walk(curvature, first, width, precision, ridge, right, pivots, out):
     Arrays of all columns are flattened, (q W,), W the `width`; the column's walk begins at `first`. `pivots` is work
     space.
     """
-    share = value = 0.0
+    factor = value = 0.0
     for at in range(first, len(curvature), width):
-        n_beside = (at > first) + (at + width < len(curvature))
-        pivot = curvature[at] + ridge + precision * n_beside - share * precision
-        value = right[at] + share * value
+        n_neighbours = (at > first) + (at + width < len(curvature))
+        pivot = curvature[at] + ridge + precision * n_neighbours - factor * precision
+        value = right[at] + factor * value
         pivots[at], out[at] = pivot, value
-        share = precision / pivot
+        factor = precision / pivot
     value = 0.0
     for at in range(len(curvature) - width + first % width, first - 1, -width):
         value = (out[at] + precision * value) / pivots[at]
@@ -47,18 +47,18 @@ def mean_of_walk(theta, first, width):
 
 
 @kernel
-def solve_beside_walk(curvature, first, width, share, precision, ridge, right, pivots, level, out):
-    """As `solve_walk`, where the coefficients before `first` are centred on the mean of the others, which are a walk.
+def solve_centred_walk(curvature, first, width, ratio, precision, ridge, right, pivots, level, out):
+    """As `solve_walk`, where the unordered coefficients, those before `first`, are centred on the mean of the walk.
 
-    `share`: the precision of the coefficients apart over the walk's; `pivots` and `level` (q W,) are work space.
+    `ratio`: the precision of the unordered coefficients over the walk's; `pivots` and `level` (q W,) are work space.
     """
     n_walk = len(curvature) // width - first // width
-    beside, recentered, grad = precision * share, 0.0, 0.0
+    unordered_precision, recentered, grad = precision * ratio, 0.0, 0.0
     for at in range(first % width, first, width):
-        both = curvature[at] + beside
+        both = curvature[at] + unordered_precision
         if both > 0.0:
-            recentered += right[at] * beside / both
-            grad += beside * curvature[at] / both
+            recentered += right[at] * unordered_precision / both
+            grad += unordered_precision * curvature[at] / both
     for at in range(first, len(curvature), width):
         out[at], level[at] = right[at] + recentered / n_walk, 1.0 / n_walk
     solve_walk(curvature, first, width, precision, ridge, out, pivots, out)
@@ -67,26 +67,26 @@ def solve_beside_walk(curvature, first, width, share, precision, ridge, right, p
     solve_walk(curvature, first, width, precision, ridge, level, pivots, level)
     mean = mean_of_walk(out, first, width) / (1.0 + grad * mean_of_walk(level, first, width))
     for at in range(first % width, first, width):
-        both = curvature[at] + beside
-        out[at] = (right[at] + beside * mean) / both if both > 0.0 else 0.0
+        both = curvature[at] + unordered_precision
+        out[at] = (right[at] + unordered_precision * mean) / both if both > 0.0 else 0.0
     for at in range(first, len(curvature), width):
         out[at] -= grad * mean * level[at]
 
 
 @kernel
 def step_walk(
-    gradient, curvature, theta, apart, width, share, precision, ridge, most, right, pivots, level, steps
+    gradient, curvature, theta, n_unordered, width, ratio, precision, ridge, max_step, right, pivots, level, steps
 ):  # fmt: skip
-    """As `step_ridge`, for a walk on whose mean the first `apart` coefficients are centred: the joint step of all.
+    """As `step_ridge`, for a walk on whose mean the first `n_unordered` coefficients are centred: the joint step.
 
-    `share` is as in `solve_beside_walk`; `right`, `pivots` and `level` (q W,) are work space.
+    `ratio` is as in `solve_centred_walk`; `right`, `pivots` and `level` (q W,) are work space.
     """
-    n_walk, beside = len(theta) // width - apart, precision * share
+    n_walk, unordered_precision = len(theta) // width - n_unordered, precision * ratio
     for v in range(width):
-        first = apart * width + v
+        first = n_unordered * width + v
         mean, recentered, jump = mean_of_walk(theta, first, width), 0.0, 0.0
         for at in range(v, first, width):
-            grad = beside * (theta[at] - mean)
+            grad = unordered_precision * (theta[at] - mean)
             right[at] = -gradient[at] - grad
             recentered += grad
         for at in range(first, len(theta), width):
@@ -94,10 +94,10 @@ def step_walk(
             if at + width < len(theta):
                 jump = precision * (theta[at + width] - theta[at])
                 right[at] += jump
-        solve_beside_walk(curvature, first, width, share, precision, ridge, right, pivots, level, steps)
+        solve_centred_walk(curvature, first, width, ratio, precision, ridge, right, pivots, level, steps)
     decrease = 0.0
     for at in range(len(theta)):
-        step = min(max(steps[at], -most), most)
+        step = min(max(steps[at], -max_step), max_step)
         theta[at] += step
         steps[at] = step
         decrease += abs(step * right[at])
@@ -112,8 +112,8 @@ def walk_variances(curvature, first, precision, ridge, forward, variances):
     """
     left = 0.0
     for at in range(first, len(curvature)):
-        n_beside = (at > first) + (at + 1 < len(curvature))
-        both = curvature[at] + ridge + precision * n_beside
+        n_neighbours = (at > first) + (at + 1 < len(curvature))
+        both = curvature[at] + ridge + precision * n_neighbours
         variances[at], forward[at] = both, both - left
         left = precision * precision / forward[at]
     left = 0.0
@@ -128,32 +128,32 @@ def walk_variances(curvature, first, precision, ridge, forward, variances):
 
 
 @kernel
-def evaluate_walk(curvature, theta, apart, share, precision, ridge, forward, space):
-    """As `evaluate_ridge`, for a walk on whose mean the first `apart` coefficients are centred (`solve_beside_walk`).
+def evaluate_walk(curvature, theta, n_unordered, ratio, precision, ridge, forward, space):
+    """As `evaluate_ridge`, for a walk on whose mean the first `n_unordered` are centred (`solve_centred_walk`).
 
     The intercept needs no correction: the mean of all coefficients is not penalized, and absorbs it. `forward` and
     `space` (q,) are work space.
     """
     q, width, length = len(curvature), np.int64(1), 0.0  # kernels would be compiled anew for a constant
-    penalized = walk_variances(curvature, apart, precision, ridge, forward, space)
-    for e in range(apart + 1, q):
+    penalized = walk_variances(curvature, n_unordered, precision, ridge, forward, space)
+    for e in range(n_unordered + 1, q):
         length += (theta[e] - theta[e - 1]) ** 2
-    if apart == 0:
+    if n_unordered == 0:
         return penalized, length
-    for e in range(apart, q):
-        space[e] = 1.0 / (q - apart)
-    solve_walk(curvature, apart, width, precision, ridge, space, forward, space)
-    mean, of_mean, grad = mean_of_walk(theta, apart, width), mean_of_walk(space, apart, width), 0.0
-    for e in range(apart):
+    for e in range(n_unordered, q):
+        space[e] = 1.0 / (q - n_unordered)
+    solve_walk(curvature, n_unordered, width, precision, ridge, space, forward, space)
+    mean, of_mean, grad = mean_of_walk(theta, n_unordered, width), mean_of_walk(space, n_unordered, width), 0.0
+    for e in range(n_unordered):
         if curvature[e] > 0.0:
-            grad += curvature[e] * share * precision / (curvature[e] + share * precision)
-    beside = 1.0 / (1.0 + grad * of_mean)
-    for e in range(apart + 1, q):
-        penalized -= grad * beside * (space[e] - space[e - 1]) ** 2
-    for e in range(apart):
-        own = 1.0 / (curvature[e] + share * precision)
-        penalized += share * (own + (curvature[e] * own) ** 2 * of_mean * beside)
-        length += share * (theta[e] - mean) ** 2
+            grad += curvature[e] * ratio * precision / (curvature[e] + ratio * precision)
+    shrinkage = 1.0 / (1.0 + grad * of_mean)
+    for e in range(n_unordered + 1, q):
+        penalized -= grad * shrinkage * (space[e] - space[e - 1]) ** 2
+    for e in range(n_unordered):
+        variance = 1.0 / (curvature[e] + ratio * precision)
+        penalized += ratio * (variance + (curvature[e] * variance) ** 2 * of_mean * shrinkage)
+        length += ratio * (theta[e] - mean) ** 2
     return penalized, length
 
 
@@ -162,12 +162,12 @@ def invert_definite(matrix, inverse):
     """Invert a positive definite matrix (K, K) by its Cholesky factor, which overwrites its lower triangle."""
     k = len(matrix)
     for i in range(k):
-        least = ROUNDING * matrix[i, i]
+        min_pivot = ROUNDING * matrix[i, i]
         for j in range(i + 1):
             left = matrix[i, j]
             for h in range(j):
                 left -= matrix[i, h] * matrix[j, h]
-            matrix[i, j] = np.sqrt(max(left, least)) if j == i else left / matrix[j, j]
+            matrix[i, j] = np.sqrt(max(left, min_pivot)) if j == i else left / matrix[j, j]
     for i in range(k):  # of the factor, a lower triangle
         for j in range(i):
             total = 0.0
@@ -188,9 +188,9 @@ def add_product(times, left, right, out):
     """Add `times` left (K, K) right (K, F) to `out`."""
     for i in range(len(left)):
         for h in range(len(left)):
-            share = times * left[i, h]
+            factor = times * left[i, h]
             for j in range(right.shape[1]):
-                out[i, j] += share * right[h, j]
+                out[i, j] += factor * right[h, j]
 
 
 @kernel
@@ -208,31 +208,31 @@ def eliminate(matrix, right):
             right[c, j], right[best, j] = right[best, j], right[c, j]
         for i in range(k):
             if i != c:
-                share = matrix[i, c] / matrix[c, c]
+                factor = matrix[i, c] / matrix[c, c]
                 for j in range(c, k):
-                    matrix[i, j] -= share * matrix[c, j]
+                    matrix[i, j] -= factor * matrix[c, j]
                 for j in range(right.shape[1]):
-                    right[i, j] -= share * right[c, j]
+                    right[i, j] -= factor * right[c, j]
     for i in range(k):
         for j in range(right.shape[1]):
             right[i, j] /= matrix[i, i]
 
 
 @kernel
-def spread_walk_of_classes(own, precision, level, left, loose, block, wide, covariances, followed):
-    """Of the inverse of own + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
+def walk_covariances_of_classes(hessians, precision, level, left, loose, block, wide, covariances, followed):
+    """Of the inverse of hessians + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
 
-    own (q, K, K) Hessians. Sets `covariances` (q, K, K), the diagonal blocks, and multiplies `followed` (q, K, F) by
+    `hessians`: (q, K, K). Sets `covariances` (q, K, K), the diagonal blocks, and multiplies `followed` (q, K, F) by
     the inverse; returns the sum of the variances of the differences of neighbours. With F_j what remains of coefficient
-    j's block after elimination of those before it, H_j = F_j - precision: H_j = own_j + level + precision F_(j-1)^-1
-    H_(j-1), which avoids cancellation where means are unpenalized. Work space: `left`, for F^-1, and `loose`, for
-    F^-1 H, (q, K, K), `block` (K, K) and `wide` (K, F).
+    j's block after elimination of those before it, H_j = F_j - precision: H_j = hessians_j + level + precision
+    F_(j-1)^-1 H_(j-1), which avoids cancellation where means are unpenalized. Work space: `left`, for F^-1, and
+    `loose`, for F^-1 H, (q, K, K), `block` (K, K) and `wide` (K, F).
     """
-    q, k = own.shape[0], own.shape[1]
+    q, k = hessians.shape[0], hessians.shape[1]
     for j in range(q):
         for u in range(k):
             for v in range(k):
-                block[u, v] = own[j, u, v] + (level if u == v else 0.0)
+                block[u, v] = hessians[j, u, v] + (level if u == v else 0.0)
                 if j > 0:  # symmetric but for rounding
                     block[u, v] += 0.5 * precision * (loose[j - 1, u, v] + loose[j - 1, v, u])
                 covariances[j, u, v] = block[u, v]  # a copy
@@ -269,20 +269,20 @@ def spread_walk_of_classes(own, precision, level, left, loose, block, wide, cova
 
 
 @kernel
-def set_right_sides(gradient, theta, apart, beside, precision, ridge, right):
-    """Negative gradients (q, K), penalty included, of a walk on whose mean the first `apart` are centred."""
+def set_right_sides(gradient, theta, n_unordered, unordered_precision, precision, ridge, right):
+    """Negative gradients (q, K), penalty included, of a walk on whose mean the first `n_unordered` are centred."""
     q, k = theta.shape
-    n_walk = max(q - apart, 1)
+    n_walk = max(q - n_unordered, 1)
     for v in range(k):
         mean, recentered = 0.0, 0.0
-        for e in range(apart, q):
+        for e in range(n_unordered, q):
             mean += theta[e, v] / n_walk
-        for e in range(apart):
-            right[e, v] = -gradient[e, v] - beside * (theta[e, v] - mean)
-            recentered += beside * (theta[e, v] - mean)
-        for e in range(apart, q):
+        for e in range(n_unordered):
+            right[e, v] = -gradient[e, v] - unordered_precision * (theta[e, v] - mean)
+            recentered += unordered_precision * (theta[e, v] - mean)
+        for e in range(n_unordered, q):
             right[e, v] = recentered / n_walk - gradient[e, v] - ridge * theta[e, v]
-        for e in range(apart, q - 1):
+        for e in range(n_unordered, q - 1):
             jump = precision * (theta[e + 1, v] - theta[e, v])
             right[e, v] += jump
             right[e + 1, v] -= jump
@@ -290,48 +290,48 @@ def set_right_sides(gradient, theta, apart, beside, precision, ridge, right):
 
 @kernel
 def step_walk_of_classes(
-    gradient, curvature, theta, apart, share, precision, ridge, most, left, level, blocks, right, steps
+    gradient, curvature, theta, n_unordered, ratio, precision, ridge, max_step, left, level, blocks, right, steps
 ):
-    """As `kernels_classes.step_classes`, for a walk on whose mean the first `apart` coefficients are centred.
+    """As `kernels_classes.step_classes`, for a walk on whose mean the first `n_unordered` are centred.
 
     Block tridiagonal elimination, with blocks (K, K), from the first coefficient on. Work space: `left` (q, K, K), for
     the inverses of the blocks after elimination of those before, `level` (q, K, 1 + K), for the solution and that for
     a, and `blocks` (3, K, 1 + K).
     """
     q, k = theta.shape
-    n_walk, beside = max(q - apart, 1), share * precision
-    held, grad, means = blocks[0, :, :k], blocks[1, :, :k], blocks[2]  # the means of both solutions
+    n_walk, unordered_precision = max(q - n_unordered, 1), ratio * precision
+    block, grad, means = blocks[0, :, :k], blocks[1, :, :k], blocks[2]  # the means of both solutions
     grad[:] = 0.0
-    set_right_sides(gradient, theta, apart, beside, precision, ridge, right)
-    means[:] = 0.0  # first what the coefficients apart add to the right side of the walk
+    set_right_sides(gradient, theta, n_unordered, unordered_precision, precision, ridge, right)
+    means[:] = 0.0  # first what the unordered coefficients add to the right side of the walk
     for e in range(q):
         n_rows = 0.0
         for v in range(k):
             n_rows += curvature[e, v]
         common = (1.0 - ALIKE) / n_rows if n_rows > 0.0 else 0.0
-        ends = (1.0 if e > apart else 0.0) + (1.0 if e < q - 1 else 0.0)
+        ends = (1.0 if e > n_unordered else 0.0) + (1.0 if e < q - 1 else 0.0)
         for u in range(k):
             for v in range(k):
-                held[u, v] = -common * curvature[e, u] * curvature[e, v]
-                if e > apart:
-                    held[u, v] -= precision * precision * left[e - 1, u, v]
-            held[u, u] += curvature[e, u] + ridge + (beside if e < apart else precision * ends)
-        invert_definite(held, left[e])
-        if e < apart:
+                block[u, v] = -common * curvature[e, u] * curvature[e, v]
+                if e > n_unordered:
+                    block[u, v] -= precision * precision * left[e - 1, u, v]
+            block[u, u] += curvature[e, u] + ridge + (unordered_precision if e < n_unordered else precision * ends)
+        invert_definite(block, left[e])
+        if e < n_unordered:
             for u in range(k):
-                grad[u, u] += beside
+                grad[u, u] += unordered_precision
                 for v in range(k):
-                    means[u, 0] += beside * left[e, u, v] * right[e, v]
-                    grad[u, v] -= beside * beside * left[e, u, v]
+                    means[u, 0] += unordered_precision * left[e, u, v] * right[e, v]
+                    grad[u, v] -= unordered_precision * unordered_precision * left[e, u, v]
             continue
         for u in range(k):
             level[e, u, 0] = right[e, u] + means[u, 0] / n_walk
             for v in range(k):
                 level[e, u, 1 + v] = 1.0 / n_walk if u == v else 0.0
-        if e > apart:
+        if e > n_unordered:
             add_product(precision, left[e - 1], level[e - 1], level[e])
     means[:] = 0.0
-    for e in range(q - 1, apart - 1, -1):
+    for e in range(q - 1, n_unordered - 1, -1):
         for u in range(k):
             for v in range(1 + k):
                 blocks[0, u, v] = level[e, u, v] + (precision * level[e + 1, u, v] if e < q - 1 else 0.0)
@@ -341,8 +341,8 @@ def step_walk_of_classes(
             for v in range(1 + k):
                 means[u, v] += level[e, u, v] / n_walk
     taken = blocks[0, :, :1]
-    if apart > 0:
-        system = left[apart]  # not needed any more
+    if n_unordered > 0:
+        system = left[n_unordered]  # not needed any more
         for u in range(k):
             taken[u, 0] = 0.0
             for v in range(k):
@@ -353,11 +353,11 @@ def step_walk_of_classes(
         add_product(-1.0, means[:, 1:], taken, means[:, :1])
     for e in range(q):
         for u in range(k):
-            step = level[e, u, 0] if e >= apart else 0.0
+            step = level[e, u, 0] if e >= n_unordered else 0.0
             for v in range(k):
-                if e < apart:
-                    step += left[e, u, v] * (right[e, v] + beside * means[v, 0])
-                elif apart > 0:
+                if e < n_unordered:
+                    step += left[e, u, v] * (right[e, v] + unordered_precision * means[v, 0])
+                elif n_unordered > 0:
                     step -= level[e, u, 1 + v] * taken[v, 0]
-            steps[e, u] = min(max(step, -most), most)
+            steps[e, u] = min(max(step, -max_step), max_step)
             theta[e, u] += steps[e, u]

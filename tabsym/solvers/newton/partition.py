@@ -1,4 +1,4 @@
-"""The rows of one part of a table, and the sums over them that a solver asks for.
+"""The rows of one part of a table, and the sums over them that a solver needs.
 
 A part may be a range of memory maps, or the partition of a worker: rows stay where they are, and only sums by
 coefficient travel, whatever the number of rows. The four calls of the protocol are `Shard.load` (its constructor),
@@ -32,7 +32,7 @@ _NOTHING = np.empty(0)
 
 @dataclass(frozen=True)
 class Facts:
-    """What a solver must know of the rows of a part before it starts; see `Shard.facts`."""
+    """The sums over the rows of a part that a solver needs before it starts; see `Shard.facts`."""
 
     n_rows: int
     total: float
@@ -64,7 +64,7 @@ class Shard(BlockDescent):
     y, weight, start : as of `BlockDescent`
     loss : Loss
     values : (n,), or (n, K) for several classes, optional
-        Where linear predictors are kept, such as a memory map.
+        The array in which linear predictors are stored, such as a memory map.
     users_y : (n,), optional
         The target in the user's units.
     """
@@ -83,7 +83,9 @@ class Shard(BlockDescent):
         self.users_y = y if users_y is None else users_y
         self.n_outputs = start.shape[1]
         if loss.code == MULTINOMIAL:
-            self.rows = MulticlassRows(y, weight, start) if values is None else _KeptClasses(values, y, weight, start)
+            self.rows = (
+                MulticlassRows(y, weight, start) if values is None else _ClassesInArray(values, y, weight, start)
+            )
         elif values is None:
             self.rows = SingleOutputRows(y, weight, start[:, 0], loss, ONE_MODEL, 1)
         else:
@@ -96,26 +98,26 @@ class Shard(BlockDescent):
         self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
         self.together = [
             index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT
-        ]  # all that can be; the solver knows whether they are
+        ]  # all that can be updated jointly; the solver decides
 
     def facts(self) -> Facts:
-        """What the solver has to know of these rows: sums by which those of all parts add up."""
+        """The sums over these rows that the solver needs before it starts; those of all parts are added up."""
         squares = float(np.square(self.weight).sum()) if len(self.weight) else float(len(self.y))
-        shares = self.weight if len(self.weight) else None
-        own = self.y - self.start[:, 0]
-        mean = float(np.average(own, weights=shares))
-        apart = np.square(own - mean)
+        weights = self.weight if len(self.weight) else None
+        residual = self.y - self.start[:, 0]
+        mean = float(np.average(residual, weights=weights))
+        squared = np.square(residual - mean)
         return Facts(
             len(self.y),
             self.total,
             squares,
             self.covers,
-            (mean, float(apart.sum() if shares is None else apart @ shares)),
+            (mean, float(squared.sum() if weights is None else squared @ weights)),
             int(np.count_nonzero(self.y > 0.0)),
         )
 
     def scores(self) -> Floats:
-        """Linear predictors (n, K) as they are kept: coefficients, from which to sum them anew, are the solver's."""
+        """Linear predictors (n, K) as stored: the solver has the coefficients, from which they could be summed anew."""
         return self.rows.scores()
 
     # -- the four calls -------------------------------------------------------------
@@ -129,12 +131,12 @@ class Shard(BlockDescent):
         if self.loss.code == SQUARED and not whole:
             self.rows._curvatures.setdefault(term.block, _NOTHING)  # type: ignore[union-attr]
         gradient, curvature = self.rows.collect(term)
-        found = (np.array(gradient), np.array(curvature)) if whole else (np.array(gradient),)
+        sums = (np.array(gradient), np.array(curvature)) if whole else (np.array(gradient),)
         if self.loss.code == SQUARED:
             self.rows._curvatures[term.block] = _NOTHING  # type: ignore[union-attr]  # the solver has their sum
         if isinstance(self.rows, SingleOutputRows):
             self.rows._sums = np.empty((0, 2))  # of one part after the other
-        return found
+        return sums
 
     def predictor(self, theta: Sequence[Floats]) -> tuple[()]:
         """Set the linear predictors to those of coefficients."""
@@ -207,8 +209,8 @@ class Shard(BlockDescent):
     def counts(self, index: int) -> tuple[Floats]:
         return (self.count_rows(index),)
 
-    def own_curvatures(self, index: int) -> tuple[Floats]:
-        return (np.array(self.rows.own_curvature(self.terms[index])),)
+    def hessian_diagonals(self, index: int) -> tuple[Floats]:
+        return (np.array(self.rows.hessian_diagonal(self.terms[index])),)
 
     def gradients_of(self, indices: Sequence[int]) -> tuple[Floats, ...]:
         return tuple(self.gradients(indices))
@@ -217,30 +219,30 @@ class Shard(BlockDescent):
         """A sum that `SingleOutputPosteriors` needs: "shared", "curvature" or "information"."""
         sums = SingleOutputPosteriors(self)
         if what == "information":
-            return (sums._flat_information(),)
+            return (sums._unpenalized_information(),)
         return (sums._shared(index) if what == "shared" else sums.sum_curvature(index),)
 
     def class_sums(self, index: int, alone: bool) -> tuple[Floats, ...]:
         """Hessian matrices of a term's coefficients, and cross-derivatives with unpenalized terms: lower triangles."""
         return tuple(_ClassSums(self).triangles_of(self.terms[index], alone=alone))
 
-    def flat_class_sums(self) -> tuple[Floats]:
-        return (_ClassSums(self)._flat_information(),)
+    def unpenalized_class_sums(self) -> tuple[Floats]:
+        return (_ClassSums(self)._unpenalized_information(),)
 
     def pairs(self, indices: Sequence[int]) -> tuple[Floats]:
         return (Information(self, {}).sum_pairs(indices),)
 
-    def beside(
-        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    def cross_sums(
+        self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
-        """The sums of `Information.beside`, added to those `found` in other parts."""
-        return Information(self, {}).sum_beside(index, others, found)
+        """The sums of `Information.sum_cross`, added to `start`, those of other parts."""
+        return Information(self, {}).sum_cross(index, others, start)
 
     def weights(
-        self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
+        self, index: int, others: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
-        """The sums of `Information.sum_weights`, added to those `found` in other parts."""
-        return Information(self, {}).sum_weights(index, others, found)
+        """The sums of `Information.sum_weights`, added to `start`, those of other parts."""
+        return Information(self, {}).sum_weights(index, others, start)
 
     def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats]:
         """Pairs of terms of one coefficient each without the loss, for the rank of their design."""
@@ -276,42 +278,42 @@ class Shard(BlockDescent):
 
 
 class _ClassSums(MulticlassPosteriors):
-    """Of a part, whose rows' matrices are not kept."""
+    """Of a part, whose rows' matrices are not cached."""
 
     keeps_matrices = False
 
     def triangles_of(self, term: SolverTerm, *, alone: bool) -> list[Floats]:
-        own = self._triangles(term.codes, term.x * term.x, term.size)
-        return [own] if alone else [own, *self.shared_triangles(term)]
+        hessians = self._triangles(term.codes, term.x * term.x, term.size)
+        return [hessians] if alone else [hessians, *self.shared_triangles(term)]
 
 
 class _RowsInArray(SingleOutputRows):
-    """Rows whose linear predictors are kept in a given array."""
+    """Rows whose linear predictors are stored in a given array."""
 
     def __init__(self, values: Floats, y: Floats, weight: Floats, start: Floats, loss: Loss) -> None:
-        self._kept = values
+        self._array = values
         super().__init__(y, weight, start, loss, ONE_MODEL, 1)
 
     @property
     def _values(self) -> Floats:
-        return self._kept
+        return self._array
 
     @_values.setter
     def _values(self, values: Floats) -> None:
-        self._kept[...] = values
+        self._array[...] = values
 
 
-class _KeptClasses(MulticlassRows):
+class _ClassesInArray(MulticlassRows):
     """The same for several classes."""
 
     def __init__(self, values: Floats, y: Floats, weight: Floats, start: Floats) -> None:
-        self._kept = values
+        self._array = values
         super().__init__(y, weight, start)
 
     @property
     def _values(self) -> Floats:
-        return self._kept
+        return self._array
 
     @_values.setter
     def _values(self, values: Floats) -> None:
-        self._kept[...] = values
+        self._array[...] = values

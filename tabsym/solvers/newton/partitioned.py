@@ -1,7 +1,7 @@
 """Block coordinate descent over rows that are stored in parts, by sums over these: out of core, or on a cluster.
 
-The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding. `Engine` is who asks the
-parts: `OneAfterTheOther` here, workers in Dask's adapter; `partition` has what a part computes.
+The same steps as `BlockDescent`, of the same terms in the same order; sums differ by rounding. An `Engine` calls the
+methods of the parts: `OneAfterTheOther` here, workers in Dask's adapter; `partition` has what a part computes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING = np.empty(0)
 
 
 class Engine(Protocol):
-    """Where parts with a `Shard` each are, and how they are asked."""
+    """The parts, which have a `Shard` each, wherever they are, and calls of their methods."""
 
     def every(self, what: str, *arguments: Any) -> list[Any]:
         """What the method `what` of each part, or of its shard, returns, in the order of the parts."""
@@ -43,7 +43,7 @@ class Engine(Protocol):
         ...
 
 
-ADDING = ("beside", "weights")
+ADDING = ("cross_sums", "weights")
 """Methods of shards that add to the sums of other parts, passed last."""
 
 
@@ -58,75 +58,75 @@ class OneAfterTheOther:
 
     def total(self, what: str, *arguments: Any) -> Any:
         if what in ADDING:  # to one array, as each would be large
-            found = None
+            sums = None
             for part in self.parts:
-                found = part.ask(what, *arguments, found)
-            return found
+                sums = part.ask(what, *arguments, sums)
+            return sums
         return add_up(part.ask(what, *arguments) for part in self.parts)
 
     def at(self, part: int, what: str, *arguments: Any) -> Any:
         return self.parts[part].ask(what, *arguments)
 
 
-def add_up(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+def add_up(sums: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Sums of arrays and numbers, element by element."""
-    return tuple(reduce(lambda one, other: [_plus(a, b) for a, b in zip(one, other, strict=True)], found))
+    return tuple(reduce(lambda total, more: [_plus(a, b) for a, b in zip(total, more, strict=True)], sums))
 
 
 def _plus(total: Any, more: Any) -> Any:
     if isinstance(total, np.ndarray) and total.flags.writeable and total.dtype == more.dtype:
-        total += more  # the first part's, which nobody else holds
+        total += more  # the first part's array, of which there is no other reference
         return total
     return total + more
 
 
 class _RowsInParts:
-    """What `BlockDescent` asks of rows, by sums; steps of a term travel with the next question."""
+    """The rows of `BlockDescent`, by sums; the steps of a term are sent with the next call."""
 
     far = np.inf
 
     def __init__(self, engine: Engine, loss: Loss, width: int) -> None:
         self._engine, self.width = engine, width
         self._is_squared = loss.code == SQUARED
-        self._waiting: tuple[int, Floats] | None = None
+        self._pending: tuple[int, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}
         self.indices: dict[int, int] = {}
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """A sum over all rows, after the steps that wait."""
-        self.catch_up()
+        """A sum over all rows, after the pending steps."""
+        self.apply_pending()
         return self._engine.total(what, *arguments)
 
     def every(self, what: str, *arguments: Any) -> list[Any]:
-        self.catch_up()
+        self.apply_pending()
         return self._engine.every(what, *arguments)
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
         index = self.indices[term.block]
-        before, self._waiting = self._waiting, None
+        before, self._pending = self._pending, None
         known = index in self._curvatures
-        found = self._engine.total("update", before, index, not known)
+        sums = self._engine.total("update", before, index, not known)
         if known:
-            return found[0], self._curvatures[index]
+            return sums[0], self._curvatures[index]
         if self._is_squared:
-            self._curvatures[index] = found[1]
-        return found[0], found[1]
+            self._curvatures[index] = sums[1]
+        return sums[0], sums[1]
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
-        self.catch_up()
-        self._waiting = self.indices[term.block], np.array(steps)
+        self.apply_pending()
+        self._pending = self.indices[term.block], np.array(steps)
 
-    def own_curvature(self, term: SolverTerm) -> Floats:
-        return self.ask("own_curvatures", self.indices[term.block])[0]
+    def hessian_diagonal(self, term: SolverTerm) -> Floats:
+        return self.ask("hessian_diagonals", self.indices[term.block])[0]
 
-    def catch_up(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._engine.every("move", *waiting)
+    def apply_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._engine.every("move", *pending)
 
     def forget(self) -> None:
-        """Drop the steps that wait."""
-        self._waiting = None
+        """Drop the pending steps."""
+        self._pending = None
 
 
 class DescentInParts(BlockDescent):
@@ -136,15 +136,15 @@ class DescentInParts(BlockDescent):
     ----------
     engine : Engine
     terms : sequence of SolverTerm
-        Without rows: their codes are of any.
+        Without rows: their codes are not used.
     loss : Loss
     n_outputs : int
     """
 
     def __init__(self, engine: Engine, terms: Sequence[SolverTerm], loss: Loss, n_outputs: int) -> None:
-        facts = reduce(lambda one, other: one + other, sizes := engine.every("facts"))
+        facts = reduce(lambda part, more: part + more, parts := engine.every("facts"))
         self.engine, self.loss, self.n_outputs = engine, loss, n_outputs
-        self._n_rows = [one.n_rows for one in sizes]
+        self._n_rows = [part.n_rows for part in parts]
         no_codes = np.broadcast_to(np.int32(0), (facts.n_rows,))  # as many as rows, without memory
         no_factors = np.broadcast_to(1.0, (facts.n_rows,))
         self.terms = [replace(term, codes=no_codes, x=no_factors if len(term.x) else term.x) for term in terms]
@@ -215,25 +215,28 @@ class DescentInParts(BlockDescent):
 
     def likelihood(self, loss: Loss, scale: float, shift: float, dispersion: float) -> tuple[float, float]:
         """Deviance and log likelihood of the rows in the user's units."""
-        own, likely, total, logs = self._sums.ask("likelihood", loss, scale, shift, dispersion)
+        deviance, likely, total, logs = self._sums.ask("likelihood", loss, scale, shift, dispersion)
         if loss.code == SQUARED:  # at the variance of all rows
-            likely = normal_likelihood(own, total, logs)
-        return float(own), float(likely)
+            likely = normal_likelihood(deviance, total, logs)
+        return float(deviance), float(likely)
 
-    def sample(self, most: int, rng: np.random.RandomState) -> SampledRows:
-        """The terms, target, weights and offset of at most `most` rows, drawn over all parts."""
+    def sample(self, max_rows: int, rng: np.random.RandomState) -> SampledRows:
+        """The terms, target, weights and offset of at most `max_rows` rows, drawn over all parts."""
         n_rows = len(self.y)
-        some = np.sort(draw_rows(n_rows, most, rng)) if n_rows > most else None
-        found, first = [], 0
-        for part, own in enumerate(self._n_rows):
-            at = None if some is None else some[(some >= first) & (some < first + own)] - first
-            found.append(self.engine.at(part, "some_rows", at))
-            first += own
-        codes, factors, y, weight, start = zip(*found, strict=True)
+        some = np.sort(draw_rows(n_rows, max_rows, rng)) if n_rows > max_rows else None
+        samples, first = [], 0
+        for part, n in enumerate(self._n_rows):
+            at = None if some is None else some[(some >= first) & (some < first + n)] - first
+            samples.append(self.engine.at(part, "some_rows", at))
+            first += n
+        codes, factors, y, weight, start = zip(*samples, strict=True)
         terms = []
         for index, term in enumerate(self.terms):
-            own, by = np.concatenate([one[index] for one in codes]), np.concatenate([one[index] for one in factors])
-            terms.append(replace(term, codes=own, x=by))
+            term_codes, x = (
+                np.concatenate([part[index] for part in codes]),
+                np.concatenate([part[index] for part in factors]),
+            )
+            terms.append(replace(term, codes=term_codes, x=x))
         return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start), None
 
     def put(self, theta: Sequence[Floats]) -> None:
@@ -246,27 +249,29 @@ class DescentInParts(BlockDescent):
         gradient = self._sums.ask("slopes_together")[0]
         if self._joint is None or self._joint.is_old:
             information = self._sums.ask("information_together")[0]
-            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            self._joint = JointSteps(information, is_constant=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
         steps = self._joint.steps(gradient)
         farthest = max(self._sums.every("farthest", steps))
-        share = length_of_step(farthest, self._most, lambda share: self.mean_loss(share * steps if share else None))
+        fraction = length_of_step(
+            farthest, self._max_step, lambda fraction: self.mean_loss(fraction * steps if fraction else None)
+        )
         self._joint.note(farthest)
         for number, index in enumerate(self.together):
-            self.theta[index] = self.theta[index] + share * steps[number]
-        self._sums.every("move_together", share * steps)
+            self.theta[index] = self.theta[index] + fraction * steps[number]
+        self._sums.every("move_together", fraction * steps)
         self.n_moves += 1
-        return 0.5 * share * abs(float((gradient * steps).sum()))
+        return 0.5 * fraction * abs(float((gradient * steps).sum()))
 
 
-MOST_TO_PERMUTE = 50_000_000
+MAX_PERMUTED = 50_000_000
 """Of more rows a sample is drawn without an order of all of them."""
 
 
 def draw_rows(n_rows: int, n_drawn: int, rng: np.random.RandomState) -> NDArray[np.int64]:
     """Numbers of different rows, at random."""
-    if n_rows <= MOST_TO_PERMUTE:
+    if n_rows <= MAX_PERMUTED:
         return rng.permutation(n_rows)[:n_drawn]
     drawn = np.unique(rng.randint(n_rows, size=n_drawn + n_drawn // 50, dtype=np.int64))
     return rng.permutation(drawn)[:n_drawn]
@@ -278,17 +283,17 @@ class _InformationInParts(Information):
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
         return np.asarray(self.solver._sums.ask("pairs", list(indices))[0])  # type: ignore[attr-defined]
 
-    def sum_beside(
-        self, index: int, others: Sequence[int], found: tuple[Floats, Floats] | None = None
+    def sum_cross(
+        self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
-        own, sums = self.solver._sums.ask("beside", index, list(others))  # type: ignore[attr-defined]
-        return own, sums
+        diagonal, sums = self.solver._sums.ask("cross_sums", index, list(others))  # type: ignore[attr-defined]
+        return diagonal, sums
 
     def sum_weights(
-        self, index: int, others: Sequence[int], found: tuple[Floats, Floats, Floats] | None = None
+        self, index: int, others: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
-        own, shared, pairs = self.solver._sums.ask("weights", index, list(others))  # type: ignore[attr-defined]
-        return own, shared, pairs
+        diagonal, shared, pairs = self.solver._sums.ask("weights", index, list(others))  # type: ignore[attr-defined]
+        return diagonal, shared, pairs
 
 
 class _Posteriors(SingleOutputPosteriors):
@@ -300,7 +305,7 @@ class _Posteriors(SingleOutputPosteriors):
     def sum_curvature(self, index: int) -> Floats:
         return self._now("curvature", index, lambda: self.solver._sums.ask("posterior_sums", "curvature", index)[0])
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         return self._now("information", -1, lambda: self.solver._sums.ask("posterior_sums", "information", -1)[0])
 
 
@@ -310,11 +315,11 @@ class _ClassPosteriors(MulticlassPosteriors):
     def _coefs(self, term: SolverTerm) -> ClassHessians:
         index = self.solver.rows.indices[term.block]  # type: ignore[union-attr]
         alone = bool(self._is_intercept_alone and not len(term.x) and self.solver.covers[index])
-        own, *shared = self.solver._sums.ask("class_sums", index, alone)
-        return ClassHessians(own, None if alone else shared, self.solver.n_outputs)
+        hessians, *shared = self.solver._sums.ask("class_sums", index, alone)
+        return ClassHessians(hessians, None if alone else shared, self.solver.n_outputs)
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         self._forget()
         if self._information is None:
-            self._information = self.solver._sums.ask("flat_class_sums")[0]
+            self._information = self.solver._sums.ask("unpenalized_class_sums")[0]
         return self._information

@@ -5,8 +5,8 @@ their variance components are those of REML. In the scale where the dispersion i
 
 In models of few terms posteriors are of all terms together (`JointPosteriors`): those of REML, nested terms included.
 The effective degrees of freedom of a term are jointly with all others then (Wood and Fasiolo 2017, equation 4). Given
-the others those of a term that another one contains are too many, and its variance too small: of schools beside classes
-within schools most or all of it went to the classes.
+the others those of a term that another one contains are too many, and its variance too small: with effects of schools
+and of classes within schools, most or all of the schools' variance went to the classes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
-    are_few_beside_largest,
+    can_be_joint,
     information_of,
     inverse,
     inverse_or,
     largest_ridge,
     penalty_of,
 )
-from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, spread_ridge
+from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, ridge_variances
 from tabsym.solvers.newton.kernels_rows import sum_products
 from tabsym.solvers.newton.kernels_walk import evaluate_walk, solve_walk, walk_variances
 from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
@@ -62,7 +62,7 @@ class TermPosteriors(ABC):
     def __init__(self, solver: BlockDescent) -> None:
         self.solver = solver
         self.flat = [index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT]
-        self.held = np.array([float(term.held * solver.n_outputs) for term in solver.terms])
+        self.n_penalized = np.array([float(term.n_penalized * solver.n_outputs) for term in solver.terms])
 
     @property
     @abstractmethod
@@ -82,7 +82,7 @@ class TermPosteriors(ABC):
         return np.array(both).reshape(-1, 2)
 
     def _effective(self, index: int, penalized: float) -> float:
-        return max(float(self.held[index] - self.solver.precision[index] * penalized), 0.0)
+        return max(float(self.n_penalized[index] - self.solver.precision[index] * penalized), 0.0)
 
     @abstractmethod
     def _variances(self, index: int) -> tuple[Floats, float]:
@@ -93,14 +93,14 @@ class TermPosteriors(ABC):
         terms = self.solver.terms
         return len(self.flat) == 1 and not len(terms[self.flat[0]].x)
 
-    def _shares_all(self, index: int) -> bool:
+    def _hessian_is_cross(self, index: int) -> bool:
         """Whether the intercept alone is unpenalized: a term's Hessian is then its cross-derivative."""
         return self._is_intercept_alone and not len(self.solver.terms[index].x)
 
     @cached_property
     def _columns(self) -> Floats:
         """The design matrix (n, f) of the unpenalized terms."""
-        return columns_of([self.solver.terms[flat] for flat in self.flat], len(self.solver.y))
+        return columns_of([self.solver.terms[index] for index in self.flat], len(self.solver.y))
 
 
 class SingleOutputPosteriors(TermPosteriors):
@@ -126,46 +126,48 @@ class SingleOutputPosteriors(TermPosteriors):
             if index in alone:
                 evaluated[number] = self._evaluate(index)
         at = np.array(indices, dtype=np.intp)
-        evaluated[:, 0] = np.maximum(self.held[at] - solver.precision[at] * evaluated[:, 0], 0.0)
+        evaluated[:, 0] = np.maximum(self.n_penalized[at] - solver.precision[at] * evaluated[:, 0], 0.0)
         return evaluated
 
     def _evaluate(self, index: int) -> tuple[float, float]:
         """The trace of the variances in the penalty, and the sum of squares, jointly with the intercept alone."""
         solver, term = self.solver, self.solver.terms[index]
         curvature, theta, precision = solver.curvature[index], solver.theta[index], solver.precision[index]
-        if not self._shares_all(index):
+        if not self._hessian_is_cross(index):
             return self._variances(index)[1], term.length(theta)
         if term.prior is Prior.RIDGE:
-            return evaluate_ridge(curvature.ravel(), theta.ravel(), precision, self._beside(index, curvature), ROUNDING)
+            return evaluate_ridge(
+                curvature.ravel(), theta.ravel(), precision, self._uncovered_information(index, curvature), ROUNDING
+            )
         forward, space = np.empty((2, term.size))
         return evaluate_walk(
-            curvature.ravel(), theta.ravel(), term.apart, term.share_apart, precision, NEXT_TO_NOTHING,
+            curvature.ravel(), theta.ravel(), term.n_unordered, term.unordered_ratio, precision, NEXT_TO_NOTHING,
             forward, space,
         )  # fmt: skip
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""
         term, precision = self.solver.terms[index], self.solver.precision[index]
-        family = [other for other in self._families.get(index, []) if not self.solver.dropped[other]]
+        family = [i for i in self._families.get(index, []) if not self.solver.dropped[i]]
         if len(family) > 1:
             variances = self._variances_of_family(family)[:, [family.index(index)]]
             return variances, float(variances[np.isfinite(variances)].sum())
         curvature = self._curvature(index)
-        if term.prior is Prior.RIDGE and self._shares_all(index):
+        if term.prior is Prior.RIDGE and self._hessian_is_cross(index):
             variances = np.empty((term.size, 1))
-            more = self._beside(index, curvature)
-            total = spread_ridge(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
+            more = self._uncovered_information(index, curvature)
+            total = ridge_variances(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
             return variances, float(total)
         if term.prior is Prior.WALK:
-            variances, penalized = _walk_spread(term, curvature, precision)
+            variances, penalized = _walk_posterior(term, curvature, precision)
         else:
             variances = _alone(curvature, precision)
             penalized = float(variances[np.isfinite(variances)].sum())
-        shared, followed, left = self._with_flat(index, curvature, precision)
+        shared, followed, left = self._with_unpenalized(index, curvature, precision)
         if shared.shape[1]:
-            least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
-            sizes = shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
-            covariance = inverse_of(left, sizes, least)
+            tol = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
+            sizes = shared.sum(axis=0) if self._hessian_is_cross(index) else np.diag(self._unpenalized_information())
+            covariance = inverse_of(left, sizes, tol)
             variances = variances + np.einsum("qf,fg,qg->q", followed, covariance, followed)[:, None]
             penalized += float((term.penalty_gradient(followed, 1.0) * (followed @ covariance)).sum())
         return variances, penalized
@@ -175,41 +177,37 @@ class SingleOutputPosteriors(TermPosteriors):
         """By index, all terms by the same categorical column, where one of them is a slope."""
         terms = self.solver.terms
         ridges = [index for index, term in enumerate(terms) if term.prior is Prior.RIDGE]
-        found: dict[int, list[int]] = {}
+        families: dict[int, list[int]] = {}
         for index in ridges:
-            own = terms[index]
-            if len(own.x) and index not in found:
-                alike = [
-                    other
-                    for other in ridges
-                    if terms[other].size == own.size and np.array_equal(terms[other].codes, own.codes)
-                ]
-                found.update(dict.fromkeys(alike, alike) if len(alike) > 1 else {})
-        return found
+            term = terms[index]
+            if len(term.x) and index not in families:
+                alike = [i for i in ridges if terms[i].size == term.size and np.array_equal(terms[i].codes, term.codes)]
+                families.update(dict.fromkeys(alike, alike) if len(alike) > 1 else {})
+        return families
 
     def _variances_of_family(self, family: list[int]) -> Floats:
         """Joint posterior variances (q, m) of m terms by one column and the unpenalized ones."""
         solver, m = self.solver, len(family)
-        own = np.empty((solver.terms[family[0]].size, m, m))
-        for i, one in enumerate(family):
-            for j, other in enumerate(family[: i + 1]):
-                own[:, i, j] = own[:, j, i] = self._between(one, other)
-        own += np.diag(solver.precision[family])
-        told = np.einsum("qmm->qm", own).min(axis=1) > 0.0  # else neither data nor prior are informative
-        inverse = np.full_like(own, np.inf)
-        inverse[told] = np.linalg.pinv(own[told], rcond=SAME, hermitian=True)
+        hessians = np.empty((solver.terms[family[0]].size, m, m))
+        for i, a in enumerate(family):
+            for j, b in enumerate(family[: i + 1]):
+                hessians[:, i, j] = hessians[:, j, i] = self._between(a, b)
+        hessians += np.diag(solver.precision[family])
+        is_informed = np.einsum("qmm->qm", hessians).min(axis=1) > 0.0  # else neither data nor prior are informative
+        inverse = np.full_like(hessians, np.inf)
+        inverse[is_informed] = np.linalg.pinv(hessians[is_informed], rcond=SAME, hermitian=True)
         variances = np.einsum("qmm->qm", inverse).copy()
         if self.flat:
-            shared = np.stack([self._shared(index) for index in family], axis=1)[told]
-            followed, whole = inverse[told] @ shared, self._flat_information()
+            shared = np.stack([self._shared(index) for index in family], axis=1)[is_informed]
+            followed, whole = inverse[is_informed] @ shared, self._unpenalized_information()
             left = whole - np.einsum("qmf,qmg->fg", shared, followed)
             covariance = inverse_of(left, np.diag(whole), ROUNDING)
-            variances[told] += np.einsum("qmf,fg,qmg->qm", followed, covariance, followed)
+            variances[is_informed] += np.einsum("qmf,fg,qmg->qm", followed, covariance, followed)
         return variances
 
-    def _between(self, one: int, other: int) -> Floats:
+    def _between(self, a: int, b: int) -> Floats:
         """The cross-derivative (q,) of the coefficients of two terms by one column."""
-        left, right = self.solver.terms[one], self.solver.terms[other]
+        left, right = self.solver.terms[a], self.solver.terms[b]
 
         def sum_them() -> Floats:
             sums = np.empty((left.size, 1))
@@ -217,22 +215,22 @@ class SingleOutputPosteriors(TermPosteriors):
             sum_products(left.codes, left.x, self._hessians(), by, sums)
             return sums
 
-        return self._now(f"between {one}", other, sum_them)[:, 0]
+        return self._now(f"between {a}", b, sum_them)[:, 0]
 
-    def _with_flat(self, index: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
+    def _with_unpenalized(self, index: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
         """Cross-derivatives (q, f) with the unpenalized terms, their solution (q, f), information left (f, f)."""
         term = self.solver.terms[index]
         if not self.flat:
             return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
-        shared = curvature if self._shares_all(index) else self._shared(index)
+        shared = curvature if self._hessian_is_cross(index) else self._shared(index)
         followed = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
-        if not self._shares_all(index):
-            return shared, followed, self._flat_information() - shared.T @ followed
-        # all from the term's own Hessian, as others were computed at other coefficients
-        left = float((curvature * (1.0 - followed)).sum()) + self._beside(index, curvature)
+        if not self._hessian_is_cross(index):
+            return shared, followed, self._unpenalized_information() - shared.T @ followed
+        # all from the Hessian of this term, as those of other terms were computed at other coefficients
+        left = float((curvature * (1.0 - followed)).sum()) + self._uncovered_information(index, curvature)
         return shared, followed, np.array([[left]])
 
-    def _beside(self, index: int, curvature: Floats) -> float:
+    def _uncovered_information(self, index: int, curvature: Floats) -> float:
         """Information on the intercept from rows without a coefficient of the term."""
         if self.solver.covers[index]:
             return 0.0
@@ -251,7 +249,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def _curvature(self, index: int) -> Floats:
         """The Hessian's diagonal (q, 1): of the last step if the intercept's is too, else the current one."""
-        if self._shares_all(index):
+        if self._hessian_is_cross(index):
             return self.solver.curvature[index]
         return self.sum_curvature(index)
 
@@ -263,7 +261,7 @@ class SingleOutputPosteriors(TermPosteriors):
         """The intercept's Hessian at its last step."""
         return float(self.solver.curvature[self.flat[0]][0, 0])
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         """X'HX (f, f) of the unpenalized terms."""
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._hessians() * columns)))
@@ -295,82 +293,84 @@ def _alone(curvature: Floats, precision: float) -> Floats:
     return np.divide(1.0, both, out=np.full_like(both, np.inf), where=both > 0)
 
 
-def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
-    """Variances (q, 1) of a walk's coefficients and of those apart from it, and the trace that enters its penalty."""
+def _walk_posterior(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
+    """Variances (q, 1) of the coefficients of a walk and the unordered ones, and the trace that enters the penalty."""
     variances = np.empty_like(curvature)
-    own, apart = curvature[term.apart :].ravel(), curvature[: term.apart]
-    inside, pivots = np.empty((2, len(own)))
-    steps = walk_variances(own, 0, precision, NEXT_TO_NOTHING, pivots, inside)
-    level = np.full((len(own), 1), 1.0 / max(len(own), 1))
-    solve_walk(own, 0, 1, precision, NEXT_TO_NOTHING, level.ravel(), pivots, level.ravel())
-    alone, held = _alone(apart, term.share_apart * precision), term.share_apart * precision
-    grad, of_mean = held * (1.0 - held * alone).sum(axis=0), level.mean(axis=0)
+    walk, unordered = curvature[term.n_unordered :].ravel(), curvature[: term.n_unordered]
+    inside, pivots = np.empty((2, len(walk)))
+    steps = walk_variances(walk, 0, precision, NEXT_TO_NOTHING, pivots, inside)
+    level = np.full((len(walk), 1), 1.0 / max(len(walk), 1))
+    solve_walk(walk, 0, 1, precision, NEXT_TO_NOTHING, level.ravel(), pivots, level.ravel())
+    alone, unordered_precision = _alone(unordered, term.unordered_ratio * precision), term.unordered_ratio * precision
+    grad, of_mean = unordered_precision * (1.0 - unordered_precision * alone).sum(axis=0), level.mean(axis=0)
     taken = grad / (1.0 + grad * of_mean)
     of_mean = of_mean * (1.0 - taken * of_mean)
-    variances[term.apart :] = inside[:, None] - taken * np.square(level)
-    variances[: term.apart] = alone + np.square(held * alone) * of_mean
+    variances[term.n_unordered :] = inside[:, None] - taken * np.square(level)
+    variances[: term.n_unordered] = alone + np.square(unordered_precision * alone) * of_mean
     penalized = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
-    penalized += term.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
+    penalized += term.unordered_ratio * (alone + np.square(unordered * alone) * of_mean).sum(axis=0)
     return variances, float(penalized.sum())
 
 
 def are_possible(solver: BlockDescent) -> bool:
     """Whether the terms are few enough for joint posteriors."""
-    return solver.loss.code != MULTINOMIAL and are_few_beside_largest(solver.terms, range(len(solver.terms)))
+    return solver.loss.code != MULTINOMIAL and can_be_joint(solver.terms, range(len(solver.terms)))
 
 
 class JointPosteriors(TermPosteriors):
-    """Of the terms of one model together; the largest term is eliminated, whose information is diagonal."""
+    """Of all terms of one model jointly; the largest ridge term is eliminated, as its information is diagonal."""
 
     is_joint = True
     n_sweeps = 1
 
     def __init__(self, solver: BlockDescent) -> None:
         super().__init__(solver)
-        self._found: dict[int, tuple[Floats, float]] = {}
-        self._found_at: tuple[int, bytes] = (-1, b"")
+        self._cache: dict[int, tuple[Floats, float]] = {}
+        self._cached_at: tuple[int, bytes] = (-1, b"")
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""
         at = self.solver.n_moves, self.solver.precision.tobytes()
-        if at != self._found_at or index not in self._found:
-            self._found, self._found_at = self._of_all(), at
-        return self._found[index]
+        if at != self._cached_at or index not in self._cache:
+            self._cache, self._cached_at = self._of_all(), at
+        return self._cache[index]
 
     def _levels(self, indices: Sequence[int]) -> Floats:
         """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
         solver, intercept = self.solver, self.solver.recentering.intercept
         ends = np.cumsum([solver.terms[index].size for index in indices])
-        found = []
+        directions = []
         for index, end in zip(indices, ends, strict=True):
             term = solver.terms[index]
             if term.prior is Prior.WALK and intercept in indices and solver.recentering.level_of(index) == intercept:
                 direction = np.zeros(ends[-1])
                 direction[end - term.size : end] = 1.0
                 direction[ends[indices.index(intercept)] - 1] = -1.0
-                found.append(direction)
-        return np.array(found).T
+                directions.append(direction)
+        return np.array(directions).T
 
     def _of_all(self) -> dict[int, tuple[Floats, float]]:
         solver = self.solver
         active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         largest = largest_ridge(solver.terms, active)
         others, information = [index for index in active if index != largest], information_of(solver, {})
-        left, found = information.of(others), dict[int, tuple[Floats, float]]()
+        left, posteriors = information.of(others), dict[int, tuple[Floats, float]]()
         if largest is not None:
-            own, shared = information.beside(largest, others)
-            alone = inverse_or(0.0, own)
+            diagonal, shared = information.beside(largest, others)
+            alone = inverse_or(0.0, diagonal)
             follows = alone[:, None] * shared
             left = left - shared.T @ follows
         covariance = inverse(left, self._levels(others))[0]
         if largest is not None:
-            variances = inverse_or(np.inf, own) + np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
-            found[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
+            variances = inverse_or(np.inf, diagonal) + np.einsum(
+                "qp,pr,qr->q", follows, covariance, follows, optimize=True
+            )
+            posteriors[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
         ends = np.cumsum([0, *(solver.terms[index].size for index in others)])
         for number, index in enumerate(others):
-            own = covariance[ends[number] : ends[number + 1], ends[number] : ends[number + 1]]
-            trace = float(np.trace(own))
+            block = covariance[ends[number] : ends[number + 1], ends[number] : ends[number + 1]]
+            trace = float(np.trace(block))
             if solver.terms[index].prior is Prior.WALK:
-                trace = float((penalty_of(solver.terms[index], 1.0) * own).sum())
-            found[index] = np.diag(own)[:, None].copy(), trace
-        return found
+                trace = float((penalty_of(solver.terms[index], 1.0) * block).sum())
+            posteriors[index] = np.diag(block)[:, None].copy(), trace
+        return posteriors

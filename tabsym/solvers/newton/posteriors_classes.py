@@ -19,7 +19,7 @@ from tabsym.solvers.newton.kernels_classes import (
     matrices_of_rows,
     sum_matrices,
 )
-from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
+from tabsym.solvers.newton.kernels_walk import walk_covariances_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
 from tabsym.solvers.newton.steps import inverse_of
@@ -39,7 +39,7 @@ class ClassHessians:
     `shared`: by unpenalized term; None where that is the intercept alone, for which they are the same.
     """
 
-    own: Floats
+    hessians: Floats
     shared: list[Floats] | None
     n_classes: int
 
@@ -49,7 +49,7 @@ class ClassHessians:
         With many categories and classes the matrices of all together would be far larger than the table.
         """
         step = max(1, MAX_NUMBERS // (8 * self.n_classes**2))
-        for first in range(0, len(self.own), step):
+        for first in range(0, len(self.hessians), step):
             some = slice(first, first + step)
             yield some, *self._matrices(some)
 
@@ -60,16 +60,16 @@ class ClassHessians:
     def stacked(self) -> Floats:
         """The cross-derivatives with each unpenalized term (f, q, T)."""
         if self.shared is None:
-            return self.own[None]
-        return np.stack(self.shared) if self.shared else np.empty((0, *self.own.shape))
+            return self.hessians[None]
+        return np.stack(self.shared) if self.shared else np.empty((0, *self.hessians.shape))
 
     def _matrices(self, some: slice) -> tuple[Floats, Floats]:
         square = triangle(self.n_classes)
-        own = np.ascontiguousarray(self.own[some][:, square])  # kernels need contiguous arrays
+        hessians = np.ascontiguousarray(self.hessians[some][:, square])  # kernels need contiguous arrays
         if self.shared is None:
-            return own, own
-        shared = [one[some][:, square] for one in self.shared]
-        return own, np.concatenate([np.zeros((len(own), self.n_classes, 0)), *shared], axis=2)
+            return hessians, hessians
+        shared = [triangles[some][:, square] for triangles in self.shared]
+        return hessians, np.concatenate([np.zeros((len(hessians), self.n_classes, 0)), *shared], axis=2)
 
 
 @dataclass(frozen=True)
@@ -78,27 +78,27 @@ class OfWalk:
 
     Attributes
     ----------
-    own : (q, K, K)
+    covariances : (q, K, K)
         Covariances of the coefficients given the unpenalized terms.
     followed : (q, K, f K)
         Regression of the coefficients on those.
-    flat : (f K, f K)
+    unpenalized : (f K, f K)
         Covariance of those.
     penalized : float
         The trace that enters the penalty.
     """
 
-    own: Floats
+    covariances: Floats
     followed: Floats
-    flat: Floats
+    unpenalized: Floats
     penalized: float
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K) less their mean over classes, which is not identified."""
-        k = self.own.shape[1]
-        beside = np.eye(k) - 1.0 / k
+        k = self.covariances.shape[1]
+        centring = np.eye(k) - 1.0 / k
         followed = self.followed - self.followed.mean(axis=1, keepdims=True)
-        return _variances(beside @ self.own @ beside, followed, self.flat)
+        return _variances(centring @ self.covariances @ centring, followed, self.unpenalized)
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class OfRidge:
 
     Attributes
     ----------
-    coefs : Entries
+    coefs : ClassHessians
     precision : float
     left : (f K, f K)
         The information on the unpenalized terms that remains given the coefficients.
-    flat : (f K, f K)
+    unpenalized : (f K, f K)
         Its inverse.
     penalized : float
         The trace that enters the penalty.
@@ -120,28 +120,30 @@ class OfRidge:
     coefs: ClassHessians
     precision: float
     left: Floats
-    flat: Floats
+    unpenalized: Floats
     penalized: float
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K) less their mean over classes, which is not identified."""
-        return np.concatenate([_variances(own, followed, self.flat) for own, followed in self._centred()])
+        return np.concatenate(
+            [_variances(covariances, followed, self.unpenalized) for covariances, followed in self._centred()]
+        )
 
     def _centred(self) -> Iterator[tuple[Floats, Floats]]:
         """Chunks of covariances (q, K, K) given the unpenalized terms, and regressions on these, less the mean."""
-        beside = np.eye(self.coefs.n_classes) - 1.0 / self.coefs.n_classes
-        for _, own, shared in self.coefs.chunks():
-            inverse = beside @ _inverse(own, self.precision)
-            yield inverse @ beside, inverse @ shared
+        centring = np.eye(self.coefs.n_classes) - 1.0 / self.coefs.n_classes
+        for _, hessians, shared in self.coefs.chunks():
+            inverse = centring @ _inverse(hessians, self.precision)
+            yield inverse @ centring, inverse @ shared
 
     def covariance(self, *, joint: bool) -> TermCovariance:
         """Their covariance, joint with that of the unpenalized terms or given these."""
-        root, own, factors = root_of(self.flat), [], []
+        root, variances, factors = root_of(self.unpenalized), [], []
         for matrices, followed in self._centred():
-            own.append(np.einsum("qkk->qk", matrices))
+            variances.append(np.einsum("qkk->qk", matrices))
             if joint:
                 factors.append((followed @ root).transpose(1, 0, 2))
-        alone = np.concatenate(own)
+        alone = np.concatenate(variances)
         factor = np.concatenate(factors, axis=1) if joint else np.zeros((alone.shape[1], len(alone), 0))
         return TermCovariance(alone, factor)
 
@@ -160,9 +162,9 @@ def _inner(left: Floats, right: Floats) -> Floats:
     return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
 
 
-def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
-    with_flat = ((followed @ flat) * followed).sum(axis=2)
-    return np.einsum("qkk->qk", own) + np.asarray(with_flat)
+def _variances(covariances: Floats, followed: Floats, unpenalized: Floats) -> Floats:
+    more = ((followed @ unpenalized) * followed).sum(axis=2)
+    return np.einsum("qkk->qk", covariances) + np.asarray(more)
 
 
 def ridge_of_classes(coefs: ClassHessians, precision: float, whole: Floats) -> OfRidge:
@@ -171,93 +173,96 @@ def ridge_of_classes(coefs: ClassHessians, precision: float, whole: Floats) -> O
     if precision > 0.0:
         k = coefs.n_classes
         factor, solved = np.empty((k, k)), np.empty((k, len(whole) + k))
-        alone = add_ridge_posteriors(coefs.own, coefs.stacked(), precision, factor, solved, taken, follow)
+        alone = add_ridge_posteriors(coefs.hessians, coefs.stacked(), precision, factor, solved, taken, follow)
     else:
-        for _, own, crossed in coefs.chunks():
-            inverse = _beside_level(own)
+        for _, hessians, crossed in coefs.chunks():
+            inverse = _inverse_but_level(hessians)
             followed = inverse @ crossed
             taken += _inner(crossed, followed)
             follow += _inner(followed, followed)
             alone += float(np.einsum("qkk->", inverse))
     left = whole - taken
-    flat = inverse_of(left, np.diag(whole))
-    return OfRidge(coefs, precision, left, flat, alone + float((follow * flat).sum()))
+    unpenalized = inverse_of(left, np.diag(whole))
+    return OfRidge(coefs, precision, left, unpenalized, alone + float((follow * unpenalized).sum()))
 
 
-def _inverse(own: Floats, precision: float) -> Floats:
-    held = own + precision * np.eye(own.shape[1])
-    return np.asarray(np.linalg.inv(held), dtype=np.float64) if precision > 0 else _beside_level(held)
+def _inverse(hessians: Floats, precision: float) -> Floats:
+    penalized = hessians + precision * np.eye(hessians.shape[1])
+    return np.asarray(np.linalg.inv(penalized), dtype=np.float64) if precision > 0 else _inverse_but_level(penalized)
 
 
-def _beside_level(own: Floats) -> Floats:
+def _inverse_but_level(hessians: Floats) -> Floats:
     """Inverses of Hessian matrices (q, K, K) without the direction common to all classes, which is not identified.
 
     The variance for a class that a category never has is bounded by the smallest Hessian of a row.
     """
-    k = own.shape[1]
-    beside = np.eye(k) - 1.0 / k
-    return np.asarray(beside @ np.linalg.inv(own + MIN_PROBABILITY * np.eye(k)) @ beside)
+    k = hessians.shape[1]
+    centring = np.eye(k) - 1.0 / k
+    return np.asarray(centring @ np.linalg.inv(hessians + MIN_PROBABILITY * np.eye(k)) @ centring)
 
 
-def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
-    """For a walk and the coefficients apart from it, whose common mean is unpenalized; own (q, K, K)."""
-    q, k = own.shape[:2]
-    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # makes unpenalized means invertible
-    inverse, followed = np.empty_like(own), np.empty_like(shared)
-    walk, beside, eye = slice(term.apart, None), term.share_apart * precision, np.eye(k)
-    alone = np.linalg.inv(own[: term.apart] + (beside + ridge) * eye)  # given the mean of the walk
-    recentered = shared[walk] + beside * (alone @ shared[: term.apart]).sum(axis=0) / (q - term.apart)
-    # jointly with the mean of the walk, on which the coefficients apart are centred, as in `kernels_walk`
-    solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
-    left, loose = np.empty((2, *own[walk].shape))
-    jumps = spread_walk_of_classes(
-        own[walk], precision, ridge + precision * NEXT_TO_NOTHING, left, loose, np.empty((k, k)),
+def walk_of_classes(term: SolverTerm, hessians: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
+    """For a walk and its unordered coefficients, whose common mean is unpenalized; hessians (q, K, K).
+
+    tau: the precision of the unordered coefficients about the mean of the walk.
+    """
+    q, k = hessians.shape[:2]
+    ridge = 1e-6 * float(np.einsum("qkk->", hessians)) / (q * k)  # makes unpenalized means invertible
+    inverse, followed = np.empty_like(hessians), np.empty_like(shared)
+    walk, tau, eye = slice(term.n_unordered, None), term.unordered_ratio * precision, np.eye(k)
+    alone = np.linalg.inv(hessians[: term.n_unordered] + (tau + ridge) * eye)  # given the mean of the walk
+    recentered = shared[walk] + tau * (alone @ shared[: term.n_unordered]).sum(axis=0) / (q - term.n_unordered)
+    # jointly with the mean of the walk, on which the unordered coefficients are centred, as in `kernels_walk`
+    solved = np.concatenate([recentered, np.broadcast_to(eye / (q - term.n_unordered), hessians[walk].shape)], axis=2)
+    left, loose = np.empty((2, *hessians[walk].shape))
+    jumps = walk_covariances_of_classes(
+        hessians[walk], precision, ridge + precision * NEXT_TO_NOTHING, left, loose, np.empty((k, k)),
         np.empty(solved.shape[1:]), inverse[walk], solved,
     )  # fmt: skip
     level, of_mean = solved[:, :, -k:], solved[:, :, -k:].mean(axis=0)
-    grad = (beside * eye - beside * beside * alone).sum(axis=0)
+    grad = (tau * eye - tau * tau * alone).sum(axis=0)
     taken = np.linalg.solve(eye + grad @ of_mean, grad)
     mean = solved[:, :, :-k].mean(axis=0)
     followed[walk] = solved[:, :, :-k] - level @ (taken @ mean)
-    followed[: term.apart] = alone @ (shared[: term.apart] + beside * (mean - of_mean @ taken @ mean))
+    followed[: term.n_unordered] = alone @ (shared[: term.n_unordered] + tau * (mean - of_mean @ taken @ mean))
     of_mean = of_mean - of_mean @ taken @ of_mean
     inverse[walk] -= level @ taken @ level.transpose(0, 2, 1)
-    inverse[: term.apart] = alone + beside * beside * (alone @ of_mean @ alone)
-    away, step = beside * alone - eye, np.diff(level, axis=0)
-    apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
-    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # above rounding
+    inverse[: term.n_unordered] = alone + tau * tau * (alone @ of_mean @ alone)
+    away, step = tau * alone - eye, np.diff(level, axis=0)
+    unordered = alone + away @ of_mean @ away.transpose(0, 2, 1)
+    unpenalized = inverse_of(whole - _inner(shared, followed), np.diag(whole), tol=1e-3)  # above rounding
     gradient = term.penalty_gradient(followed.reshape(q, -1), 1.0).reshape(followed.shape)
     penalized = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
-    penalized += term.share_apart * float(np.einsum("qkk->", apart))
-    return OfWalk(inverse, followed, flat, penalized + float((_inner(gradient, followed) * flat).sum()))
+    penalized += term.unordered_ratio * float(np.einsum("qkk->", unordered))
+    return OfWalk(inverse, followed, unpenalized, penalized + float((_inner(gradient, followed) * unpenalized).sum()))
 
 
-def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Floats) -> TermCovariance:
+def _dense_covariance(hessians: Floats, shared: Floats, whole: Floats, penalty: Floats) -> TermCovariance:
     """Of coefficients that a penalty (q, q) ties together, jointly with the unpenalized terms.
 
-    own (q, K, K), shared (q, K, f K) and whole (f K, f K) are the information.
+    hessians (q, K, K), shared (q, K, f K) and whole (f K, f K) are the information.
     """
-    q, k = own.shape[:2]
+    q, k = hessians.shape[:2]
     n_all = q + len(whole) // k
     information = np.zeros((n_all, k, n_all, k))
     for index in range(q):
-        information[index, :, index] = own[index]
-    for one in range(k):
-        information[:q, one, :q, one] += penalty
+        information[index, :, index] = hessians[index]
+    for c in range(k):
+        information[:q, c, :q, c] += penalty
     information[:q, :, q:] = shared.reshape(q, k, -1, k)
     information[q:, :, :q] = shared.reshape(q, k, -1, k).transpose(2, 3, 0, 1)
     information[q:, :, q:] = whole.reshape(n_all - q, k, n_all - q, k)
-    level = float(np.einsum("qkk->", own)) / (q * k)
-    for one in range(k):  # neither the mean nor what is common to all classes is identified: both are held at 0
-        information[:q, one, :q, one] += level / q
+    level = float(np.einsum("qkk->", hessians)) / (q * k)
+    for c in range(k):  # neither the mean nor what is common to all classes is identified: both are constrained to 0
+        information[:q, c, :q, c] += level / q
         for index in range(n_all):
-            information[index, one, index] += level / k
-    found, untold, unknown = inverse(information.reshape(n_all * k, n_all * k))
-    beside = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
-    blocks = (beside @ found @ beside).reshape(n_all, k, n_all, k)
-    matrices = np.array([blocks[:q, one, :q, one] for one in range(k)])
-    unknown = without_rounding(beside @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
-    return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)), unknown)
+            information[index, c, index] += level / k
+    covariance, uninformed, unknown = inverse(information.reshape(n_all * k, n_all * k))
+    centring = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
+    blocks = (centring @ covariance @ centring).reshape(n_all, k, n_all, k)
+    matrices = np.array([blocks[:q, c, :q, c] for c in range(k)])
+    unknown = without_rounding(centring @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
+    return covariance_of(matrices, np.asarray(uninformed.reshape(n_all, k)[:q].any(axis=1)), unknown)
 
 
 COMMON = 1e-9
@@ -280,23 +285,23 @@ class MulticlassPosteriors(TermPosteriors):
     def of_flat(self) -> Floats:
         """For coefficients less their mean over classes, which is not identified."""
         solver, f, k = self.solver, len(self.flat), self.solver.n_outputs
-        whole, beside = self._flat_information(), np.kron(np.eye(f), np.eye(k) - 1.0 / k)
+        whole, centring = self._unpenalized_information(), np.kron(np.eye(f), np.eye(k) - 1.0 / k)
 
         def given(left: Floats) -> Floats:
-            inverse = beside @ inverse_of(left, np.diag(whole), least=COMMON) @ beside
+            inverse = centring @ inverse_of(left, np.diag(whole), tol=COMMON) @ centring
             return np.einsum("ikjk->ijk", inverse.reshape(f, k, f, k))
 
-        found: list[Floats] = [given(whole)]
+        penalized: list[Floats] = [given(whole)]
         free: list[Floats] = []
         for index, term in enumerate(solver.terms):
             if term.prior is Prior.RIDGE and not solver.dropped[index]:
                 left = given(ridge_of_classes(self._coefs(term), solver.precision[index], whole).left)
-                (found if solver.precision[index] > 0 else free).append(left)
-        widest = max(found, key=lambda one: float(np.einsum("iik->", one)))
+                (penalized if solver.precision[index] > 0 else free).append(left)
+        widest = max(penalized, key=lambda matrix: float(np.einsum("iik->", matrix)))
         for at, index in enumerate(self.flat):  # the intercept is confounded with terms without a penalty
-            for one in free if len(solver.terms[index].x) else []:
-                if one[at, at].sum() > widest[at, at].sum():
-                    widest[at], widest[:, at] = one[at], one[:, at]
+            for matrix in free if len(solver.terms[index].x) else []:
+                if matrix[at, at].sum() > widest[at, at].sum():
+                    widest[at], widest[:, at] = matrix[at], matrix[:, at]
         return widest
 
     def evaluate(self, indices: Sequence[int]) -> Floats:
@@ -309,8 +314,8 @@ class MulticlassPosteriors(TermPosteriors):
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that enters the penalty; classes are coupled."""
-        found = self._posterior(index)
-        return found.variances(), found.penalized
+        posterior = self._posterior(index)
+        return posterior.variances(), posterior.penalized
 
     def covariance(self, index: int) -> TermCovariance | None:
         """Posterior covariance of a term's coefficients, jointly with the unpenalized ones and given the others.
@@ -320,42 +325,49 @@ class MulticlassPosteriors(TermPosteriors):
         """
         term, k = self.solver.terms[index], self.solver.n_outputs
         if term.prior is Prior.RIDGE:
-            found = self._posterior(index)
-            assert isinstance(found, OfRidge)
-            return found.covariance(joint=term.size * k * len(found.flat) <= MAX_FACTOR)
+            posterior = self._posterior(index)
+            assert isinstance(posterior, OfRidge)
+            return posterior.covariance(joint=term.size * k * len(posterior.unpenalized) <= MAX_FACTOR)
         if term.prior is Prior.FLAT or term.size * k > MAX_COEFS:
             return None
-        own, shared = self._coefs(term).all()
-        return _dense_covariance(own, shared, self._flat_information(), penalty_of(term, self.solver.precision[index]))
+        hessians, shared = self._coefs(term).all()
+        return _dense_covariance(
+            hessians, shared, self._unpenalized_information(), penalty_of(term, self.solver.precision[index])
+        )
 
     def _posterior(self, index: int) -> OfWalk | OfRidge:
         term, precision = self.solver.terms[index], self.solver.precision[index]
-        coefs, whole = self._coefs(term), self._flat_information()
+        coefs, whole = self._coefs(term), self._unpenalized_information()
         if term.prior is Prior.WALK:
             return walk_of_classes(term, *coefs.all(), precision, whole)
         return ridge_of_classes(coefs, precision, whole)
 
     def _coefs(self, term: SolverTerm) -> ClassHessians:
-        own = self._triangles(term.codes, term.x * term.x, term.size)
+        hessians = self._triangles(term.codes, term.x * term.x, term.size)
         if self._is_intercept_alone and not len(term.x) and (term.codes >= 0).all():
-            return ClassHessians(own, None, self.solver.n_outputs)
-        return ClassHessians(own, self.shared_triangles(term), self.solver.n_outputs)
+            return ClassHessians(hessians, None, self.solver.n_outputs)
+        return ClassHessians(hessians, self.shared_triangles(term), self.solver.n_outputs)
 
     def shared_triangles(self, term: SolverTerm) -> list[Floats]:
         """Cross-derivatives of a term's coefficients and each unpenalized term, as lower triangles (q, T)."""
-        return [self._triangles(term.codes, term.x * one if len(term.x) else one, term.size) for one in self._columns.T]
+        return [
+            self._triangles(term.codes, term.x * column if len(term.x) else column, term.size)
+            for column in self._columns.T
+        ]
 
-    def _flat_information(self) -> Floats:
+    def _unpenalized_information(self) -> Floats:
         """X'HX (f K, f K) of the unpenalized terms, f by f matrices of classes, cached until the predictors change."""
         self._forget()
         if self._information is None:
             k, columns = self.solver.n_outputs, self._columns.T
             everyone = np.zeros(len(self.solver.y), dtype=np.int32)
-            found = np.zeros((len(columns), k, len(columns), k))
-            for i, one in enumerate(columns):
-                for j, other in enumerate(columns[: i + 1]):
-                    found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][triangle(k)]
-            self._information = found.reshape(len(columns) * k, len(columns) * k)
+            information = np.zeros((len(columns), k, len(columns), k))
+            for i, left in enumerate(columns):
+                for j, right in enumerate(columns[: i + 1]):
+                    information[i, :, j] = information[j, :, i] = self._triangles(everyone, left * right, 1)[0][
+                        triangle(k)
+                    ]
+            self._information = information.reshape(len(columns) * k, len(columns) * k)
         return self._information
 
     @property
@@ -375,12 +387,12 @@ class MulticlassPosteriors(TermPosteriors):
         """
         k, rows, weight = self.solver.n_outputs, self.solver.rows, self.solver.weight
         assert isinstance(rows, MulticlassRows)
-        share = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
+        weights = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
         sums = np.zeros((1 + size, k * (k + 1) // 2))
         if self.keeps_matrices:
-            sum_matrices(codes, share, self._matrices_of_rows(rows), sums)
+            sum_matrices(codes, weights, self._matrices_of_rows(rows), sums)
         else:
-            collect_matrices(codes, share, rows.probabilities, sums)
+            collect_matrices(codes, weights, rows.probabilities, sums)
         return sums[1:]
 
     def _matrices_of_rows(self, rows: MulticlassRows) -> Floats:

@@ -1,4 +1,4 @@
-"""Linear predictors of all rows, and the gradients and Hessians that they give coefficients."""
+"""Linear predictors of all rows, and the gradients and Hessians of coefficients at these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_class
 from tabsym.solvers.newton.kernels_coefs import step_of_pairs, step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_rows import (
     MIN_HESSIAN,
-    add_entries,
+    add_coefs,
     codes_of_models,
     move,
     move_and_sum,
@@ -30,9 +30,8 @@ Floats = NDArray[np.float64]
 ONE_MODEL = np.empty(0, dtype=np.int8)
 """No assignment of rows to models: one model is trained on all rows."""
 
-LANES, FEW_ENTRIES = 4, 256
-"""Sums of terms of up to `FEW_ENTRIES` coefficients are kept in this many accumulators each, so that additions
-overlap."""
+LANES, MAX_LANED = 4, 256
+"""Terms of up to `MAX_LANED` coefficients have this many accumulators for each sum, so that additions overlap."""
 
 FAR = 600.0
 """Linear predictors are clipped here, where exp nearly overflows; where any are, they are summed anew from the
@@ -41,7 +40,7 @@ terms."""
 
 def lanes_of(size: int) -> int:
     """The number of accumulators per coefficient for a term of `size` coefficients."""
-    return LANES if size <= FEW_ENTRIES else 1
+    return LANES if size <= MAX_LANED else 1
 
 
 def _added(sums: list[Floats]) -> Floats:
@@ -76,8 +75,8 @@ class SingleOutputRows:
         self.code, self._parameter = as_kept(loss)
         self.width = n_models
         self.far = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
-        self._values = self._stand(start)
-        self._waiting: tuple[SolverTerm, Floats] | None = None
+        self._values = self._transform(start)
+        self._pending: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
         self._sums = np.empty((0, 2))  # reused: allocating takes longer than the sums
         self._moves, self._rights = np.empty(0), np.empty(0)  # work space for updates and negative gradients
@@ -90,17 +89,17 @@ class SingleOutputRows:
             length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
             earlier, codes, values = self.codes(before), self.codes(term), self._values
 
-            def take_part(number: int, own: slice) -> Floats:
+            def take_part(number: int, rows: slice) -> Floats:
                 slopes = np.empty(n_lanes * length)
                 move_and_sum_squared(
-                    earlier[own], before.x[own], steps, codes[own], term.x[own], self.weight[own], values[own], n_lanes,
-                    slopes,
+                    earlier[rows], before.x[rows], steps, codes[rows], term.x[rows], self.weight[rows], values[rows],
+                    n_lanes, slopes,
                 )  # fmt: skip
                 return slopes[:length]
 
-            return self.by_entry(_added(by_parts(take_part, len(codes)))), self._curvatures[term.block]
+            return self.by_coef(_added(by_parts(take_part, len(codes)))), self._curvatures[term.block]
         grads = self._collect(term)
-        gradient, curvature = self.by_entry(grads[:, 0]), self.by_entry(grads[:, 1].copy())
+        gradient, curvature = self.by_coef(grads[:, 0]), self.by_coef(grads[:, 1].copy())
         if self.code == SQUARED:
             self._curvatures[term.block] = curvature
         return gradient, curvature
@@ -115,18 +114,18 @@ class SingleOutputRows:
         kernel = move_and_sum(self.code, len(before.x) + len(term.x) + len(self.weight) == 0)
         earlier, codes, values = self.codes(before), self.codes(term), self._values
 
-        def take_part(number: int, own: slice) -> Floats:
+        def take_part(number: int, rows: slice) -> Floats:
             grads = self._sums[number * space : (number + 1) * space]
             kernel(
-                earlier[own], before.x[own], steps, codes[own], term.x[own], self.y[own], self.weight[own], values[own],
-                self._parameter, n_lanes, grads,
+                earlier[rows], before.x[rows], steps, codes[rows], term.x[rows], self.y[rows], self.weight[rows],
+                values[rows], self._parameter, n_lanes, grads,
             )  # fmt: skip
             return grads[:length]
 
         return _added(by_parts(take_part, len(self.y)))
 
     def update_ridge_block(
-        self, term: SolverTerm, theta: Floats, curvature: Floats, precision: float, most: float
+        self, term: SolverTerm, theta: Floats, curvature: Floats, precision: float, max_step: float
     ) -> tuple[Floats, float]:
         """Newton step of a term with a ridge penalty or none: the Hessian's diagonal, and half the Newton decrement.
 
@@ -139,18 +138,18 @@ class SingleOutputRows:
         if self.code == SQUARED:  # its Hessians never change
             gradient, curvature = self.collect(term)
             steps, rate = self._free_moves(term), 1.0
-            own = steps[self.width :]
-            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), precision, most, right, own)
+            coef_steps = steps[self.width :]
+            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), precision, max_step, right, coef_steps)
         else:
             rate = 1.0 if len(term.x) else RATES.get(self.code, 1.0)
             grads = self._collect(term)[self.width :]
             steps = self._free_moves(term)
-            own = steps[self.width :]
-            step_of_pairs(grads.ravel(), precision, most, rate, theta.ravel(), curvature.ravel(), right, own)
-        decrease = 0.5 * float(sum_products_of(right, own)) / rate
+            coef_steps = steps[self.width :]
+            step_of_pairs(grads.ravel(), precision, max_step, rate, theta.ravel(), curvature.ravel(), right, coef_steps)
+        decrease = 0.5 * float(sum_products_of(right, coef_steps)) / rate
         if self.code in RATES and not len(term.x):
             np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
-        self._waiting = term, steps
+        self._pending = term, steps
         return curvature, decrease
 
     def _free_moves(self, term: SolverTerm) -> Floats:
@@ -167,16 +166,16 @@ class SingleOutputRows:
 
         `plain`: apply the update of a term with a numeric factor at once instead.
         """
-        if plain and self._waiting is not None and len(self._waiting[0].x):
-            self._catch_up()
-        waiting, self._waiting = self._waiting, None
-        return waiting or (term, self._steps(term, np.zeros((term.size, self.width))))
+        if plain and self._pending is not None and len(self._pending[0].x):
+            self._apply_pending()
+        pending, self._pending = self._pending, None
+        return pending or (term, self._steps(term, np.zeros((term.size, self.width))))
 
-    def take_over(self, term: SolverTerm, steps: Floats) -> None:
+    def set_pending(self, term: SolverTerm, steps: Floats) -> None:
         """Store the pending update of a term, in the shape that kernels take."""
-        self._waiting = term, steps
+        self._pending = term, steps
 
-    def kept(self) -> tuple[Floats, float, float]:
+    def transformed(self) -> tuple[Floats, float, float]:
         """Transformed linear predictors (n,), the parameter of their loss, and the factor in the exp, 0 for none."""
         return self._values, self._parameter, RATES.get(self.code, 0.0)
 
@@ -211,47 +210,47 @@ class SingleOutputRows:
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
         """Add their coefficients' steps (q, W) to the linear predictors; this stays pending."""
-        self._catch_up()
-        self._waiting = term, self._steps(term, steps)
+        self._apply_pending()
+        self._pending = term, self._steps(term, steps)
 
-    def own_curvature(self, term: SolverTerm) -> Floats:
+    def hessian_diagonal(self, term: SolverTerm) -> Floats:
         """The Hessian's diagonal (q, W)."""
         return self.collect(term)[1]
 
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
-        values = self._catch_up()
+        values = self._apply_pending()
         if self.code not in RATES and self.code != SQUARED:
             return values[:, None]
         scores = np.empty(len(values))
 
-        def read_part(number: int, own: slice) -> None:
-            scores[own] = scores_of_kept(values[own], self.y[own], self.code)
+        def read_part(number: int, rows: slice) -> None:
+            scores[rows] = scores_of_kept(values[rows], self.y[rows], self.code)
 
         by_parts(read_part, len(values))
         return scores[:, None]
 
     def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, 1)."""
-        self._waiting, self._values = None, self._stand(scores[:, 0])
+        self._pending, self._values = None, self._transform(scores[:, 0])
 
     def grads(self) -> tuple[Floats, Floats]:
         """Gradients and Hessians (n,) of the rows, times their weights."""
-        return self._grads(self._catch_up())
+        return self._grads(self._apply_pending())
 
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        values, summed = self._catch_up(), sum_gradients(self.code)
+        values, summed = self._apply_pending(), sum_gradients(self.code)
 
-        def sum_part(number: int, own: slice) -> tuple[float, float]:
-            return summed(values[own], self.y[own], self.weight[own], self._parameter, MIN_HESSIAN)
+        def sum_part(number: int, rows: slice) -> tuple[float, float]:
+            return summed(values[rows], self.y[rows], self.weight[rows], self._parameter, MIN_HESSIAN)
 
         squares, hessians = zip(*by_parts(sum_part, len(values)), strict=True)
         return sum(squares), sum(hessians)
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
-        return self._grads(self._stand(scores))
+        return self._grads(self._transform(scores))
 
     def scores_by_sums(self, terms: list[SolverTerm], theta: list[Floats], *, flip: bool = False) -> Floats:
         """Linear predictors (n, 1) summed from the terms; of two models, those of the other one where `flip` is set."""
@@ -259,9 +258,9 @@ class SingleOutputRows:
         for term, values in zip(terms, theta, strict=True):
             if not values.any():  # those that were dropped are 0
                 continue
-            codes, x, flat = self.codes(term), term.x, values.ravel()
+            codes, x, coefs = self.codes(term), term.x, values.ravel()
             by_parts(
-                lambda _, own: add_entries(codes[own], x[own], flat, self.width, int(flip), scores[own]),  # noqa: B023
+                lambda _, rows: add_coefs(codes[rows], x[rows], coefs, self.width, int(flip), scores[rows]),  # noqa: B023
                 len(scores),
             )
         return scores[:, None]
@@ -272,7 +271,7 @@ class SingleOutputRows:
         padded[self.width :] = numbers.ravel()
         return padded
 
-    def by_entry(self, sums: Floats) -> Floats:
+    def by_coef(self, sums: Floats) -> Floats:
         """Sums (q, W) by coefficient, from the shape that kernels take."""
         return sums[self.width :].reshape(-1, self.width)
 
@@ -282,37 +281,37 @@ class SingleOutputRows:
         if rate == 0.0:
             return self.padded(steps)
         factors = np.ones((1 + term.size) * self.width)
-        own = np.multiply(steps.ravel(), rate, out=factors[self.width :])
-        np.exp(own, out=own)  # vectorized: a quarter of the time of a scalar loop
+        coef_factors = np.multiply(steps.ravel(), rate, out=factors[self.width :])
+        np.exp(coef_factors, out=coef_factors)  # vectorized: a quarter of the time of a scalar loop
         return factors
 
-    def _catch_up(self) -> Floats:
+    def _apply_pending(self) -> Floats:
         """The transformed linear predictors, after the pending update."""
-        if self._waiting is not None:
-            term, steps = self._waiting
+        if self._pending is not None:
+            term, steps = self._pending
             codes, values, moved = self.codes(term), self._values, move(self.code)
-            by_parts(lambda _, own: moved(codes[own], term.x[own], steps, values[own]), len(values))
-            self._waiting = None
+            by_parts(lambda _, rows: moved(codes[rows], term.x[rows], steps, values[rows]), len(values))
+            self._pending = None
         return self._values
 
     def _grads(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, hessians = np.empty((2, len(values)))
         fill = row_gradients(self.code)
         by_parts(
-            lambda _, own: fill(
-                values[own], self.y[own], self.weight[own], self._parameter, slopes[own], hessians[own]
+            lambda _, rows: fill(
+                values[rows], self.y[rows], self.weight[rows], self._parameter, slopes[rows], hessians[rows]
             ),
             len(values),
         )
         return slopes, hessians
 
-    def _stand(self, scores: Floats) -> Floats:
+    def _transform(self, scores: Floats) -> Floats:
         values = np.empty(len(scores))
 
-        def keep_part(number: int, own: slice) -> None:
-            values[own] = keep(scores[own], self.y[own], self.code, FAR + 1.0)
+        def transform_part(number: int, rows: slice) -> None:
+            values[rows] = keep(scores[rows], self.y[rows], self.code, FAR + 1.0)
 
-        by_parts(keep_part, len(scores))
+        by_parts(transform_part, len(scores))
         return values
 
 
@@ -333,27 +332,27 @@ class MulticlassRows:
         self.y, self.weight, self.start = y, weight, start
         self.width, self.far = start.shape[1], FAR
         self._values = np.asarray(softmax(start, axis=1))
-        self._waiting: tuple[SolverTerm, Floats] | None = None
+        self._pending: tuple[SolverTerm, Floats] | None = None
         self._classes: dict[int, Floats] = {}  # by term: weights of rows (q, K) by coefficient and class
 
     @property
     def probabilities(self) -> Floats:
         """Class probabilities (n, K)."""
-        self._catch_up()
+        self._apply_pending()
         return self._values
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
         """Sums of gradients (q, K) by coefficient, and an upper bound of the Hessian."""
-        if self._waiting is None or len(term.x) or len(self._waiting[0].x):
+        if self._pending is None or len(term.x) or len(self._pending[0].x):
             return self._collect(term, diagonal=False)
-        (before, steps), self._waiting = self._waiting, None
+        (before, steps), self._pending = self._pending, None
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
         values, kernel = self._values, move_and_sum_classes(self.width)
 
-        def take_part(number: int, own: slice) -> Floats:
+        def take_part(number: int, rows: slice) -> Floats:
             sums = np.empty((1 + term.size, self.width))
-            kernel(before.codes[own], factors, term.codes[own], self.weight[own], values[own], sums)
+            kernel(before.codes[rows], factors, term.codes[rows], self.weight[rows], values[rows], sums)
             return sums
 
         sums = _added(by_parts(take_part, len(values)))
@@ -363,13 +362,15 @@ class MulticlassRows:
         """Gradient (f, K) of the coefficients of a design matrix (n, f)."""
         gradient = columns.T @ self._evaluated()
         for k in range(self.width):
-            own = self.y == k
-            gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))
+            is_class = self.y == k
+            gradient[:, k] -= columns[is_class].T @ (
+                self.weight[is_class] if len(self.weight) else np.ones(int(is_class.sum()))
+            )
         return gradient
 
     def information_together(self, columns: Floats) -> Floats:
         """Upper bound of the information (K, f, f) on these coefficients."""
-        return np.array([columns.T @ (one[:, None] * columns) for one in self._evaluated().T])
+        return np.array([columns.T @ (weights[:, None] * columns) for weights in self._evaluated().T])
 
     def _evaluated(self) -> Floats:
         return self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
@@ -380,10 +381,10 @@ class MulticlassRows:
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
         """Add their coefficients' steps (q, K) to the linear predictors; this stays pending."""
-        self._catch_up()
-        self._waiting = term, steps.copy()
+        self._apply_pending()
+        self._pending = term, steps.copy()
 
-    def own_curvature(self, term: SolverTerm) -> Floats:
+    def hessian_diagonal(self, term: SolverTerm) -> Floats:
         """The Hessian's diagonal (q, K)."""
         return self._collect(term, diagonal=True)[1]
 
@@ -397,33 +398,35 @@ class MulticlassRows:
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
             if values.any():  # those that were dropped are 0
-                own = np.concatenate([np.zeros((1, self.width)), values])[term.codes + 1]
-                scores += own * term.x[:, None] if len(term.x) else own
+                coefs = np.concatenate([np.zeros((1, self.width)), values])[term.codes + 1]
+                scores += coefs * term.x[:, None] if len(term.x) else coefs
         return scores
 
     def set_predictor(self, scores: Floats) -> None:
         """Set the linear predictors (n, K)."""
-        self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
+        self._pending, self._values = None, np.asarray(softmax(scores, axis=1))
 
     def _collect(self, term: SolverTerm, *, diagonal: bool) -> tuple[Floats, Floats]:
         probabilities = self.probabilities
 
-        def collect_part(number: int, own: slice) -> Floats:
+        def collect_part(number: int, rows: slice) -> Floats:
             sums = np.empty((2, term.size, self.width))
             collect_classes(
-                term.codes[own], term.x[own], self.y[own], self.weight[own], probabilities[own], diagonal, *sums
+                term.codes[rows], term.x[rows], self.y[rows], self.weight[rows], probabilities[rows], diagonal, *sums
             )
             return sums
 
         gradient, curvature = _added(by_parts(collect_part, len(probabilities)))
         return gradient, curvature
 
-    def _catch_up(self) -> None:
-        if self._waiting is not None:
-            term, steps = self._waiting
+    def _apply_pending(self) -> None:
+        if self._pending is not None:
+            term, steps = self._pending
             values = self._values
-            by_parts(lambda _, own: move_classes(term.codes[own], term.x[own], steps.copy(), values[own]), len(values))
-            self._waiting = None
+            by_parts(
+                lambda _, rows: move_classes(term.codes[rows], term.x[rows], steps.copy(), values[rows]), len(values)
+            )
+            self._pending = None
 
     def _classes_of(self, term: SolverTerm) -> Floats:
         if term.block not in self._classes:

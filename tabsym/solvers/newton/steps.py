@@ -67,18 +67,18 @@ class JointSteps:
     ----------
     information : (W, f, f)
         Of each model, or class.
-    keeps : bool
-        Whether it never changes.
+    is_constant : bool
+        Whether the information never changes.
     """
 
-    def __init__(self, information: Floats, *, keeps: bool) -> None:
+    def __init__(self, information: Floats, *, is_constant: bool) -> None:
         self._information = information
-        self._inverses = [inverse_of(own, np.diag(own), SAME) for own in information]
-        self._keeps, self._n_steps, self._furthest = keeps, 0, 0.0
+        self._inverses = [inverse_of(matrix, np.diag(matrix), SAME) for matrix in information]
+        self._is_constant, self._n_steps, self._furthest = is_constant, 0, 0.0
 
     def steps(self, gradient: Floats) -> Floats:
         """The Newton steps (f, W) for gradients (f, W)."""
-        return -np.column_stack([own @ slopes for own, slopes in zip(self._inverses, gradient.T, strict=True)])
+        return -np.column_stack([inverse @ slopes for inverse, slopes in zip(self._inverses, gradient.T, strict=True)])
 
     def steps_within(self, gradient: Floats, theta: Floats, signs: NDArray[np.int64]) -> Floats:
         """The same (f, 1) for one model, where slopes of a sign 1 or -1 keep to it: see `signed_steps`."""
@@ -92,23 +92,23 @@ class JointSteps:
     @property
     def is_old(self) -> bool:
         """Whether the Hessians have changed: after a long step, or after several of any length."""
-        return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MAX_STEPS)
+        return not self._is_constant and (self._furthest > HARDLY or self._n_steps >= MAX_STEPS)
 
 
-def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
+def inverse_of(left: Floats, sizes: Floats, tol: float = NOTHING_LEFT) -> Floats:
     """The pseudo-inverse of the information `left`, whose diagonal was `sizes` before other terms were accounted for.
 
     Directions without information, such as the mean of a walk, which is confounded with the intercept, are set to 0.
     """
     if left.shape == (1, 1):
-        return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
+        return np.array([[1.0 / left[0, 0] if left[0, 0] > tol * sizes[0] else 0.0]])
     if not np.isfinite(left).all():  # where coefficients diverge, no further
         return np.zeros_like(left)
-    told = sizes > 0.0  # 0: a missing-value flag that is constant in one half
-    root = np.sqrt(np.where(told, sizes, 1.0))
+    is_informed = sizes > 0.0  # 0: a missing-value flag that is constant in one half
+    root = np.sqrt(np.where(is_informed, sizes, 1.0))
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
-    inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
-    return np.where(np.outer(told, told), (axes * inverse) @ axes.T / np.outer(root, root), 0.0)
+    inverse = np.where(lengths > tol, 1.0 / np.maximum(lengths, tol), 0.0)
+    return np.where(np.outer(is_informed, is_informed), (axes * inverse) @ axes.T / np.outer(root, root), 0.0)
 
 
 def signed_steps(information: Floats, gradient: Floats, theta: Floats, signs: NDArray[np.int64]) -> Floats:
@@ -121,20 +121,20 @@ def signed_steps(information: Floats, gradient: Floats, theta: Floats, signs: ND
     for _ in range(20 * len(theta) + 20):
         free = np.flatnonzero(~at_zero)
         left = information[np.ix_(free, free)]
-        own = gradient + information @ steps
+        current = gradient + information @ steps
         moves = np.zeros(len(theta))
-        moves[free] = -inverse_of(left, np.diag(left), SAME) @ own[free] if len(free) else 0.0
+        moves[free] = -inverse_of(left, np.diag(left), SAME) @ current[free] if len(free) else 0.0
         after = signs * (theta + steps + moves)
         crossing = np.flatnonzero(after < 0.0)
         if len(crossing):
-            shares = np.abs((theta + steps)[crossing] / moves[crossing])
-            first = crossing[int(np.argmin(shares))]
-            steps += min(float(shares.min()), 1.0) * moves
+            fractions = np.abs((theta + steps)[crossing] / moves[crossing])
+            first = crossing[int(np.argmin(fractions))]
+            steps += min(float(fractions.min()), 1.0) * moves
             steps[first], at_zero[first] = -theta[first], True
             continue
         steps += moves
-        own = gradient + information @ steps
-        inwards = np.where(at_zero, -signs * own / np.sqrt(np.maximum(np.diag(information), 1e-300)), 0.0)
+        current = gradient + information @ steps
+        inwards = np.where(at_zero, -signs * current / np.sqrt(np.maximum(np.diag(information), 1e-300)), 0.0)
         size = float(np.abs(gradient / np.sqrt(np.maximum(np.diag(information), 1e-300))).max(initial=0.0))
         if inwards.max(initial=0.0) <= ROUNDING * size:
             break
@@ -156,20 +156,20 @@ def rank_of_information(information: Floats) -> int:
     return int(np.count_nonzero(np.linalg.eigvalsh(information / np.outer(root, root)) > SAME))
 
 
-def length_of_step(farthest: float, most: float, loss: Callable[[float], float]) -> float:
-    """The fraction of a step to take: halved until the loss decreases, where a change exceeds `most`.
+def length_of_step(farthest: float, max_change: float, loss: Callable[[float], float]) -> float:
+    """The fraction of a step to take: halved until the loss decreases, where a change exceeds `max_change`.
 
     `farthest`: the largest change of a linear predictor by the whole step; `loss`: that after a fraction of it.
     """
-    share = 1.0
-    if farthest <= most:
-        return share
+    fraction = 1.0
+    if farthest <= max_change:
+        return fraction
     before = loss(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(MAX_HALVINGS):
-            if loss(share) <= before:  # false for NaN
-                return share
-            share *= 0.5
+            if loss(fraction) <= before:  # false for NaN
+                return fraction
+            fraction *= 0.5
     return 0.0
 
 
@@ -196,7 +196,7 @@ class SolverState(Protocol):
     together: list[int]
 
     @property
-    def flat_columns(self) -> Floats: ...
+    def joint_columns(self) -> Floats: ...
 
 
 @dataclass
@@ -208,7 +208,7 @@ class Relation:
     """
 
     index: int
-    other: int
+    parent_term: int
     parent: NDArray[np.int32]
     n_children: Floats
     wait: int = 1
@@ -259,9 +259,9 @@ class Recentering:
             return None
         if index not in self._slopes:
             multiplied = columns_of([solver.terms[index]], len(solver.y))[:, 0]
-            found = np.asarray(np.linalg.lstsq(solver.flat_columns, multiplied, rcond=SAME)[0], dtype=np.float64)
-            left = np.linalg.norm(multiplied - solver.flat_columns @ found)
-            self._slopes[index] = found if left <= SAME_SLOPE * np.linalg.norm(multiplied) else None
+            coefs = np.asarray(np.linalg.lstsq(solver.joint_columns, multiplied, rcond=SAME)[0], dtype=np.float64)
+            left = np.linalg.norm(multiplied - solver.joint_columns @ coefs)
+            self._slopes[index] = coefs if left <= SAME_SLOPE * np.linalg.norm(multiplied) else None
         return self._slopes[index]
 
     def _recenter_slopes(self, index: int, slope: Floats) -> None:
@@ -269,19 +269,19 @@ class Recentering:
         theta = self._solver.theta
         mean = theta[index].mean(axis=0)
         theta[index] -= mean
-        for other, by in zip(self._solver.together, slope.tolist(), strict=True):
-            theta[other] = theta[other] + by * mean
+        for i, by in zip(self._solver.together, slope.tolist(), strict=True):
+            theta[i] = theta[i] + by * mean
 
     def recenter(self, decrease: float) -> None:
         """Recenter the terms that are due, after an iteration that lowered the objective by `decrease`."""
         solver = self._solver
-        held = self.recentered()
-        if not np.array_equal(held, self._planned_for):
+        is_recentered = self.recentered()
+        if not np.array_equal(is_recentered, self._planned_for):
             self._plan = [
-                (index, self.above(index, held), self.level_of(index), self.slope_of(index))
-                for index in np.flatnonzero(held).tolist()
+                (index, self.above(index, is_recentered), self.level_of(index), self.slope_of(index))
+                for index in np.flatnonzero(is_recentered).tolist()
             ]
-            self._planned_for = held
+            self._planned_for = is_recentered
         # small terms first, which predicts better (`benchmarks/evidence/constants.md`)
         for index, relations, level, slope in self._plan:
             for relation in relations:
@@ -294,11 +294,11 @@ class Recentering:
 
     def _recenter_interaction(self, relation: Relation) -> float:
         """Recenter an interaction; returns the decrease of the penalty."""
-        solver, index, other = self._solver, relation.index, relation.other
-        theta, upper = solver.theta[index], solver.theta[other]
+        solver, index, parent_term = self._solver, relation.index, relation.parent_term
+        theta, upper = solver.theta[index], solver.theta[parent_term]
         work = np.empty_like(upper)
-        own, theirs = solver.precision[index], solver.precision[other]
-        return float(recenter(relation.parent, relation.n_children, own, theirs, theta, upper, work))
+        precision, parent_precision = solver.precision[index], solver.precision[parent_term]
+        return float(recenter(relation.parent, relation.n_children, precision, parent_precision, theta, upper, work))
 
     def recentered(self) -> NDArray[np.bool_]:
         """Which terms are recentered: ridge terms that are penalized and not dropped."""
@@ -310,25 +310,25 @@ class Recentering:
 
         A parent of one of these is skipped: it receives the mean from that one in the next iteration.
         """
-        held = [relation for relation in self._relations[index] if recentered[relation.other]]
-        passed_on = {further.other for relation in held for further in self._relations[relation.other]}
-        return [relation for relation in held if relation.other not in passed_on]
+        relations = [relation for relation in self._relations[index] if recentered[relation.parent_term]]
+        passed_on = {further.parent_term for relation in relations for further in self._relations[relation.parent_term]}
+        return [relation for relation in relations if relation.parent_term not in passed_on]
 
     def level_of(self, index: int) -> int | None:
         """The index of the intercept where every row has a coefficient: the two means are confounded then."""
         return self.intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
 
-    def _relation(self, index: int, other: int, parent: NDArray[np.int32]) -> Relation:
-        n_children = np.zeros(self._solver.terms[other].size)
+    def _relation(self, index: int, parent_term: int, parent: NDArray[np.int32]) -> Relation:
+        n_children = np.zeros(self._solver.terms[parent_term].size)
         count_column(parent, n_children)
-        return Relation(index, other, parent, n_children)
+        return Relation(index, parent_term, parent, n_children)
 
 
 _CODES = np.empty(0, dtype=np.int32)
 _CODES.flags.writeable = False
 _NOTHING = np.empty(0)
 
-FEW_FOR_CALLS = 2048
+MAX_SMALL_SIZE = 2048
 """Terms of up to this many coefficients are updated in one compiled call: a call for each would cost more than it
 saves."""
 
@@ -361,50 +361,50 @@ class SmallTerms:
         self._terms = [terms[index] for index in indices]
         width = rows.width
         self._starts = np.cumsum([0, *(term.size * width for term in self._terms)])
-        self._theta, self._curvature = (self._side_by_side(one) for one in (theta, curvature))
+        self._theta, self._curvature = (self._side_by_side(arrays) for arrays in (theta, curvature))
         self._codes = [rows.codes(term) for term in self._terms]  # kept alive: kernels read them by address
         self._codes_at = np.array([address_of(codes) for codes in self._codes], dtype=np.intp)
         self._walks = np.array([term.prior is Prior.WALK for term in self._terms])
         self._free = np.array([term.prior is Prior.FLAT for term in self._terms])
-        self._aparts = np.array([term.apart for term in self._terms])
+        self._n_unordered = np.array([term.n_unordered for term in self._terms])
         self._lanes = np.array([lanes_of(term.size) for term in self._terms])
         self._known = np.zeros(len(indices), dtype=np.bool_)
-        most = int(np.diff(self._starts).max(initial=0)) + width
-        self._shares = np.array([term.share_apart for term in self._terms])
-        self._work, self._moves = np.empty((4, most)), np.empty((2, most))
-        self._grads, self._slopes = np.empty((LANES * most, 2)), np.empty(LANES * most)
+        max_size = int(np.diff(self._starts).max(initial=0)) + width
+        self._ratios = np.array([term.unordered_ratio for term in self._terms])
+        self._work, self._moves = np.empty((4, max_size)), np.empty((2, max_size))
+        self._grads, self._slopes = np.empty((LANES * max_size, 2)), np.empty(LANES * max_size)
 
     @staticmethod
-    def is_one(term: SolverTerm) -> bool:
+    def fits(term: SolverTerm) -> bool:
         """Whether a term is small and has no numeric factor."""
-        return term.size <= FEW_FOR_CALLS and not len(term.x)
+        return term.size <= MAX_SMALL_SIZE and not len(term.x)
 
     def _side_by_side(self, values: list[Floats]) -> Floats:
-        flat = np.concatenate([values[index].ravel() for index in self.indices])
+        stacked = np.concatenate([values[index].ravel() for index in self.indices])
         for index, start, end in zip(self.indices, self._starts, self._starts[1:], strict=False):
-            values[index] = flat[start:end].reshape(values[index].shape)
-        return flat
+            values[index] = stacked[start:end].reshape(values[index].shape)
+        return stacked
 
-    def sweep(self, dropped: NDArray[np.bool_], precision: Floats, most: float) -> tuple[int, float]:
+    def sweep(self, dropped: NDArray[np.bool_], precision: Floats, max_step: float) -> tuple[int, float]:
         """Update each term that is not dropped; the number of updates, and the decrease of the objective."""
         blocks = np.flatnonzero(~dropped[self._at])
         if not len(blocks):
             return 0, 0.0
         rows = self.rows
         before, steps = rows.pending_update(self._terms[blocks[0]], plain=True)
-        held = precision[self._at]
-        held[self._free] = 0.0
+        precisions = precision[self._at]
+        precisions[self._free] = 0.0
         gradient, right, pivots, level = self._work
         kernel = move_and_sum(rows.code, not len(rows.weight))
         decrease = update_small_blocks(
             _address_of(kernel), _address_of(move_and_sum_squared) if rows.code == SQUARED else 0,
             _address_of(step_walk) if self._walks.any() else 0, blocks, address_of(rows.codes(before)), steps,
-            self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._aparts, self._shares, held,
-            NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes, self._known,
+            self._codes_at, _CODES, _NOTHING, self._starts, self._walks, self._n_unordered, self._ratios, precisions,
+            NEXT_TO_NOTHING, max_step, rows.y, rows.weight, *rows.transformed(), rows.width, self._lanes, self._known,
             self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes, self._moves,
         )  # fmt: skip
         last = self._terms[blocks[-1]]
-        rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
+        rows.set_pending(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
         return len(blocks), float(decrease)
 
     def evaluate(
@@ -420,18 +420,18 @@ class SmallTerms:
         For one model; `information` is that on the intercept, with which the posterior variances are joint.
         """
         asked = np.array([self._blocks.get(index, -1) for index in indices], dtype=np.intp)
-        mine = asked >= 0
-        own, (forward, space) = np.empty((np.count_nonzero(mine), 2)), self._work[:2]
+        is_small = asked >= 0
+        results, (forward, space) = np.empty((np.count_nonzero(is_small), 2)), self._work[:2]
         evaluate_blocks(
-            _address_of(evaluate_walk) if self._walks.any() else 0, asked[mine], self._starts, self._walks,
-            self._aparts, self._shares, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING, ROUNDING,
-            self._theta, self._curvature, forward, space, own,
+            _address_of(evaluate_walk) if self._walks.any() else 0, asked[is_small], self._starts, self._walks,
+            self._n_unordered, self._ratios, precision[self._at], covers[self._at], information, NEXT_TO_NOTHING,
+            ROUNDING, self._theta, self._curvature, forward, space, results,
         )  # fmt: skip
-        evaluated[mine] = own
+        evaluated[is_small] = results
 
 
-_OF_TURN = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
-_OF_OTHERS: dict[Any, tuple[Any, ...]] = {
+_ARGUMENTS_BY_LOSS = (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 4, 0.0, 0, np.empty((0, 2)))
+_ARGUMENTS: dict[Any, tuple[Any, ...]] = {
     move_and_sum_squared: (_CODES, *[_NOTHING] * 2, _CODES, *[_NOTHING] * 3, 0, _NOTHING),
     step_walk: (*[_NOTHING] * 3, 0, 0, *[0.0] * 4, *[_NOTHING] * 4),
     evaluate_walk: (*[_NOTHING] * 2, 0, *[0.0] * 3, *[_NOTHING] * 2),
@@ -442,4 +442,4 @@ _OF_OTHERS: dict[Any, tuple[Any, ...]] = {
 @cache
 def _address_of(called: Any) -> int:
     """The address of a kernel that kernels of several terms call."""
-    return address_of_kernel(called, _OF_OTHERS.get(called, _OF_TURN))
+    return address_of_kernel(called, _ARGUMENTS.get(called, _ARGUMENTS_BY_LOSS))

@@ -15,7 +15,7 @@ from tabsym.frame.weights import Copies, of_one_copy
 from tabsym.solvers.newton.kernels_classes import step_classes
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone
-from tabsym.solvers.newton.kernels_walk import solve_beside_walk, step_walk, step_walk_of_classes
+from tabsym.solvers.newton.kernels_walk import solve_centred_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
 _NO_CHAIN = np.empty(0, dtype=np.intp)
@@ -36,8 +36,8 @@ class Prior(Enum):
     number."""
 
 
-def share_apart(n_walk: int) -> float:
-    """The precision of coefficients apart from the walk over the walk's: that of its coefficients' variance.
+def unordered_ratio(n_walk: int) -> float:
+    """The precision of unordered coefficients over the walk's: they have the variance of the walk's coefficients.
 
     The coefficients of a walk of J, whose neighbours differ by a variance of 1, vary about their mean by (J^2 - 1) / (6
     J). The variance of the differences would shrink missing values too much (`benchmarks/evidence/constants.md`).
@@ -60,11 +60,12 @@ class SolverTerm:
     size : int
         Number of coefficients.
     prior : Prior
-    apart : int
+    n_unordered : int
         Number of coefficients at the start that are not part of the walk: missing values. They are normal about its
         mean, with the marginal variance of its coefficients.
     within : mapping of block -> (q,) int32
-        For an interaction: the coefficients of other terms in which its own are nested, such as the main effects'.
+        For an interaction: the coefficients of other terms in which its coefficients are nested, such as the main
+        effects'.
     chain : (m,) intp
         Indices of coefficients that must not decrease in this order; empty for none. Of one linear predictor.
     sign : int
@@ -80,7 +81,7 @@ class SolverTerm:
     x: Floats
     size: int
     prior: Prior
-    apart: int = 0
+    n_unordered: int = 0
     within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
     chain: NDArray[np.intp] = field(default_factory=lambda: _NO_CHAIN)
     sign: int = 0
@@ -104,35 +105,35 @@ class SolverTerm:
 
     def feasible(self, theta: Floats, curvature: Floats) -> Floats:
         """Coefficients (q, 1) within the constraint near to given ones, by their Hessian's diagonal (q, 1)."""
-        found = np.where(self.sign * theta < 0.0, 0.0, theta)
+        feasible = np.where(self.sign * theta < 0.0, 0.0, theta)
         if len(self.chain) > 1:
             values, weights = theta[self.chain, 0], curvature[self.chain, 0]
             weights = np.maximum(weights, NEXT_TO_NOTHING * max(float(weights.max()), 1.0))
             pool_isotonic(values, weights, np.empty(len(values), dtype=np.int64), *np.empty((2, len(values))))
-            found[self.chain, 0] = values
-        return found
+            feasible[self.chain, 0] = values
+        return feasible
 
     def face(self, theta: Floats) -> Floats:
-        """The moves (q, m) that keep coefficients (q, 1) of the chain equal that are so, and a slope of 0 at 0."""
+        """The moves (q, m) that leave equal coefficients (q, 1) of the chain equal, and a slope of 0 at 0."""
         if self.sign != 0:
             return np.eye(self.size)[:, theta[:, 0] != 0.0]
         pool = np.zeros(self.size, dtype=np.intp)
         pool[self.chain[1:]] = np.cumsum(np.diff(theta[self.chain, 0]) > 0.0)
-        others = np.setdiff1d(np.arange(self.size), self.chain)
-        pool[others] = pool.max() + 1 + np.arange(len(others))
+        off_chain = np.setdiff1d(np.arange(self.size), self.chain)
+        pool[off_chain] = pool.max() + 1 + np.arange(len(off_chain))
         return np.eye(int(pool.max()) + 1)[pool]
 
     @property
-    def held(self) -> int:
+    def n_penalized(self) -> int:
         """The number of penalized coefficients, or of penalized differences."""
         if self.prior is Prior.FLAT:
             return 0
         return self.size if self.prior is Prior.RIDGE else self.size - 1
 
     @property
-    def share_apart(self) -> float:
-        """The precision of the coefficients apart from the walk, about its mean, as a fraction of the walk's."""
-        return share_apart(self.size - self.apart)
+    def unordered_ratio(self) -> float:
+        """The precision of the unordered coefficients, about the mean of the walk, over the walk's."""
+        return unordered_ratio(self.size - self.n_unordered)
 
     @property
     def is_constant(self) -> bool:
@@ -145,76 +146,76 @@ class SolverTerm:
             return np.zeros_like(theta)
         grad = precision * theta
         if self.prior is Prior.WALK:
-            own = theta[self.apart :]
-            grad[: self.apart] = precision * self.share_apart * self._beside(theta)
-            jumps = precision * np.diff(own, axis=0)
-            grad[self.apart :] = NEXT_TO_NOTHING * own - grad[: self.apart].sum(axis=0) / max(len(own), 1)
-            grad[self.apart : -1] -= jumps
-            grad[self.apart + 1 :] += jumps
+            walk = theta[self.n_unordered :]
+            grad[: self.n_unordered] = precision * self.unordered_ratio * self._about_mean(theta)
+            jumps = precision * np.diff(walk, axis=0)
+            grad[self.n_unordered :] = NEXT_TO_NOTHING * walk - grad[: self.n_unordered].sum(axis=0) / max(len(walk), 1)
+            grad[self.n_unordered : -1] -= jumps
+            grad[self.n_unordered + 1 :] += jumps
         return grad
 
     def length(self, theta: Floats) -> float:
         """The sum of squares in the penalty."""
         if self.prior is Prior.WALK:
-            beside = self.share_apart * np.square(self._beside(theta)).sum()
-            return float(beside + np.square(np.diff(theta[self.apart :], axis=0)).sum())
+            about_mean = self.unordered_ratio * np.square(self._about_mean(theta)).sum()
+            return float(about_mean + np.square(np.diff(theta[self.n_unordered :], axis=0)).sum())
         return float(np.square(theta).sum())
 
-    def _beside(self, theta: Floats) -> Floats:
-        """Differences (apart, W) between the coefficients apart from the walk and its mean."""
-        return theta[: self.apart] - theta[self.apart :].sum(axis=0) / max(self.size - self.apart, 1)
+    def _about_mean(self, theta: Floats) -> Floats:
+        """Differences (n_unordered, W) between the unordered coefficients and the mean of the walk."""
+        return theta[: self.n_unordered] - theta[self.n_unordered :].sum(axis=0) / max(self.size - self.n_unordered, 1)
 
     def step(
-        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, max_step: float = np.inf
     ) -> tuple[Floats, float]:
-        """Newton steps (q, W), which are added to theta, each at most `most` in size; and half the Newton decrement."""
+        """Newton steps (q, W), added to theta, each at most `max_step` in size; and half the Newton decrement."""
         steps = np.empty_like(theta)
         if self.prior is Prior.WALK:
             assert theta.flags.c_contiguous, "it moves in place"
             right, pivots, level = np.empty((3, theta.size))
             decrease = step_walk(
-                gradient.ravel(), curvature.ravel(), theta.ravel(), self.apart, theta.shape[1], self.share_apart,
-                precision, NEXT_TO_NOTHING, most, right, pivots, level, steps.ravel(),
+                gradient.ravel(), curvature.ravel(), theta.ravel(), self.n_unordered, theta.shape[1],
+                self.unordered_ratio, precision, NEXT_TO_NOTHING, max_step, right, pivots, level, steps.ravel(),
             )  # fmt: skip
         else:
-            held = 0.0 if self.prior is Prior.FLAT else precision
+            ridge = 0.0 if self.prior is Prior.FLAT else precision
             assert theta.flags.c_contiguous, "it moves in place"
-            flat, right = steps.ravel(), np.empty(theta.size)
-            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
-            decrease = 0.5 * sum_products_of(right, flat)
+            flat_steps, right = steps.ravel(), np.empty(theta.size)
+            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), ridge, max_step, right, flat_steps)
+            decrease = 0.5 * sum_products_of(right, flat_steps)
         return steps, float(decrease)
 
     def monotone_step(
-        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, max_step: float = np.inf
     ) -> tuple[Floats, float]:
         """As `step`, within the constraint of a `chain`: theta (q, 1) is so before and after."""
         n, is_walk = len(self.chain), self.prior is Prior.WALK
         steps, numbers, starts = np.empty_like(theta), np.empty((8, n)), np.empty(n + 1, dtype=np.int64)
-        others = np.setdiff1d(np.arange(self.size), self.chain)
-        along, each, beside = precision, NEXT_TO_NOTHING, precision * self.share_apart
+        off_chain = np.setdiff1d(np.arange(self.size), self.chain)
+        precision_along, ridge, off_precision = precision, NEXT_TO_NOTHING, precision * self.unordered_ratio
         if not is_walk:
-            along, each, beside = 0.0, precision, precision
+            precision_along, ridge, off_precision = 0.0, precision, precision
         decrease = step_monotone(
-            gradient[:, 0], curvature[:, 0], theta[:, 0], self.chain, others, along, each, beside, is_walk, most,
-            numbers, starts, steps[:, 0],
+            gradient[:, 0], curvature[:, 0], theta[:, 0], self.chain, off_chain, precision_along, ridge, off_precision,
+            is_walk, max_step, numbers, starts, steps[:, 0],
         )  # fmt: skip
         return steps, float(decrease)
 
     def step_of_classes(
-        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, max_step: float
     ) -> tuple[Floats, float]:
         """The same for multiclass, (q, K): `curvature` is the sum of the rows' probabilities."""
         if self.prior is Prior.FLAT:
-            return self.step(gradient, curvature, theta, precision, most)
+            return self.step(gradient, curvature, theta, precision, max_step)
         right, steps = np.empty((2, *theta.shape))
         if self.prior is Prior.RIDGE:
-            step_classes(gradient, curvature, theta, precision, most, right, steps)
+            step_classes(gradient, curvature, theta, precision, max_step, right, steps)
         else:
             q, k = theta.shape
             left, level, blocks = np.empty((q, k, k)), np.empty((q, k, 1 + k)), np.empty((3, k, 1 + k))
             step_walk_of_classes(
-                gradient, curvature, theta, self.apart, self.share_apart, precision, NEXT_TO_NOTHING, most, left, level,
-                blocks, right, steps,
+                gradient, curvature, theta, self.n_unordered, self.unordered_ratio, precision, NEXT_TO_NOTHING,
+                max_step, left, level, blocks, right, steps,
             )  # fmt: skip
         return steps, 0.5 * float(np.vdot(right, steps))
 
@@ -226,10 +227,10 @@ class SolverTerm:
             both = curvature + precision
             return np.divide(right, both, out=np.zeros_like(right), where=both > 0)
         width, (pivots, level, out) = right.shape[1], np.empty((3, right.size))
-        for first in range(self.apart * width, (1 + self.apart) * width):
-            solve_beside_walk(
-                curvature.ravel(), first, width, self.share_apart, precision, NEXT_TO_NOTHING, right.ravel(), pivots,
-                level, out,
+        for first in range(self.n_unordered * width, (1 + self.n_unordered) * width):
+            solve_centred_walk(
+                curvature.ravel(), first, width, self.unordered_ratio, precision, NEXT_TO_NOTHING, right.ravel(),
+                pivots, level, out,
             )  # fmt: skip
         return out.reshape(right.shape)
 

@@ -50,18 +50,18 @@ FIRST_VARIANCE = 1.0 / 3.0
 """Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
 half."""
 
-SILENT = 0.02
+MIN_EDF = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
 
-LEAST_DISPERSION, FEW_POSITIVE = 0.1, 100
+MIN_DISPERSION, MIN_POSITIVE = 0.1, 100
 """Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
-and `FEW_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
+and `MIN_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
 (`benchmarks/evidence/README.md`, "Many zeros")."""
 
-LEAST_LEFT, NONE_LEFT = 0.05, 0.5
-"""The least share of the rows that are residual degrees of freedom of penalized terms, whose number is estimated; and
-the number below which a model is saturated: unpenalized terms have whole degrees of freedom, up to rounding."""
+MIN_LEFT, NONE_LEFT = 0.05, 0.5
+"""The smallest fraction of the rows that are residual degrees of freedom of penalized terms, whose number is estimated;
+and the number below which a model is saturated: unpenalized terms have whole degrees of freedom, up to rounding."""
 
 MAX_CHANGE = math.log(30.0)
 """The largest change of the logarithm of a variance in one update."""
@@ -132,7 +132,7 @@ class VarianceComponents:
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
         self._given: list[int] = []
-        self._least_dispersion, self._constant_loss = 0.0, 0.0
+        self._min_dispersion, self._constant_loss = 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -142,7 +142,7 @@ class VarianceComponents:
         solver = self.solver
         positive = solver.count_positive() if solver.loss.log_link else 0
         if 0 < 2 * positive < solver.n_rows:
-            self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
+            self._min_dispersion = max(MIN_DISPERSION, min(MIN_POSITIVE / positive, 1.0)) * solver.dispersion()
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -159,15 +159,17 @@ class VarianceComponents:
         if given and self.has_dispersion:
             self.count_unpenalized()
 
-    def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> tuple[int, bool]:
+    def find(
+        self, free: Collection[int], tol: float, max_iter: int, *, passing: Collection[int] = ()
+    ) -> tuple[int, bool]:
         """Alternate iterations and updates of the variances of the terms at `free` until both converge.
 
         Terms in `passing`, some of `free`, are not checked for convergence: they are estimated again later. Returns the
-        number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
+        number of iterations, at most `max_iter` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
         self.aitken = Aitken(len(self.solver.terms), UPDATES_BETWEEN if self.posteriors.is_joint else 1)
-        while n_sweeps < most:
+        while n_sweeps < max_iter:
             n_sweeps += self.posteriors.n_sweeps
             for _ in range(self.posteriors.n_sweeps):
                 decrease = self.solver.sweep()
@@ -194,19 +196,19 @@ class VarianceComponents:
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, evaluated, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
+            at, evaluated, self.posteriors.n_penalized, self.dispersion, MIN_EDF, MAX_CHANGE, solver.precision, moving
         )
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
             solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))
             moving *= times
-        for index in at[evaluated[:, 0] < SILENT]:
+        for index in at[evaluated[:, 0] < MIN_EDF]:
             solver.drop(index)
             self.edf[index] = 0.0
-        for index, own in zip(indices, moving.tolist(), strict=True):
+        for index, edf_change in zip(indices, moving.tolist(), strict=True):
             if index not in passing:
-                change = max(change, own / (solver.total * solver.n_outputs))
+                change = max(change, edf_change / (solver.total * solver.n_outputs))
         return change
 
     def tolerance_factor(self) -> float:
@@ -218,25 +220,25 @@ class VarianceComponents:
 
     def posterior(self, index: int) -> TermPosterior:
         """The posterior of a term at the current coefficients; its effective degrees of freedom are stored."""
-        found, solver = self.posteriors.of(index), self.solver
-        self.edf[index] = found.edf
+        posterior, solver = self.posteriors.of(index), self.solver
+        self.edf[index] = posterior.edf
         if solver.precision[index] == 0.0 and solver.recentering.level_of(index) is not None:
             self.edf[index] -= solver.n_outputs  # its mean is confounded with the intercept
-        return found
+        return posterior
 
     def count_unpenalized(self) -> list[int]:
-        """Count the degrees of freedom of the unpenalized terms together; these, where some determine others.
+        """Count the degrees of freedom of the unpenalized terms jointly; returns these terms where they are collinear.
 
-        By itself each term counts all its coefficients, and so an interaction's main effects are counted twice, and of
-        several classes one more than are identified.
+        Counted one by one, each term has all its coefficients, so that an interaction's main effects are counted twice,
+        and of several classes one more than are identified.
         """
         solver = self.solver
         free = [i for i in range(len(solver.terms)) if not solver.dropped[i] and solver.precision[i] == 0.0]
         if not free or (solver.loss.code != MULTINOMIAL and all(solver.terms[i].prior is Prior.FLAT for i in free)):
             return []
         alone = [solver.terms[i].size - (solver.recentering.level_of(i) not in (None, i)) for i in free]
-        found, informed = information_of(solver, {}).rank(free)
-        rank = sum(alone) if found is None else found
+        rank_of_design, informed = information_of(solver, {}).rank(free)
+        rank = sum(alone) if rank_of_design is None else rank_of_design
         classes = solver.n_outputs - (solver.loss.code == MULTINOMIAL)
         self.edf[free] = np.array(alone) * (classes * rank / sum(alone))
         return free if rank < min(informed, sum(alone)) else []
@@ -244,8 +246,9 @@ class VarianceComponents:
     def count_jointly(self, used: float) -> None:
         """Take the effective degrees of freedom of all terms together, which are fewer than the sum of those of each.
 
-        Given the others, what terms share is counted in each of them, as by interactions and their main effects: there
-        were more than rows. Where nothing is penalized `count_unpenalized` has the rank, which is a whole number.
+        Given the other terms, the degrees of freedom that terms have in common are counted in each of them, as in
+        interactions and their main effects: the sum can exceed the number of rows. Where nothing is penalized
+        `count_unpenalized` has the rank, which is a whole number.
         """
         if self._is_penalized():
             self.used_jointly = used
@@ -272,13 +275,13 @@ class VarianceComponents:
     def _for_freedom_left(self, a_row: float, used: float | None = None) -> float:
         """A dispersion per row, rescaled to the residual degrees of freedom; NaN where there are none.
 
-        Penalized terms leave at least `LEAST_LEFT` of what unpenalized ones leave.
+        Penalized terms leave at least `MIN_LEFT` of what unpenalized ones leave.
         """
         solver = self.solver
         if used is None:
             used = float(self.edf[~solver.dropped].sum())
         free = float(self.edf[~solver.dropped & (solver.precision == 0.0)].sum())
-        left = max(solver.total - used, LEAST_LEFT * (solver.total - free))
+        left = max(solver.total - used, MIN_LEFT * (solver.total - free))
         if left < NONE_LEFT:
             return np.nan
         return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
@@ -287,9 +290,9 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        now = max(self._for_freedom_left(solver.dispersion()), self._least_dispersion)
-        if not np.isfinite(now):  # of a saturated model: what its variances are found by
-            now = max(solver.dispersion() / LEAST_LEFT, 1e-12 * solver.target_scale)
+        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion)
+        if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
+            now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
@@ -298,7 +301,7 @@ class VarianceComponents:
 MANY_ENTRIES = 100
 """Terms with fewer coefficients keep the variance by REML, which is the better estimate for few categories."""
 
-LOOKS, LOOKS_OF_CLASSES = 5, 4
+MIN_EVALUATIONS, MIN_EVALUATIONS_OF_CLASSES = 5, 4
 """Evaluations of the precisions, at least; for regression, and for classification. For regression they start at the
 estimate by REML, which can be far from the held-out optimum (`benchmarks/evidence/constants.md`)."""
 
@@ -306,7 +309,7 @@ AS_GOOD, AS_GOOD_OF_CLASSES = 1, 2
 """Precisions are the geometric mean of this many best evaluations: steps are coarse, so that a mean of two is better
 for classification; for regression they are still on their way (`benchmarks/evidence/constants.md`)."""
 
-MAX_LOOKS, MUCH, CERTAIN = 12, 0.02, 2.0
+MAX_EVALUATIONS, MUCH, CERTAIN = 12, 0.02, 2.0
 """Evaluations go on, up to this many, while the last one lowers the loss by this fraction of it and by this many
 standard errors: the variances started far off. Where they gain less, stopping early ranks rows better
 (`benchmarks/evidence/constants.md`)."""
@@ -330,11 +333,11 @@ MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 12
 are doubled while that lowers the held-out loss by `CERTAIN` standard errors."""
 
 MAX_RISE = 5.0
-"""The most by which the logarithm of a mean exceeds that of the median: a factor of 150."""
+"""The largest difference between the logarithms of a mean and of the median: a factor of 150."""
 
 
 class HeldOut:
-    """Two models of half the rows each, and the held-out loss of the rows.
+    """Two models, each trained on half of the rows, and the held-out loss of the rows.
 
     Parameters
     ----------
@@ -356,33 +359,35 @@ class HeldOut:
         solver, free = self.solver, list(free)
         logs = np.log([solver.precision[index] for index in free])
         for_classes = solver.loss.for_classes
-        n_looks, n_best = (LOOKS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (LOOKS, AS_GOOD)
+        min_evaluations, n_best = (
+            (MIN_EVALUATIONS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (MIN_EVALUATIONS, AS_GOOD)
+        )
         first, more = (FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES) if for_classes else (FIRST_SWEEPS, SWEEPS)
         steps = np.full(len(free), FIRST_STEP_OF_CLASSES if for_classes else FIRST_STEP)
         before = np.zeros(len(free))
         new = {index: self._is_new(index) for index in free} if solver.loss.log_link else {}
-        looks: list[tuple[float, Floats]] = []
-        rows = np.full(len(solver.y), np.inf)  # the losses of the best evaluation
-        for look in range(MAX_LOOKS):
+        evaluations: list[tuple[float, Floats]] = []
+        best_losses = np.full(len(solver.y), np.inf)  # the losses of the best evaluation
+        for number in range(MAX_EVALUATIONS):
             for index, log in zip(free, logs, strict=True):
                 solver.precision[index] = float(np.exp(log))
-            for _ in range(more if look else first):
+            for _ in range(more if number else first):
                 solver.sweep()
             rises = {index: self._rise(index) * is_new for index, is_new in new.items()}
             scores = np.asarray(sum(rises.values(), self.scores()))
-            own = solver.loss.values(scores[:, None], solver.y)
-            looks.append((solver.mean_of(own), logs))
-            goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
-            if not goes_on or look + 1 == MAX_LOOKS:
+            losses = solver.loss.values(scores[:, None], solver.y)
+            evaluations.append((solver.mean_of(losses), logs))
+            goes_on = number + 1 < min_evaluations or self._is_much_better(losses, best_losses)
+            if not goes_on or number + 1 == MAX_EVALUATIONS:
                 break
-            if looks[-1][0] == min(loss for loss, _ in looks):
-                rows = own
+            if evaluations[-1][0] == min(loss for loss, _ in evaluations):
+                best_losses = losses
             signs = np.sign(self._slopes(free, scores, rises))
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MAX_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
             logs = np.clip(logs - signs * steps, np.log(MIN_PRECISION), np.log(MAX_PRECISION))
-        best = sorted(looks, key=lambda look: look[0])[:n_best]
+        best = sorted(evaluations, key=lambda evaluation: evaluation[0])[:n_best]
         return np.exp(np.mean([logs for _, logs in best], axis=0))
 
     def of_all_rows(self, index: int) -> Floats:
@@ -395,7 +400,7 @@ class HeldOut:
         return (known[:, :1] + known[:, 1:]) / (hessians[:, :1] + hessians[:, 1:] + precision)
 
     def _is_much_better(self, losses: Floats, than: Floats) -> bool:
-        """Whether losses (n,) are lower than others in the mean, by much and significantly."""
+        """Whether losses (n,) are lower than the losses `than` in the mean, by much and significantly."""
         weight = self.solver.weight if len(self.solver.weight) else np.ones(len(losses))
         gains = weight * (than - losses)
         return bool(gains.sum() > MUCH * abs(float(weight @ than))) and _is_certain(gains, self.solver.copies, CERTAIN)
@@ -428,37 +433,37 @@ class HeldOut:
         iterations do not help (`benchmarks/evidence/constants.md`).
         """
         solver, rows = self.solver, self.rows
-        theirs, _ = rows.gradients_for(scores)
+        row_gradients, _ = rows.gradients_for(scores)
         _, hessians = rows.grads()
         active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         before, steps = solver.terms[0], np.zeros_like(solver.theta[0])
         for index in active:
             term, adjoint, precision = solver.terms[index], self._adjoint[index], solver.precision[index]
-            gradient = self._move_and_sum(before, steps, term, hessians, theirs)
+            gradient = self._move_and_sum(before, steps, term, hessians, row_gradients)
             before = term
             steps, _ = term.step(gradient, solver.curvature[index], adjoint, precision)
-        self._move_and_sum(before, steps, before, hessians, theirs)
+        self._move_and_sum(before, steps, before, hessians, row_gradients)
         grads = (solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index]) for index in free)
         slopes = [-float((self._adjoint[index] * grad).sum()) for index, grad in zip(free, grads, strict=True)]
         for number, index in enumerate(free):
             if index in rises and self._rise(index) < MAX_RISE:
-                slopes[number] -= float(theirs @ rises[index])
+                slopes[number] -= float(row_gradients @ rises[index])
         return np.array(slopes)
 
     def _move_and_sum(
-        self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats
+        self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, row_gradients: Floats
     ) -> Floats:
         """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another term (q, 2)."""
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         move_and_sum_linear(
-            rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs,
+            rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, row_gradients,
             self._delta_eta, sums,
         )  # fmt: skip
-        return rows.by_entry(sums)
+        return rows.by_coef(sums)
 
 
 class MulticlassHalves:
-    """Two models of half the rows each, for several classes, that find a common factor of all variances.
+    """Two models, each trained on half of the rows, that find a common factor of all variances for several classes.
 
     Variances by REML are too small where classes are well separated: the Hessian at the optimum, for a class that a
     category hardly ever has, is small but not 0, and so counts degrees of freedom that no sum of squares goes with
@@ -475,7 +480,7 @@ class MulticlassHalves:
     """
 
     def __init__(self, solver: BlockDescent, rows: SampledRows, dealt: Dealt, column: NDArray[np.int8]) -> None:
-        first, second = (dealt.take(column == own) for own in range(2))
+        first, second = (dealt.take(column == half) for half in range(2))
         self._rows, self._halves = rows, [_Half(solver, rows, first, second), _Half(solver, rows, second, first)]
 
     def factor(self, free: Sequence[int], tol: float) -> float:
@@ -497,28 +502,28 @@ class MulticlassHalves:
         """Held-out losses (n,) of the rows, times their weight."""
         losses = np.zeros(len(self._rows[1]))
         for half in self._halves:
-            np.add.at(losses, half.others, half.losses(tol))
+            np.add.at(losses, half.indices, half.losses(tol))
         return losses
 
 
 class _Half:
-    """A model of its own rows, and the others, of which those count whose classes it has seen."""
+    """A model of its training rows, and the held-out rows, of which those count whose classes it has seen."""
 
-    def __init__(self, solver: BlockDescent, rows: SampledRows, own: Dealt, others: Dealt) -> None:
-        terms, y, weight, start, copies = taken(rows, own)
+    def __init__(self, solver: BlockDescent, rows: SampledRows, training: Dealt, held_out: Dealt) -> None:
+        terms, y, weight, start, copies = taken(rows, training)
         seen = np.unique(y[weight > 0.0] if len(weight) else y)
         self.model = BlockDescent(terms, y, weight, start, solver.loss, copies=copies)
         self.model.precision, self.model.dropped = solver.precision.copy(), solver.dropped.copy()
         pairs = zip(terms, solver.theta, strict=True)
         self.model.put([theta if term.prior is Prior.FLAT else np.zeros_like(theta) for term, theta in pairs])
-        self.others = others.rows
-        self._terms, self._y, weight, start, _ = taken(rows, others)
+        self.indices = held_out.rows
+        self._terms, self._y, weight, start, _ = taken(rows, held_out)
         weight = weight if len(weight) else np.ones(len(self._y))
         self._weight = np.where(np.isin(self._y, seen), weight, 0.0)
         self._held_out = MulticlassRows(self._y, self._weight, start)
 
     def losses(self, tol: float) -> Floats:
-        """Losses of the others, times their weight, once the model has converged."""
+        """Losses of the held-out rows, times their weight, once the model has converged."""
         self.model.iterate(tol, MAX_SWEEPS_OF_HALF, surely=True)
         scores = self._held_out.scores_by_sums(self._terms, self.model.theta)
         return self._weight * self.model.loss.values(scores, self._y)

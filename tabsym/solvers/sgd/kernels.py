@@ -142,8 +142,8 @@ def _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, s
     for j in range(program.n_plain):
         coef = rows.codes[i, j]
         if coef >= 0:
-            own = grad / coef_weight[coef] if weighted else grad
-            n_moves = _note(n_moves, coef * n_outputs + k, own, 1.0, work)
+            coef_grad = grad / coef_weight[coef] if weighted else grad
+            n_moves = _note(n_moves, coef * n_outputs + k, coef_grad, 1.0, work)
     for j in range(len(program.slopes)):
         n_moves = _note(n_moves, program.slopes[j] * n_outputs + k, grad * rows.x[i, j], 0.0, work)
     for j in range(len(program.scalars)):
@@ -154,18 +154,18 @@ def _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, s
             coef = work.coef_of[s]
             if coef >= 0:
                 category = program.columns[s] >= 0
-                own = work.gradient_of[s]
+                coef_grad = work.gradient_of[s]
                 if weighted and category:
-                    own /= coef_weight[coef]
-                n_moves = _note(n_moves, coef * n_outputs + k, own, 1.0 if category else 0.0, work)
+                    coef_grad /= coef_weight[coef]
+                n_moves = _note(n_moves, coef * n_outputs + k, coef_grad, 1.0 if category else 0.0, work)
     return n_moves
 
 
 @kernel
 def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outputs, state, work):
-    """One epoch, one row at a time; the sum of the losses, each before the row's own update.
+    """One epoch, one row at a time; the sum of the losses, each before the row's update.
 
-    With batches of one row, gse updates the coefficients that the row selects, each by the row's own gradient. `step`
+    With batches of one row, gse updates the coefficients that the row selects, each by the row's gradient. `step`
     is the number of updates before the epoch.
     """
     lost = 0.0
@@ -173,11 +173,11 @@ def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outpu
         if rule.lazy:
             _bring_up(i, step, rows, program, rule, n_outputs, state)
         value = slopes_of_row(i, rows, program, neutral, rule, work.slope, state)
-        share = rows.weight[i] if len(rows.weight) else 1.0
-        lost += share * value
+        w = rows.weight[i] if len(rows.weight) else 1.0
+        lost += w * value
         n_moves = 0
         for k in range(n_outputs):
-            grad = share * work.slope[k]
+            grad = w * work.slope[k]
             n_moves = _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves)
         for m in range(n_moves):  # `move` is long: inlined here only
             p = work.penalized[m]
@@ -202,16 +202,16 @@ def train_additive(rows, order, coef_weight, program, rule, n_outputs, state, wo
         else:
             slope[0] = additive_score(i, 0, rows, program, 1, state)
             value, slope[0], _ = loss_of_one(slope[0], y[i], loss, parameter)
-        share = weight[i] if weighted else 1.0
-        lost += share * value
+        w = weight[i] if weighted else 1.0
+        lost += w * value
         for k in range(n_outputs):
-            slope[k] *= share
+            slope[k] *= w
         for j in range(n_plain):
             coef = np.int64(codes[i, j])
             if coef >= 0:
                 for k in range(n_outputs):
-                    own = slope[k] / coef_weight[coef] if weighted else slope[k]
-                    move_adagrad(state, coef * n_outputs + k, own, rate, eps)
+                    coef_grad = slope[k] / coef_weight[coef] if weighted else slope[k]
+                    move_adagrad(state, coef * n_outputs + k, coef_grad, rate, eps)
         for j in range(len(slopes)):
             for k in range(n_outputs):
                 move_adagrad(state, slopes[j] * n_outputs + k, slope[k] * x[i, j], rate, eps)
@@ -242,16 +242,16 @@ def _collect(batch, rows, program, neutral, rule, state, work):
     n_touched, lost = 0, 0.0
     for i in batch:
         value = slopes_of_row(i, rows, program, neutral, rule, slope, state)
-        share = rows.weight[i] if len(rows.weight) else 1.0
-        lost += share * value
+        w = rows.weight[i] if len(rows.weight) else 1.0
+        lost += w * value
         for j in range(program.n_plain):
             coef = np.int64(codes[i, j])
             if coef >= 0:
                 n_touched = _touch(coef, i, work, n_touched)
                 for k in range(n_outputs):
-                    gradient[coef * n_outputs + k] += share * slope[k]
+                    gradient[coef * n_outputs + k] += w * slope[k]
         for k in range(n_outputs):
-            grad = share * slope[k]
+            grad = w * slope[k]
             for j in range(len(program.slopes)):
                 gradient[program.slopes[j] * n_outputs + k] += grad * rows.x[i, j]
             for j in range(len(program.scalars)):
@@ -282,8 +282,8 @@ def _touch_all(program, work):
 def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutral, rule, step, n_outputs, state, work):
     """One epoch in batches of `batch` rows; the sum of the losses before each batch's update.
 
-    ``dense=False`` is the gradient estimator for symbolical features: the mean of a coefficient's gradients over its
-    own rows in the batch. ``dense=True`` is the ordinary mean over the whole batch; then coefficients without a row in
+    ``dense=False`` is the gradient estimator for symbolical features: the mean of a coefficient's gradients over the
+    rows of the batch that select it. ``dense=True`` is the ordinary mean over the whole batch; then coefficients without a row in
     the batch have a zero gradient. Where these change (momentum, Adam), `rule.lazy` defers their steps until they are
     next used; `sweep` updates all at once, which penalties need.
     """
@@ -324,12 +324,12 @@ def finish(step, program, rule, n_outputs, state):
                 catch_up(state, row, step, rule)
 
 
-FEW_OUTPUTS = 8
+MAX_ADDITIVE_OUTPUTS = 8
 
 
 def predict_margins(rows, program, neutral, state, out):
     """Linear predictors of rows into out (n, K), from coefficients, state (coefficients * K, 1)."""
-    if len(program.constants) or out.shape[1] > FEW_OUTPUTS:
+    if len(program.constants) or out.shape[1] > MAX_ADDITIVE_OUTPUTS:
         _predict_program(rows, program, neutral, state, out)
     else:
         theta, offset = state.ravel(), rows.offset
@@ -371,12 +371,12 @@ def sum_by_entry(codes, weight, last_row, total):
     `weight` is empty for ones; `last_row` (coefficients,) is -1 before.
     """
     for i in range(codes.shape[0]):
-        share = weight[i] if len(weight) else 1.0
+        w = weight[i] if len(weight) else 1.0
         for j in range(codes.shape[1]):
             coef = codes[i, j]
             if coef >= 0 and last_row[coef] != i:
                 last_row[coef] = i
-                total[coef] += share
+                total[coef] += w
 
 
 @inlined
@@ -387,10 +387,10 @@ def _gradients_and_hessians(i, rows, program, neutral, rule, state, work, hessia
     for k in range(n_outputs):
         slope[k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
     if n_outputs > 1:
-        own = int(rows.y[i])
-        value = slopes_of_many(slope, own)
+        label = int(rows.y[i])
+        value = slopes_of_many(slope, label)
         for k in range(n_outputs):
-            p = slope[k] + 1.0 if k == own else slope[k]
+            p = slope[k] + 1.0 if k == label else slope[k]
             hessians[k] = p * (1.0 - p)
     else:
         value, slope[0], hessians[0] = loss_of_one(slope[0], rows.y[i], rule.loss, rule.parameter)
@@ -401,16 +401,16 @@ def _gradients_and_hessians(i, rows, program, neutral, rule, state, work, hessia
 def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gradient, curvature):
     """Add gradient and Hessian diagonal (coefficients * K,) of the weighted loss of rows; the sum of losses.
 
-    Each coefficient's is that of a change of it alone.
+    Each derivative is by one coefficient alone, while the others stay fixed.
     """
     n_outputs = len(work.slope)
     lost = 0.0
     for i in members:
         value = _gradients_and_hessians(i, rows, program, neutral, rule, state, work, hessians)
-        share = rows.weight[i] if len(rows.weight) else 1.0
-        lost += share * value
+        w = rows.weight[i] if len(rows.weight) else 1.0
+        lost += w * value
         for k in range(n_outputs):
-            grad, hess = share * work.slope[k], share * hessians[k]
+            grad, hess = w * work.slope[k], w * hessians[k]
             for j in range(program.n_plain):
                 coef = np.int64(rows.codes[i, j])
                 if coef >= 0:
@@ -427,7 +427,7 @@ def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gr
                 for s in range(len(work.coef_of)):
                     coef = work.coef_of[s]
                     if coef >= 0:
-                        own = work.gradient_of[s]
-                        gradient[coef * n_outputs + k] += grad * own
-                        curvature[coef * n_outputs + k] += hess * own * own
+                        derivative = work.gradient_of[s]
+                        gradient[coef * n_outputs + k] += grad * derivative
+                        curvature[coef * n_outputs + k] += hess * derivative * derivative
     return lost

@@ -22,9 +22,9 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 
 SAMPLE = 1_000
-"""The number of rows that the initial loss is computed on where only divergence is judged by it."""
+"""The number of rows on which the initial loss is computed where it is used to detect divergence alone."""
 
-FEW_ROWS = 20
+NOISE_ROWS = 20
 """The bound on a diverging loss is raised by this over the number of rows, as the loss of few rows is noisy."""
 
 TINY = 1e-12
@@ -46,18 +46,18 @@ class Reference:
 
     Attributes
     ----------
-    least : float
+    min_loss : float
         The mean loss of perfect predictions.
     start : float
-        The mean excess loss over `least` at the start: of the optimal constant or the initial coefficients, whichever
-        is larger; on a sample of rows unless more depends on it.
+        The mean excess loss over `min_loss` at the start: of the optimal constant or the initial coefficients,
+        whichever is larger; on a sample of rows unless more depends on it.
     lowest : float
-        Whichever is smaller.
+        The smaller of the two.
     """
 
     def __init__(self, trainer: Trainer) -> None:
         members, weight = trainer.members, trainer.rows.weight
-        self.least = _least_loss(trainer.task, trainer.rows.y[members], weight[members] if len(weight) else weight)
+        self.min_loss = _min_loss(trainer.task, trainer.rows.y[members], weight[members] if len(weight) else weight)
         self._descent = trainer
         by_gain = trainer.options.tol is not None
         self._measure(members if by_gain else members[:: max(1, len(members) // SAMPLE)])
@@ -68,11 +68,11 @@ class Reference:
         rows = trainer.rows.take(members, task.n_outputs)
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
         constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
-        flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
-        starts = [task.mean_loss(flat, rows)]
+        margins = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
+        starts = [task.mean_loss(margins, rows)]
         starts.append(task.mean_loss(trainer.margins(rows, at_start=True), rows) + trainer.penalty(at_start=True))
-        least = _least_loss(task, rows.y, rows.weight)
-        self.start, self.lowest = (max(loss - least, 0.0) for loss in (max(starts), min(starts)))
+        min_loss = _min_loss(task, rows.y, rows.weight)
+        self.start, self.lowest = (max(loss - min_loss, 0.0) for loss in (max(starts), min(starts)))
         self.is_sampled = len(members) < len(trainer.members)
 
     def has_diverged(self, loss: float) -> bool:
@@ -83,26 +83,26 @@ class Reference:
 
     def _is_far(self, loss: float) -> bool:
         trainer = self._descent
-        most = trainer.options.divergence * (1.0 + FEW_ROWS / len(trainer.members)) * self.start + TINY
-        return not loss - self.least <= most
+        max_excess = trainer.options.divergence * (1.0 + NOISE_ROWS / len(trainer.members)) * self.start + TINY
+        return not loss - self.min_loss <= max_excess
 
     def gain(self, loss: float) -> float:
         """The decrease of the loss by training."""
-        return max(self.least + self.lowest - loss, 0.0)
+        return max(self.min_loss + self.lowest - loss, 0.0)
 
-    def is_falling(self, curve: list[float], share: float) -> bool:
+    def is_falling(self, curve: list[float], fraction: float) -> bool:
         """Whether the last quarter of the epochs lowered the loss by more than this fraction, and noise."""
         if len(curve) < SHORTEST:
             return False
         quarter = len(curve) // 4
         decrease = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
-        excess, trainer = min(curve[-2:]) - self.least, self._descent
+        excess, trainer = min(curve[-2:]) - self.min_loss, self._descent
         unit = 0.5 if trainer.task.loss.for_classes else excess  # for other losses the noise itself is the unit
         noise = OPTIMISM * len(trainer.state) / len(trainer.members) * unit
-        return decrease > share * excess + noise + LITTLE * self.start
+        return decrease > fraction * excess + noise + LITTLE * self.start
 
 
-def _least_loss(task: Task, y: Floats, weight: Floats) -> float:
+def _min_loss(task: Task, y: Floats, weight: Floats) -> float:
     """The mean loss of perfect predictions."""
     if not task.loss.log_link:  # all others have minimum 0
         return 0.0
@@ -127,7 +127,7 @@ Noise hides slow coefficients, such as those of rare categories under the mean g
 (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
 """
 
-FEW_UPDATES = 100
+MIN_UPDATES = 100
 """The window has at least this many updates: with a large rate losses oscillate before they converge."""
 
 
@@ -153,7 +153,7 @@ class TrainingLoop:
     Attributes
     ----------
     losses, curve : list of float
-        The mean losses of its epochs, each row's before its own update, and these plus the penalties.
+        The mean losses of its epochs, each row's before the update by it, and these plus the penalties.
     validation : list of float
         Held-out loss after each epoch.
     bests : list of float
@@ -171,12 +171,12 @@ class TrainingLoop:
     bests: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.kept: tuple[Floats, int] | None = None
+        self.best_state: tuple[Floats, int] | None = None
         self._start = np.inf
         if self.trainer.options.early_stopping:  # the start is epoch 0
             self._start = self.trainer.loss(self.held_out)
             self.bests.append(self._start)
-            self.kept = self.trainer.save()
+            self.best_state = self.trainer.save()
 
     def run(self) -> Outcome:
         """Run the epochs; Ctrl-C ends them after the last complete one, if there is one.
@@ -198,8 +198,8 @@ class TrainingLoop:
         options = self.trainer.options
         converged = self._run_epochs(options.epochs - options.n_cooling)
         constant_rate = len(self.curve)
-        least = 1 if options.tol is None else options.n_iter_no_change
-        n_cooling = min(options.n_cooling, max(least, round(COOLING * constant_rate)))
+        min_cooling = 1 if options.tol is None else options.n_iter_no_change
+        n_cooling = min(options.n_cooling, max(min_cooling, round(COOLING * constant_rate)))
         for left in range(n_cooling, 0, -1):  # epochs over which the rate decays to zero
             self._step(self.rate * left / n_cooling, self.rate * (left - 1) / n_cooling)
         if options.early_stopping and min(self.validation) >= self._start:
@@ -219,10 +219,10 @@ class TrainingLoop:
         if not converged:
             self._warn()
 
-    def _run_epochs(self, most: int) -> bool:
-        """Epochs until the monitored loss has converged, at most `most`; whether it has."""
+    def _run_epochs(self, max_epochs: int) -> bool:
+        """Epochs until the monitored loss has converged, at most `max_epochs`; whether it has."""
         options = self.trainer.options
-        for _ in range(most):
+        for _ in range(max_epochs):
             self._step(self.rate)
             if not self._has_stalled():
                 continue
@@ -238,20 +238,20 @@ class TrainingLoop:
         options = self.trainer.options
         patience = options.n_iter_no_change
         if not options.early_stopping and options.tol is not None:
-            few = -(-FEW_UPDATES // self.trainer.updates_of_an_epoch)
-            patience = max(patience, few, round(WINDOW * len(self.bests)))
+            min_epochs = -(-MIN_UPDATES // self.trainer.updates_of_an_epoch)
+            patience = max(patience, min_epochs, round(WINDOW * len(self.bests)))
         if len(self.bests) <= patience:
             return False
         gain = self._start - self.bests[-1] if options.early_stopping else self.reference.gain(self.bests[-1])
         return self.bests[-1 - patience] - self.bests[-1] <= (options.tol or 0.0) * gain
 
-    def _is_near_an_optimum(self, share: float) -> bool:
+    def _is_near_an_optimum(self, fraction: float) -> bool:
         """Whether Newton steps of single coefficients would gain at most this fraction of the gain so far."""
         trainer, reference = self.trainer, self.reference
         if not trainer.task.loss.is_smooth:
             return True
         gain = reference.gain(trainer.loss(trainer.members) + trainer.penalty())
-        return trainer.newton_decrement() <= share * gain + LITTLE * reference.start
+        return trainer.newton_decrement() <= fraction * gain + LITTLE * reference.start
 
     def _step(self, rate: float, until: float | None = None) -> None:
         """One epoch, recorded."""
@@ -275,23 +275,23 @@ class TrainingLoop:
             watched = trainer.loss(trainer.members) + trainer.penalty()
         best = self.bests[-1] if self.bests else np.inf
         if options.early_stopping and watched < best:
-            self.kept = trainer.save()
+            self.best_state = trainer.save()
         self.bests.append(min(watched, best))
 
     def _warn(self) -> None:
         n = len(self.curve)
         warn_user(
             f"Training did not converge in {n} epochs; give more, e.g. max_iter={4 * n}"
-            f"{_other_remedy(self.trainer.options)}.",
+            f"{_remedies(self.trainer.options)}.",
             ConvergenceWarning,
         )
 
     def _outcome(self, *, interrupted: bool = False) -> Outcome:
-        state, n_steps = self.kept or (self.trainer.state, self.trainer.n_steps)
+        state, n_steps = self.best_state or (self.trainer.state, self.trainer.n_steps)
         return Outcome(state, n_steps, self.losses, self.validation, interrupted)
 
 
-def _other_remedy(options: Options) -> str:
+def _remedies(options: Options) -> str:
     remedies = [] if options.scaled else ["standardize=True"]
     remedies += [] if options.tries else ["learning_rate='auto'"]
     if options.is_dense:
@@ -318,8 +318,8 @@ def train(
     """Train a copy of `state` (E * K, width) for up to `options.epochs` epochs.
 
     Ends early where `tol` is set and the loss has converged, or with `early_stopping`, by the loss of the held-out rows
-    of `split`; then the best state is kept, the initial one included. Ctrl-C ends it after the last complete epoch, if
-    there is one.
+    of `split`; then the best state is returned, the initial one included. Ctrl-C ends it after the last complete epoch,
+    if there is one.
 
     Raises
     ------
@@ -335,7 +335,7 @@ def train(
             return TrainingLoop(trainer, reference, held_out, rate).run()
         except Diverged as diverged:
             if not tries:
-                start = reference.start + reference.least
+                start = reference.start + reference.min_loss
                 raise ValueError(
                     f"Training diverged (the loss became {diverged.args[0]:.4g}, from {start:.4g}) with "
                     f"learning_rate={rate:g}; try a learning_rate ten times smaller."
@@ -376,18 +376,18 @@ SEARCH_ROWS, SEARCH_SCORES = 8_192, 65_536
 """Rows of the sample that a search trains on, or linear predictors for multiclass."""
 
 UPDATES, MIN_PASSES, MAX_PASSES = 300, 2, 30
-"""The approximate number of updates of a trial, in epochs within these bounds."""
+"""The approximate number of updates by which a rate is evaluated, in epochs within these bounds."""
 
 WIDE, NARROW, MAX_TRIALS = 4.0, 2.0, 12
-"""Factors between the rates that are tried, first the wide one, then the narrow one about the best; and the most
-trials."""
+"""Factors between the rates that are tried, first the wide one, then the narrow one about the best; and the largest
+number of rates."""
 
 
 def rule_of_thumb(optimizer: Optimizer, spec: ModelSpec) -> float:
     """A rate from the optimizer and the number of terms alone."""
-    most = MAX_RATE if spec.is_additive else MAX_PRODUCT_RATE
-    own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
-    rate = min(most, RATE / max(1, spec.n_terms)) * own
+    max_rate = MAX_RATE if spec.is_additive else MAX_PRODUCT_RATE
+    scale = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
+    rate = min(max_rate, RATE / max(1, spec.n_terms)) * scale
     if isinstance(optimizer, SGD):  # the terms of a row step in the same direction, and must not overshoot
         rate = min(rate, 0.5 / (1 + spec.n_terms)) * (1.0 - optimizer.momentum)
     return rate
@@ -419,13 +419,13 @@ def search_rate(
     dearer = options.dearer_by(len(task.program.is_fixed), n_rows)
     size = min(n_rows, max(512, min(SEARCH_ROWS, SEARCH_SCORES // task.n_outputs) // dearer))
     sample = rows.take(members[np.sort(rng.permutation(n_rows)[:size])], task.n_outputs)
-    judges = rows.take(held_out[:SEARCH_ROWS], task.n_outputs)
+    validation = rows.take(held_out[:SEARCH_ROWS], task.n_outputs)
     seed = rng.randint(np.iinfo(np.int32).max)
     tried: dict[float, Floats] = {}
 
     def losses(rate: float) -> Floats:
         if rate not in tried:
-            tried[rate] = _try(sample, judges, coef_weight, state, task, options.at_rate(rate), seed)
+            tried[rate] = _try(sample, validation, coef_weight, state, task, options.at_rate(rate), seed)
         return tried[rate]
 
     def is_better(rate: float, than: float) -> bool:
@@ -436,10 +436,10 @@ def search_rate(
             return bool(np.isfinite(gain).all() and gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     best = options.learning_rate
-    most = WIDE * best if options.early_stopping else np.inf
+    max_rate = WIDE * best if options.early_stopping else np.inf
     for factor in (WIDE, NARROW):
         for step in (factor, 1.0 / factor):
-            while len(tried) < MAX_TRIALS and best * step <= most and is_better(best * step, best):
+            while len(tried) < MAX_TRIALS and best * step <= max_rate and is_better(best * step, best):
                 best *= step
         while not np.isfinite(losses(best)).all() and len(tried) < MAX_TRIALS:
             best /= factor**2
@@ -447,23 +447,23 @@ def search_rate(
 
 
 def _try(
-    rows: Rows, judges: Rows, coef_weight: Floats, state: Floats, task: Task, options: Options, seed: int
+    rows: Rows, validation: Rows, coef_weight: Floats, state: Floats, task: Task, options: Options, seed: int
 ) -> Floats:
     """The mean loss (1,) after a few epochs, the last with a decaying rate; infinite where it diverges.
 
-    With early stopping the weighted loss of each of the rows `judges`, at the best epoch, and a constant rate.
+    With early stopping the weighted loss of each row of `validation`, at the best epoch, and a constant rate.
     """
     trainer = Trainer(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
     n_epochs = int(np.clip(-(-UPDATES // trainer.updates_of_an_epoch), MIN_PASSES, MAX_PASSES))
     rate, best = options.learning_rate, np.array([np.inf])
-    share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()
+    weights = 1.0 if validation.shares is None else validation.shares / validation.shares.mean()
     with np.errstate(all="ignore"):
         for left in range(n_epochs, 0, -1):
             falls = left == 1 and options.cools and not options.early_stopping
             if not np.isfinite(trainer.one_epoch(rate, 0.0 if falls else None)):
                 break
             if options.early_stopping:
-                losses = share * task.loss.values(trainer.margins(judges), judges.y)
+                losses = weights * task.loss.values(trainer.margins(validation), validation.y)
                 best = losses if losses.mean() < best.mean() else best
             elif left == 1:
                 best = np.array([task.mean_loss(trainer.margins(rows), rows) + trainer.penalty()])

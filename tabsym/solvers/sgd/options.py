@@ -225,7 +225,7 @@ class StateColumns:
     fresh : (width,)
         The state of a coefficient without updates, with value 0.
     step, mean : int
-        Columns of the number of updates and of the running mean, -1 where none is kept.
+        Columns of the number of updates and of the running mean, -1 where there is none.
     """
 
     fresh: NDArray[np.float64] = field(repr=False)
@@ -305,7 +305,7 @@ class Options:
     learning_rate : float
         The initial rate.
     optimal_cap : float or None
-        The highest rate of the schedule "optimal", which starts at its own.
+        The highest rate of the schedule "optimal", whose first rate follows from the penalty.
     tries : int
         How often a rate that diverges is divided by `loop.STEP_BACK` before an error is raised.
     cools : bool
@@ -377,7 +377,7 @@ class Options:
 
     @property
     def n_cooling(self) -> int:
-        """The most epochs over which the rate decays to zero at the end."""
+        """The largest number of epochs over which the rate decays to zero at the end."""
         return max(1, round(self.epochs * self.cooling)) if self.cools and not self.early_stopping else 0
 
     def for_piece(self) -> Options:

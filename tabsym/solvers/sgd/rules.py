@@ -37,8 +37,8 @@ class Rule(NamedTuple):
     beta1: float  # sgd's momentum; rmsprop's alpha is beta2
     beta2: float
     nesterov: bool
-    step_column: int  # -1 where no step count is kept
-    mean_column: int  # -1 where no running mean is kept
+    step_column: int  # -1 where there is no step count
+    mean_column: int  # -1 where there is no running mean
     lazy: bool
     simple: bool  # adagrad without penalties, steps or means: the default, with its own code path
 
@@ -81,9 +81,9 @@ def _move_with_options(state, row, gradient, rule, l1, l2):
             rate = rate_at(step, rule)
     if l2 > 0.0:
         gradient += l2 * state[row, 0]
-    reach = _descend(state, row, gradient, rule, rate, step)
+    step_size = _descend(state, row, gradient, rule, rate, step)
     if l1 > 0.0:  # towards zero, and no further
-        size = abs(state[row, 0]) - reach * l1
+        size = abs(state[row, 0]) - step_size * l1
         state[row, 0] = np.copysign(size, state[row, 0]) if size > 0.0 else 0.0
     if rule.mean_column >= 0:
         state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) / step
@@ -95,30 +95,30 @@ def _descend(state, row, gradient, rule, rate, step):
     if rule.optimizer == ADAGRAD_CODE:
         total = state[row, 1] + gradient * gradient
         state[row, 1] = total
-        reach = rate / (np.sqrt(total) + rule.eps)
+        step_size = rate / (np.sqrt(total) + rule.eps)
         state[row, 0] -= rate * gradient / (np.sqrt(total) + rule.eps)
     elif rule.optimizer == SGD_CODE:
-        reach = rate
+        step_size = rate
         if rule.beta1 > 0.0:
             velocity = rule.beta1 * state[row, 1] + gradient
             state[row, 1] = velocity
             gradient = gradient + rule.beta1 * velocity if rule.nesterov else velocity
-            reach = rate / (1.0 - rule.beta1)
+            step_size = rate / (1.0 - rule.beta1)
         state[row, 0] -= rate * gradient
     elif rule.optimizer == RMSPROP_CODE:
         square = rule.beta2 * state[row, 1] + (1.0 - rule.beta2) * gradient * gradient
         state[row, 1] = square
-        reach = rate / (np.sqrt(square) + rule.eps)
+        step_size = rate / (np.sqrt(square) + rule.eps)
         state[row, 0] -= rate * gradient / (np.sqrt(square) + rule.eps)
     else:  # Adam
         first = rule.beta1 * state[row, 1] + (1.0 - rule.beta1) * gradient
         second = rule.beta2 * state[row, 2] + (1.0 - rule.beta2) * gradient * gradient
         state[row, 1] = first
         state[row, 2] = second
-        spread = np.sqrt(second) / np.sqrt(1.0 - rule.beta2**step) + rule.eps
-        reach = rate / spread
-        state[row, 0] -= rate / (1.0 - rule.beta1**step) * first / spread
-    return reach
+        denominator = np.sqrt(second) / np.sqrt(1.0 - rule.beta2**step) + rule.eps
+        step_size = rate / denominator
+        state[row, 0] -= rate / (1.0 - rule.beta1**step) * first / denominator
+    return step_size
 
 
 @kernel  # not inlined, which would double the compile time
@@ -126,7 +126,7 @@ def catch_up(state, row, until, rule):
     """Apply a coefficient's deferred steps, at zero gradients: singly while they change it, then in closed form."""
     missed = until - state[row, rule.step_column]
     if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
-        missed = _coast(state, row, missed, rule)
+        missed = _deferred_adam(state, row, missed, rule)
     else:
         while missed > 0.0:
             before = state[row, 0]
@@ -135,11 +135,11 @@ def catch_up(state, row, until, rule):
             if abs(state[row, 0] - before) <= STILL * abs(state[row, 0]):
                 break
     if missed > 0.0:
-        _rest(state, row, missed, rule)
+        _decay(state, row, missed, rule)
 
 
 @inlined
-def _coast(state, row, missed, rule):
+def _deferred_adam(state, row, missed, rule):
     """Adam's deferred steps, without a power in each; the number left when they no longer change the coefficient."""
     theta, first, second, step = state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column]
     power1, power2 = rule.beta1**step, rule.beta2**step
@@ -150,8 +150,8 @@ def _coast(state, row, missed, rule):
         power2 *= rule.beta2
         step += 1.0
         missed -= 1.0
-        spread = np.sqrt(second / (1.0 - power2)) + rule.eps
-        moved = rule.rate * first / ((1.0 - power1) * spread)
+        denominator = np.sqrt(second / (1.0 - power2)) + rule.eps
+        moved = rule.rate * first / ((1.0 - power1) * denominator)
         theta -= moved
         if abs(moved) <= STILL * abs(theta):
             break
@@ -160,7 +160,7 @@ def _coast(state, row, missed, rule):
 
 
 @inlined
-def _rest(state, row, missed, rule):
+def _decay(state, row, missed, rule):
     """Deferred steps that no longer change a coefficient: the optimizer's state decays, the running mean is updated."""
     if rule.optimizer == SGD_CODE and rule.beta1 > 0.0:
         state[row, 1] *= rule.beta1**missed

@@ -112,7 +112,7 @@ class Trainer:
     def one_epoch(self, rate: float, until: float | None = None) -> float:
         """One epoch, at a rate that decays linearly to `until` where that is given: the mean loss of the rows.
 
-        The loss of each batch is that before its own update.
+        The loss of each batch is that before the update by it.
         """
         if self.options.shuffle:  # into the order: allocating in every epoch would cost more than the shuffle
             shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
@@ -140,7 +140,7 @@ class Trainer:
         return self.task.mean_loss(self.margins(rows), rows)
 
     def newton_decrement(self) -> float:
-        """The decrease of the mean loss, by its Hessian's diagonal, if every coefficient took its own Newton step."""
+        """The decrease of the mean loss, by its Hessian's diagonal, if each coefficient alone took its Newton step."""
         task, options, n_outputs = self.task, self.options, self.task.n_outputs
         values = self.state[:, options.columns.shown].copy()
         gradient, hessian, space = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
@@ -149,12 +149,12 @@ class Trainer:
         newton_sums(
             self.rows, self.members, task.program, self._neutral, rule, values[:, None], work, space, gradient, hessian
         )
-        gradient += options.l2 * self._reach * values
-        hessian += options.l2 * self._reach
-        lasso = options.l1 * self._reach
+        gradient += options.l2 * self._penalty_weight * values
+        hessian += options.l2 * self._penalty_weight
+        lasso = options.l1 * self._penalty_weight
         gradient += np.where(values == 0.0, -np.clip(gradient, -lasso, lasso), lasso * np.sign(values))
-        own = hessian > 0
-        return float(np.sum(np.square(gradient[own]) / hessian[own])) / (2.0 * self._total)
+        is_curved = hessian > 0
+        return float(np.sum(np.square(gradient[is_curved]) / hessian[is_curved])) / (2.0 * self._total)
 
     def penalty(self, *, at_start: bool = False) -> float:
         """The penalty of the coefficients, currently or at the start, per unit of weight."""
@@ -162,18 +162,21 @@ class Trainer:
         if options.l1 == options.l2 == 0:
             return 0.0
         values = (self._given[0] if at_start else self.state)[:, 0]
-        return float(self._reach @ (options.l1 * np.abs(values) + 0.5 * options.l2 * np.square(values))) / self._total
+        return (
+            float(self._penalty_weight @ (options.l1 * np.abs(values) + 0.5 * options.l2 * np.square(values)))
+            / self._total
+        )
 
     @cached_property
-    def _reach(self) -> Floats:
-        """The weight of each coefficient's penalty: of its own rows under gse, of all otherwise; 0 for scalars."""
+    def _penalty_weight(self) -> Floats:
+        """The weight of each coefficient's penalty: of its rows under gse, of all rows otherwise; 0 for scalars."""
         rows, is_fixed = self.rows, self.task.program.is_fixed
-        reach = np.full(len(is_fixed), self._total)
+        weights = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
             weight = rows.weight[self.members] if len(rows.weight) else rows.weight
-            reach[:] = 0.0
-            sum_by_entry(rows.codes[self.members], weight, np.full(len(is_fixed), -1, dtype=np.int64), reach)
-        return np.repeat(np.where(is_fixed, 0.0, reach), self.task.n_outputs)
+            weights[:] = 0.0
+            sum_by_entry(rows.codes[self.members], weight, np.full(len(is_fixed), -1, dtype=np.int64), weights)
+        return np.repeat(np.where(is_fixed, 0.0, weights), self.task.n_outputs)
 
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order; the sum of their losses."""

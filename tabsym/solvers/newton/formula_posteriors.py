@@ -27,14 +27,14 @@ Floats = NDArray[np.float64]
 MAX_DENSE = 1000
 """For a term that occurs twice, the number of coefficients above which the diagonal of its inverse is sampled."""
 
-N_DRAWS = 64
+N_SAMPLES = 64
 
 NOTHING_LEFT = 1e-5
 """Relative to the information on the unpenalized coefficients: less counts as none."""
 
 
 @dataclass(frozen=True)
-class BlockSpread:
+class FormulaPosterior:
     """Posterior variances (coefficients,) of a term, dispersion 1, and its effective degrees of freedom."""
 
     variances: Floats
@@ -58,16 +58,16 @@ class Derivatives:
 
     def of(self, block: int) -> sparse.csr_array:
         """Derivatives by the coefficients of a term (n, size)."""
-        own = self.spec.coefs(block)  # all coefficients of a slot are of one term
-        found = [
-            (rows, coefs - own.start, by)
+        coefs_of_term = self.spec.coefs(block)  # all coefficients of a slot are of one term
+        triplets = [
+            (rows, coefs - coefs_of_term.start, by)
             for rows, coefs, by in self._all
-            if len(coefs) and own.start <= coefs[0] < own.stop
+            if len(coefs) and coefs_of_term.start <= coefs[0] < coefs_of_term.stop
         ]
-        shape = len(self.rows.y), own.stop - own.start
-        if not found:
+        shape = len(self.rows.y), coefs_of_term.stop - coefs_of_term.start
+        if not triplets:
             return sparse.csr_array(shape)
-        rows, coefs, by = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        rows, coefs, by = (np.concatenate(parts) for parts in zip(*triplets, strict=True))
         return sparse.csr_array((by, (rows, coefs)), shape=shape)  # duplicates are summed
 
     @cached_property
@@ -75,19 +75,19 @@ class Derivatives:
         """Rows, coefficients and derivatives of every slot of the program with coefficients."""
         program, rows, n = self.program, self.rows, len(self.rows.y)
         every, ones = np.arange(n), np.ones(n)
-        found = [self._kept(rows.codes[:, j].astype(np.int64), ones) for j in range(program.n_plain)]
-        found += [(every, np.full(n, coef), rows.x[:, j]) for j, coef in enumerate(program.slopes)]
-        found += [(every, np.full(n, coef), ones) for coef in program.scalars]
+        triplets = [self._with_coef(rows.codes[:, j].astype(np.int64), ones) for j in range(program.n_plain)]
+        triplets += [(every, np.full(n, coef), rows.x[:, j]) for j, coef in enumerate(program.slopes)]
+        triplets += [(every, np.full(n, coef), ones) for coef in program.scalars]
         for term in range(len(program.constants)):
             slots = range(program.starts[term], program.starts[term + 1])
             coefs = [self._coefs(slot) for slot in slots]
-            values = [np.where(own >= 0, self.phi[own], 0.0) for own in coefs]
+            values = [np.where(selected >= 0, self.phi[selected], 0.0) for selected in coefs]
             number = program.numeric[term]
             factor = program.constants[term] * (rows.x[:, number] if number >= 0 else ones)
-            for index, own in enumerate(coefs):
-                others = [value for other, value in enumerate(values) if other != index]
-                found.append(self._kept(own, np.prod([factor, *others], axis=0)))
-        return found
+            for index, selected in enumerate(coefs):
+                factors = [value for i, value in enumerate(values) if i != index]
+                triplets.append(self._with_coef(selected, np.prod([factor, *factors], axis=0)))
+        return triplets
 
     def _coefs(self, slot: int) -> NDArray[np.int64]:
         column, first = self.program.columns[slot], self.program.coefs[slot]
@@ -97,12 +97,12 @@ class Derivatives:
         return np.where(codes >= 0, codes + first, -1)
 
     @staticmethod
-    def _kept(coefs: NDArray[np.int64], by: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        kept = np.flatnonzero(coefs >= 0)
-        return kept, coefs[kept], by[kept]
+    def _with_coef(coefs: NDArray[np.int64], by: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        at = np.flatnonzero(coefs >= 0)
+        return at, coefs[at], by[at]
 
 
-class FormulaSpreads:
+class FormulaPosteriors:
     """The posteriors of the terms at the current coefficients, for one output.
 
     Parameters
@@ -114,16 +114,16 @@ class FormulaSpreads:
 
     def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
         self.derivatives, self.spec, self.hessians = derivatives, derivatives.spec, hessians
-        self.flat = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
-        self._widest: Floats = np.zeros((len(self.flat), len(self.flat)))
+        self.unpenalized = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
+        self._widest: Floats = np.zeros((len(self.unpenalized), len(self.unpenalized)))
 
-    def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
+    def of(self, block: int, precision: float, *, centred: bool) -> FormulaPosterior:
         """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
         rank = self.spec.blocks[block].rank
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
-        shared = by.T @ (self.hessians[:, None] * self._by_flat)
-        lengths, axes = np.linalg.eigh(self._flat_information)
+        shared = by.T @ (self.hessians[:, None] * self._by_unpenalized)
+        lengths, axes = np.linalg.eigh(self._unpenalized_information)
         known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
         columns = shared @ (axes[:, known] / np.sqrt(lengths[known]))  # by a root of the pseudo-inverse
         size = by.shape[1] // rank
@@ -134,43 +134,47 @@ class FormulaSpreads:
         left = np.eye(columns.shape[1]) - columns.T @ followed
         middle = np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True)
         variances = inverse.diagonal + ((followed @ middle) * followed).sum(axis=1)
-        penalized, held = float(variances.sum()), by.shape[1]
+        penalized, n_penalized = float(variances.sum()), by.shape[1]
         if centred:
             mean_followed = means.T @ followed
             of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
-            penalized, held = penalized - float(of_means), held - rank
-        widest = self._flat_information - shared.T @ inverse.times(shared)
+            penalized, n_penalized = penalized - float(of_means), n_penalized - rank
+        widest = self._unpenalized_information - shared.T @ inverse.times(shared)
         widest = np.asarray(np.linalg.pinv(widest, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
         if np.trace(widest) > np.trace(self._widest):
             self._widest = widest
-        return BlockSpread(variances, max(held - precision * penalized, 0.0))
+        return FormulaPosterior(variances, max(n_penalized - precision * penalized, 0.0))
 
-    def of_flat(self) -> Floats:
+    def unpenalized_variances(self) -> Floats:
         """Variances (f,) of the unpenalized coefficients, joint with the term for which they are largest."""
-        alone = np.diag(np.linalg.pinv(self._flat_information, rcond=NOTHING_LEFT, hermitian=True))
+        alone = np.diag(np.linalg.pinv(self._unpenalized_information, rcond=NOTHING_LEFT, hermitian=True))
         return np.maximum(alone, np.diag(self._widest))
 
     @property
-    def rank_of_flat(self) -> int:
+    def unpenalized_rank(self) -> int:
         """The rank of the information on the unpenalized coefficients."""
-        return rank_of_information(self._flat_information)
+        return rank_of_information(self._unpenalized_information)
 
     def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.spec.reads) == 1:
-            return _BySymbol(curvature, precision, self.spec.blocks[block].rank)
-        return _RepeatedTerm(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
+            return _ByCategory(curvature, precision, self.spec.blocks[block].rank)
+        return (
+            _RepeatedTerm(curvature, precision)
+            if by.shape[1] <= MAX_DENSE
+            else _SampledTerm(curvature, precision, root)
+        )
 
     @cached_property
-    def _by_flat(self) -> Floats:
+    def _by_unpenalized(self) -> Floats:
         """Derivatives (n, f) by the unpenalized coefficients."""
-        found = [self.derivatives.of(index).toarray() for index in self.flat]
-        return np.concatenate([np.zeros((len(self.hessians), 0)), *found], axis=1)
+        columns = [self.derivatives.of(index).toarray() for index in self.unpenalized]
+        return np.concatenate([np.zeros((len(self.hessians), 0)), *columns], axis=1)
 
     @cached_property
-    def _flat_information(self) -> Floats:
-        return np.asarray(self._by_flat.T @ (self.hessians[:, None] * self._by_flat))
+    def _unpenalized_information(self) -> Floats:
+        return np.asarray(self._by_unpenalized.T @ (self.hessians[:, None] * self._by_unpenalized))
 
 
 class _Inverse(ABC):
@@ -183,15 +187,15 @@ class _Inverse(ABC):
         """The inverse times the columns."""
 
 
-class _BySymbol(_Inverse):
+class _ByCategory(_Inverse):
     """For a term that occurs once: a matrix (rank, rank) for each category."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
         n_categories = curvature.shape[0] // rank
-        own = np.zeros((n_categories, rank, rank))
-        found = curvature.tocoo()
-        own[found.row // rank, found.row % rank, found.col % rank] = found.data
-        self._inverses = _inverse_of(own + precision * np.eye(rank))
+        hessians = np.zeros((n_categories, rank, rank))
+        coo = curvature.tocoo()
+        hessians[coo.row // rank, coo.row % rank, coo.col % rank] = coo.data
+        self._inverses = _inverse_of(hessians + precision * np.eye(rank))
         self.diagonal = np.diagonal(self._inverses, axis1=1, axis2=2).ravel()
 
     def times(self, columns: Floats) -> Floats:
@@ -210,7 +214,7 @@ class _RepeatedTerm(_Inverse):
         return np.asarray(self._whole @ columns)
 
 
-class _Drawn(_Inverse):
+class _SampledTerm(_Inverse):
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
@@ -221,15 +225,15 @@ class _Drawn(_Inverse):
         alone = curvature.diagonal()
         precision = max(precision, NOTHING_LEFT * float(alone.mean()))
         self._both = (curvature + precision * sparse.eye_array(len(alone))).tocsr()
-        self._own = 1.0 / (alone + precision)
+        self._conditional = 1.0 / (alone + precision)
         rng = np.random.RandomState(0)
-        right = root.T @ rng.standard_normal((root.shape[0], N_DRAWS))
+        right = root.T @ rng.standard_normal((root.shape[0], N_SAMPLES))
         right += np.sqrt(precision) * rng.standard_normal(right.shape)  # of covariance `_both`
-        means = right - self.times(right) / self._own[:, None]
-        self.diagonal = self._own + np.square(self._own[:, None] * means).mean(axis=1)
+        means = right - self.times(right) / self._conditional[:, None]
+        self.diagonal = self._conditional + np.square(self._conditional[:, None] * means).mean(axis=1)
 
     def times(self, columns: Floats) -> Floats:
-        scale = sparse.diags_array(self._own)
+        scale = sparse.diags_array(self._conditional)
         return np.stack([cg(self._both, column, rtol=1e-8, M=scale)[0] for column in columns.T], axis=1)
 
 
@@ -263,112 +267,114 @@ class CommonLevels:
     def __init__(self, spec: ModelSpec, program: Program, rows: Rows, centred: list[bool]) -> None:
         self._spec, self._precision = spec, np.empty(0)
         self._solver: SuperLU | None = None
-        beside = _other_factors(spec)
-        held = [block for block in beside if spec.blocks[block].source is not None]
-        found = [sparse.csc_array((spec.n_coefs, 0))]
-        if held and len(spec.blocks) > 1:
+        other_factors = _other_factors(spec)
+        penalized = [block for block in other_factors if spec.blocks[block].source is not None]
+        directions = [sparse.csc_array((spec.n_coefs, 0))]
+        if penalized and len(spec.blocks) > 1:
             rng = np.random.RandomState(0)  # at two generic points
             indices = [rng.normal(1.0, 0.3, spec.n_coefs) for _ in range(2)]
             derivatives = [Derivatives(spec, program, rows, phi) for phi in indices]
-            to_flat = {block: _to_flat(spec, block, derivatives) for block in held}
-            held = [block for block in held if not centred[block] or to_flat[block].shape[1]]
-            found += [to_flat[block] for block in held]
-            found += [
-                _to_coarser(spec, one, other, derivatives)
-                for one, other in permutations(held, 2)
-                if beside[one] == beside[other] and spec.sizes[one] > spec.sizes[other]
+            to_unpenalized = {block: _to_unpenalized(spec, block, derivatives) for block in penalized}
+            penalized = [block for block in penalized if not centred[block] or to_unpenalized[block].shape[1]]
+            directions += [to_unpenalized[block] for block in penalized]
+            directions += [
+                _to_coarser(spec, child, parent, derivatives)
+                for child, parent in permutations(penalized, 2)
+                if other_factors[child] == other_factors[parent] and spec.sizes[child] > spec.sizes[parent]
             ]
-        self._directions: sparse.csc_array = sparse.hstack(found).tocsc()
+        self._directions: sparse.csc_array = sparse.hstack(directions).tocsc()
 
     def moves(self, block: int) -> bool:
         """Whether directions change coefficients of a block."""
         return bool(self._directions[self._spec.coefs(block)].count_nonzero())
 
-    def share(self, phi: Floats, precision: Floats) -> Floats:
+    def recenter(self, phi: Floats, precision: Floats) -> Floats:
         """Coefficients (coefficients * K,) of least penalty, by the terms' precisions, with the same predictors."""
         if not self._directions.shape[1]:
             return phi
-        held = np.repeat(precision, self._spec.sizes)
+        precisions = np.repeat(precision, self._spec.sizes)
         if self._solver is None or not np.array_equal(precision, self._precision):
-            system = (self._directions.T @ (self._directions * held[:, None])).tocsc()
+            system = (self._directions.T @ (self._directions * precisions[:, None])).tocsc()
             size = system.diagonal()
             ridge = np.where(size > 0.0, SINGULAR * size, 1.0)
             self._solver, self._precision = splu((system + sparse.diags_array(ridge)).tocsc()), precision.copy()
         numbers = phi.reshape(self._spec.n_coefs, -1)
-        away = self._solver.solve(self._directions.T @ (held[:, None] * numbers))
+        away = self._solver.solve(self._directions.T @ (precisions[:, None] * numbers))
         return np.asarray(numbers - self._directions @ away, dtype=np.float64).ravel()
 
 
 def _other_factors(spec: ModelSpec) -> dict[int, tuple[object, ...]]:
     """By term, the other factors that it is multiplied by, where these are the same throughout the formula."""
-    found: dict[int, set[tuple[object, ...]]] = {}
+    other_factors: dict[int, set[tuple[object, ...]]] = {}
     for term in spec.fitted_terms:
         for factor in term.factors:
-            found.setdefault(factor.block, set()).add(_beside(term, factor.block))
+            other_factors.setdefault(factor.block, set()).add(_other_factors_in(term, factor.block))
     return {
         block: next(iter(others))
-        for block, others in found.items()
+        for block, others in other_factors.items()
         if spec.blocks[block].rank == 1 and len(others) == 1
     }
 
 
-def _beside(term: Term, block: int) -> tuple[object, ...]:
+def _other_factors_in(term: Term, block: int) -> tuple[object, ...]:
     others = [(factor.block, factor.columns, factor.component) for factor in term.factors if factor.block != block]
     return len(term.factors), *sorted(others)
 
 
-def _to_flat(spec: ModelSpec, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+def _to_unpenalized(spec: ModelSpec, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
     """The direction of a term's mean and unpenalized terms (coefficients, 1); none (coefficients, 0) where they differ.
 
     The intercept has a part in slopes, where their numeric column is centred.
     """
-    flat = [index for index, other in enumerate(spec.blocks) if other.source is None]
-    found: Floats = np.empty(0)
+    unpenalized = [index for index, b in enumerate(spec.blocks) if b.source is None]
+    weights: Floats = np.empty(0)
     for by in derivatives:
-        own = np.asarray(by.of(block).sum(axis=1)).ravel()
-        columns = np.column_stack([np.empty((len(own), 0)), *(by.of(index).toarray() for index in flat)])
-        if not len(found):
-            found = np.asarray(np.linalg.lstsq(columns, own, rcond=SAME)[0], dtype=np.float64)
-        if np.linalg.norm(own - columns @ found) > EQUAL * np.linalg.norm(own):
+        level = np.asarray(by.of(block).sum(axis=1)).ravel()
+        columns = np.column_stack([np.empty((len(level), 0)), *(by.of(index).toarray() for index in unpenalized)])
+        if not len(weights):
+            weights = np.asarray(np.linalg.lstsq(columns, level, rcond=SAME)[0], dtype=np.float64)
+        if np.linalg.norm(level - columns @ weights) > EQUAL * np.linalg.norm(level):
             return sparse.csc_array((spec.n_coefs, 0))
     direction = np.zeros((spec.n_coefs, 1))
     direction[spec.coefs(block)] = 1.0
-    for index, by_one in zip(flat, found, strict=True):
-        direction[spec.coefs(index)] = -by_one
+    for index, weight in zip(unpenalized, weights, strict=True):
+        direction[spec.coefs(index)] = -weight
     return sparse.csc_array(direction)
 
 
-def _to_coarser(spec: ModelSpec, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """Directions that move child coefficients of `one` into each coefficient of `other` (coefficients, its size).
+def _to_coarser(spec: ModelSpec, child: int, parent: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+    """Directions that move coefficients of `child` into each coefficient of `parent` (coefficients, size of parent).
 
-    None (coefficients, 0) where the one column is no function of the other, or the other factors differ.
+    None (coefficients, 0) where the parent's column is no function of the child's, or their other factors differ.
     """
     nothing = sparse.csc_array((spec.n_coefs, 0))
     within, times = None, 0.0
     for by in derivatives:
-        by_one, by_other = by.of(one), by.of(other)
+        by_child, by_parent = by.of(child), by.of(parent)
         if within is None:
-            above = _entries_above(by_one, by_other)
+            above = _parents_of(by_child, by_parent)
             if above is None:
                 return nothing
             seen = np.flatnonzero(above >= 0)
-            within = sparse.csr_array((np.ones(len(seen)), (seen, above[seen])), shape=(len(above), by_other.shape[1]))
-            times = float((by_one @ within).multiply(by_other).sum()) / float(by_other.multiply(by_other).sum() or 1.0)
-        given = by_one @ within
-        if times == 0.0 or sparse.linalg.norm(given - times * by_other) > EQUAL * sparse.linalg.norm(given):
+            within = sparse.csr_array((np.ones(len(seen)), (seen, above[seen])), shape=(len(above), by_parent.shape[1]))
+            times = float((by_child @ within).multiply(by_parent).sum()) / float(
+                by_parent.multiply(by_parent).sum() or 1.0
+            )
+        given = by_child @ within
+        if times == 0.0 or sparse.linalg.norm(given - times * by_parent) > EQUAL * sparse.linalg.norm(given):
             return nothing
-    found = sparse.lil_array((spec.n_coefs, spec.sizes[other]))
-    found[spec.coefs(one)] = within
-    found[spec.coefs(other)] = -times * sparse.eye_array(spec.sizes[other])
-    return found.tocsc()
+    directions = sparse.lil_array((spec.n_coefs, spec.sizes[parent]))
+    directions[spec.coefs(child)] = within
+    directions[spec.coefs(parent)] = -times * sparse.eye_array(spec.sizes[parent])
+    return directions.tocsc()
 
 
-def _entries_above(by_one: sparse.csr_array, by_other: sparse.csr_array) -> NDArray[np.intp] | None:
+def _parents_of(by_child: sparse.csr_array, by_parent: sparse.csr_array) -> NDArray[np.intp] | None:
     """For each coefficient its parent in another term, by the rows, -1 for none; None where it is not unique."""
-    if max(np.diff(by_one.indptr).max(initial=0), np.diff(by_other.indptr).max(initial=0)) > 1:
+    if max(np.diff(by_child.indptr).max(initial=0), np.diff(by_parent.indptr).max(initial=0)) > 1:
         return None
-    both = (np.diff(by_one.indptr) > 0) & (np.diff(by_other.indptr) > 0)
-    lower, upper = (by.indices[by.indptr[:-1][both]] for by in (by_one, by_other))
-    above = np.full(by_one.shape[1], -1, dtype=np.intp)
+    both = (np.diff(by_child.indptr) > 0) & (np.diff(by_parent.indptr) > 0)
+    lower, upper = (by.indices[by.indptr[:-1][both]] for by in (by_child, by_parent))
+    above = np.full(by_child.shape[1], -1, dtype=np.intp)
     above[lower] = upper
     return above if bool((above[lower] == upper).all()) else None
