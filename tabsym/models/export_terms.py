@@ -27,7 +27,7 @@ from tabsym.models.inspection.coef_table import (
     deviations_of_differences,
     position_of,
     shifts_of_scalars,
-    without_home,
+    without_scalar,
 )
 from tabsym.models.inspection.explain import term_name
 from tabsym.models.model import WideModel, source_of, split_frame
@@ -404,17 +404,17 @@ def with_bases(
     fitted, frames, found = model.model_, model.coefs_, list(tables)
     bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
-    homes = {mean.block: mean.home for mean in means_of(fitted.spec) if mean.home is not None}
+    scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec) if mean.moved_to is not None}
     constants = _constants(terms, len(tables))
     for block, term in enumerate(fitted.spec.blocks):
         if term.name not in bases:
             continue
-        index, home = table_of[block], homes.get(block)
-        if home is None or not constants[index]:
+        index, scalar_block = table_of[block], scalars.get(block)
+        if scalar_block is None or not constants[index]:
             if isinstance(base, Mapping):
-                raise ValueError(without_home(term.name))
+                raise ValueError(without_scalar(term.name))
             continue
-        frame, own, into = frames[term.name], found[index], table_of[home]
+        frame, own, into = frames[term.name], found[index], table_of[scalar_block]
         at = position_of(frame, bases[term.name], term.name, split_frame(frame, fitted.n_outputs))
         shift = own.values[at]
         sd = own.sd
@@ -427,7 +427,7 @@ def with_bases(
         found[into] = replace(
             scalar,
             values=scalar.values + constants[index] / constants[into] * shift,
-            sd=np.reshape(shifts[fitted.spec.blocks[home].name].sd, scalar.values.shape) if known else None,
+            sd=np.reshape(shifts[fitted.spec.blocks[scalar_block].name].sd, scalar.values.shape) if known else None,
         )
     return found
 

@@ -42,14 +42,14 @@ class Mean:
     Attributes
     ----------
     block : int
-    home : int or None
+    moved_to : int or None
         The scalar block that the mean is moved to; None where terms of the block cancel it, as ``b[x] - b[z]``.
     times : float
-        The change of the home for a mean of 1.
+        The change of that block for a mean of 1.
     """
 
     block: int
-    home: int | None
+    moved_to: int | None
     times: float
 
 
@@ -60,7 +60,7 @@ def means_of(spec: ModelSpec) -> list[Mean]:
         for factor in term.factors:
             terms_of_block.setdefault(factor.block, []).append(term)
     scalars = [term for term in spec.fitted_terms if spec.is_scalar(term) and spec.stands_alone(term)]
-    homes = {_multiplied_by(spec, term): term for term in scalars}
+    scalar_of = {_multiplied_by(spec, term): term for term in scalars}
     found = []
     for index, block in enumerate(spec.blocks):
         terms = terms_of_block.get(index, [])
@@ -71,9 +71,9 @@ def means_of(spec: ModelSpec) -> list[Mean]:
         numerics = {_multiplied_by(spec, term) for term in terms}
         if len(numerics) > 1:
             continue
-        total, home = sum(term.constant for term in terms), homes.get(numerics.pop())
-        if home is not None:
-            found.append(Mean(index, home.factors[0].block, total / home.constant))
+        total, scalar = sum(term.constant for term in terms), scalar_of.get(numerics.pop())
+        if scalar is not None:
+            found.append(Mean(index, scalar.factors[0].block, total / scalar.constant))
         elif total == 0.0:
             found.append(Mean(index, None, 0.0))
     return found
@@ -113,7 +113,7 @@ def _is_partly_missing(model: WideModel, block: int) -> bool:
 
 
 def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_moved: Collection[int] = ()) -> Floats:
-    """Coefficients (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
+    """Coefficients (coefficients, K) with the means of blocks moved to scalars, as the intercept; linear in `theta`.
 
     `not_moved`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
     under their prior, and the intercept is that of the population, as in mixed models.
@@ -131,8 +131,8 @@ def _move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_
         own = spec.coefs(mean.block)
         level = weights[mean.block] @ theta[own]
         theta[own] -= level
-        if mean.home is not None and mean.block not in not_moved:
-            theta[spec.coefs(mean.home)] += mean.times * level
+        if mean.moved_to is not None and mean.block not in not_moved:
+            theta[spec.coefs(mean.moved_to)] += mean.times * level
 
 
 def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
@@ -320,7 +320,7 @@ def _of_whole(
 
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [shown(dispersion * matrix, random_effects) for matrix in whole.matrix]
-    homes = {mean.home for mean in means_of(spec)}
+    scalars = {mean.moved_to for mean in means_of(spec)}
     everywhere = np.zeros((len(whole.unknown), spec.n_coefs, whole.unknown.shape[2]))
     everywhere[:, coefs] = whole.unknown
     everywhere = np.array([_without_rounding(spec, units, directions) for directions in everywhere])
@@ -329,7 +329,7 @@ def _of_whole(
     for block in blocks:
         at = slice(start, start + spec.sizes[block])
         own = joint[:, at, at]
-        if block in homes:
+        if block in scalars:
             own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
         found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at])
         start += spec.sizes[block]
@@ -398,7 +398,7 @@ def _of_parts(
     own_means = {index: weights[term.block] for index, term in enumerate(terms) if term.block in weights}
     covariances, variance = parts(sizes, own_means)
     moved = spec.centering_blocks
-    moved |= {mean.home for mean in means_of(spec) if mean.home is not None and mean.block in weights}
+    moved |= {mean.moved_to for mean in means_of(spec) if mean.moved_to is not None and mean.block in weights}
     position_of = {term.block: index for index, term in enumerate(terms)}
     found = {}
     for index, covariance in covariances.items():
@@ -414,9 +414,9 @@ def _of_parts(
     return found
 
 
-def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, home: int) -> dict[int, Floats]:
+def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, scalar: int) -> dict[int, Floats]:
     """Weights, by block, of the training-scale coefficients in a scalar that means and centring are moved to."""
-    found: dict[int, Floats] = {home: np.ones(1) * units.sizes[home]}
+    found: dict[int, Floats] = {scalar: np.ones(1) * units.sizes[scalar]}
 
     def add(block: int, by: Floats) -> None:
         found[block] = found.get(block, 0.0) + by * units.sizes[block]
@@ -427,9 +427,9 @@ def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, home: int
                 slope = spec.fitted_terms[index]
                 add(slope.factors[0].block, -by * slope.constant * units.means[slope.numeric] / term.constant)
 
-    add_centring(home, np.ones(1))
+    add_centring(scalar, np.ones(1))
     for mean in means_of(spec):
-        if mean.home == home and mean.block in weights:
+        if mean.moved_to == scalar and mean.block in weights:
             add(mean.block, mean.times * weights[mean.block])
             add_centring(mean.block, mean.times * weights[mean.block])
     return found
@@ -445,10 +445,10 @@ def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovar
     assert certainty is not None
     theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
     times = {}
-    for index, home in spec.centering_terms.items():
+    for index, term in spec.centering_terms.items():
         slope = spec.fitted_terms[index]
-        if home.factors[0].block == block and slope.numeric is not None:
-            times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / home.constant
+        if term.factors[0].block == block and slope.numeric is not None:
+            times[slope.factors[0].block] = slope.constant * model.numerics[slope.numeric].mean / term.constant
     if spec.blocks[block].source is None or not times:
         return theta, covariance
     theta = theta + sum(by * model.theta[spec.coefs(slope)] for slope, by in times.items())

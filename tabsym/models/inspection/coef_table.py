@@ -85,11 +85,11 @@ def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mappin
     added: dict[int, dict[int, float]] = {}
     for mean in means_of(model.spec):
         name = model.spec.blocks[mean.block].name
-        if mean.home is not None and name in bases:
+        if mean.moved_to is not None and name in bases:
             frame = frames[name]
             at = position_of(frame, bases[name], name, split_frame(frame, model.n_outputs))
             coef = model.spec.coefs(mean.block).start + at
-            added.setdefault(mean.home, {})[coef] = mean.times
+            added.setdefault(mean.moved_to, {})[coef] = mean.times
     shifts = {}
     for scalar, multiples in added.items():
         scalar_coef = model.spec.coefs(scalar).start
@@ -217,12 +217,12 @@ def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_out
     bases, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
     for name in [name for name in bases if index_of(model.spec, name) not in moved]:
         if isinstance(base, Mapping):
-            raise ValueError(without_home(name))
+            raise ValueError(without_scalar(name))
         del bases[name]
     return bases
 
 
-def without_home(name: str) -> str:
+def without_scalar(name: str) -> str:
     """The sentence that refuses a base of a term."""
     return (
         f"base names {name!r}, whose coefficients are factors of a product or have no intercept (slopes: no common "

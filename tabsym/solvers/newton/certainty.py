@@ -250,7 +250,7 @@ class CovariancesByTerm:
 
     def __init__(self, solver: BlockDescent, indices: Sequence[int], mean_weights: dict[int, Floats]) -> None:
         self._information = information_of(solver, mean_weights)
-        self._terms, self._mean_weights = solver.terms, mean_weights
+        self._terms = solver.terms
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
         )
