@@ -91,6 +91,22 @@ def taken(rows: SampledRows, some: Dealt) -> SampledRows:
     return [term.at(at) for term in terms], y[at], weight, start[at], some.copies
 
 
+def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, int]:
+    """The mean of the lowest positive targets (n,), as many as are 0, or 0 without either; the number that are 0.
+
+    Of their products with the weight of a copy, which of rates by exposure are counts.
+    """
+    is_zero, number = y <= 0.0, np.ones(len(y), dtype=np.int64) if copies is None else copies
+    n_zeros = int(number[is_zero].sum())
+    if n_zeros == 0 or is_zero.all():
+        return 0.0, n_zeros
+    products, number = (y * of_one_copy(weight, copies) if len(weight) else y)[~is_zero], number[~is_zero]
+    order = np.argsort(products)
+    number = number[order]
+    taken = np.clip(n_zeros - (np.cumsum(number) - number), 0, number)
+    return float(np.average(products[order], weights=taken)), n_zeros
+
+
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
     """The variance of the targets (n,), 1 where it is 0; for Huber's loss at most delta squared.
 
@@ -402,6 +418,10 @@ class BlockDescent:
         """How many rows have a target above 0."""
         positive = self.y > 0.0
         return int(np.count_nonzero(positive) if self.copies is None else self.copies[positive].sum())
+
+    def lowest_positive(self) -> float:
+        """That of the function of this name."""
+        return lowest_positive(self.y, self.weight, self.copies)[0]
 
     def design_effect(self) -> float:
         """That of the weights of rows; see `frame.weights`."""

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
-from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
+from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
@@ -57,7 +57,12 @@ LEAST_DISPERSION, FEW_POSITIVE = 0.1, 100
 """Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
 and `FEW_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
-(`benchmarks/evidence/README.md`, "Many zeros")."""
+(`benchmarks/evidence/README.md`, "Many zeros").
+
+Counts and amounts with any zeros, by poisson's loss: the dispersion is also at least the mean of the lowest positive
+targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of one sale, whose
+size the dispersion is (of a compound Poisson law the mean of squares over the mean); and the more degrees of freedom
+are used, the less the residuals tell of it."""
 
 LEAST_LEFT, NONE_LEFT = 0.05, 0.5
 """The least share of the rows that are residual degrees of freedom of penalized terms, whose number is estimated; and
@@ -132,7 +137,7 @@ class VarianceComponents:
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
         self._given: list[int] = []
-        self._least_dispersion, self._constant_loss = 0.0, 0.0
+        self._least_dispersion, self._lowest, self._constant_loss = 0.0, 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -143,6 +148,8 @@ class VarianceComponents:
         positive = solver.count_positive() if solver.loss.log_link else 0
         if 0 < 2 * positive < solver.n_rows:
             self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
+        if solver.loss.code == POISSON:
+            self._lowest = solver.lowest_positive()
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -287,7 +294,8 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        now = max(self._for_freedom_left(solver.dispersion()), self._least_dispersion)
+        beside_zeros = self._lowest * min(used / solver.total, 1.0)
+        now = max(self._for_freedom_left(solver.dispersion()), self._least_dispersion, beside_zeros)
         if not np.isfinite(now):  # of a saturated model: what its variances are found by
             now = max(solver.dispersion() / LEAST_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
