@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 from pyarrow import dataset
-from sklearn.metrics import mean_poisson_deviance
+from sklearn.metrics import mean_poisson_deviance, mean_tweedie_deviance
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym.losses import Tweedie
 from tabsym.solvers.newton.block_descent import lowest_positive
 from tabsym.solvers.newton.terms import share_apart
 from tests.options import ADDITIVE, GLM
@@ -201,11 +202,23 @@ def test_targets_some_of_which_are_zero_do_not_end_all_shrinkage(kind, seed):
     assert mean_poisson_deviance(new_y, model.predict(new_X), sample_weight=new_weight) < worst
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_amounts_some_of_which_are_zero_keep_the_shrinkage_of_a_surface(seed):
+    """By tweedie's loss: new rows were predicted far worse than by one number."""
+    (X, y, _), (new_X, new_y, _) = some_zeros("sums", seed)
+    rng = np.random.default_rng(seed)
+    y, new_y = (own * (rng.random(len(own)) < 0.9) for own in (y, new_y))
+    model = WideRegressor("te(x, z) + f[shop] + h[day] + c[1]", loss=Tweedie(1.5)).fit(X, y)
+    worst = mean_tweedie_deviance(new_y, np.full(len(new_y), y.mean()), power=1.5)
+    assert mean_tweedie_deviance(new_y, model.predict(new_X), power=1.5) < 1.5 * worst
+
+
 def test_the_lowest_positive_targets_are_as_many_as_the_zeros():
-    """By hand; copies are rows, and weights those of a copy."""
+    """By hand, the larger mean of targets and of their products with weights; copies are rows."""
     y = np.array([0.0, 5.0, 3.0, 0.0, 1.0, 9.0])
     assert lowest_positive(y, np.empty(0), None) == (2.0, 2)
-    assert lowest_positive(y, np.array([1.0, 0.1, 1.0, 1.0, 1.0, 1.0]), None) == (0.75, 2)
+    assert lowest_positive(y, np.array([1.0, 0.1, 1.0, 1.0, 1.0, 1.0]), None) == (2.0, 2)  # more than of products
+    assert lowest_positive(np.array([0.0, 0.5, 9.0]), np.array([1.0, 4.0, 1.0]), None) == (2.0, 1)  # of products
     copies = np.array([1, 1, 3, 3, 2, 7])
     repeated = lowest_positive(np.repeat(y, copies), np.empty(0), None)
     assert lowest_positive(y, copies.astype(float), copies) == repeated == (2.0, 4)

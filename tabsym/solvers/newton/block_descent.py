@@ -94,17 +94,22 @@ def taken(rows: SampledRows, some: Dealt) -> SampledRows:
 def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, int]:
     """The mean of the lowest positive targets (n,), as many as are 0, or 0 without either; the number that are 0.
 
-    Of their products with the weight of a copy, which of rates by exposure are counts.
+    Or of their products with the weight of a copy, where that is more: of rates by exposure they are counts.
     """
     is_zero, number = y <= 0.0, np.ones(len(y), dtype=np.int64) if copies is None else copies
     n_zeros = int(number[is_zero].sum())
     if n_zeros == 0 or is_zero.all():
         return 0.0, n_zeros
-    products, number = (y * of_one_copy(weight, copies) if len(weight) else y)[~is_zero], number[~is_zero]
-    order = np.argsort(products)
+    found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
+    return max(_mean_of_lowest(own[~is_zero], number[~is_zero], n_zeros) for own in found), n_zeros
+
+
+def _mean_of_lowest(values: Floats, number: NDArray[np.int64], most: int) -> float:
+    """The mean of the lowest values (n,), each there a `number` (n,) of times, at most so many in all."""
+    order = np.argsort(values)
     number = number[order]
-    taken = np.clip(n_zeros - (np.cumsum(number) - number), 0, number)
-    return float(np.average(products[order], weights=taken)), n_zeros
+    taken = np.clip(most - (np.cumsum(number) - number), 0, number)
+    return float(np.average(values[order], weights=taken))
 
 
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:

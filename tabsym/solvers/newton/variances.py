@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
-from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON
+from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
@@ -59,10 +59,11 @@ and `FEW_POSITIVE` over the number of positive targets (at most 1) where that is
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
 (`benchmarks/evidence/README.md`, "Many zeros").
 
-Counts and amounts with any zeros, by poisson's loss: the dispersion is also at least the mean of the lowest positive
-targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of one sale, whose
-size the dispersion is (of a compound Poisson law the mean of squares over the mean); and the more degrees of freedom
-are used, the less the residuals tell of it."""
+Counts and amounts with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean of the
+lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of
+one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean; where the
+variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are used, the
+less the residuals tell of it."""
 
 LEAST_LEFT, NONE_LEFT = 0.05, 0.5
 """The least share of the rows that are residual degrees of freedom of penalized terms, whose number is estimated; and
@@ -148,8 +149,9 @@ class VarianceComponents:
         positive = solver.count_positive() if solver.loss.log_link else 0
         if 0 < 2 * positive < solver.n_rows:
             self._least_dispersion = max(LEAST_DISPERSION, min(FEW_POSITIVE / positive, 1.0)) * solver.dispersion()
-        if solver.loss.code == POISSON:
-            self._lowest = solver.lowest_positive()
+        power = solver.loss.variance_power
+        if power is not None and solver.loss.code in (POISSON, TWEEDIE):
+            self._lowest = solver.lowest_positive() ** (2.0 - power)
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
