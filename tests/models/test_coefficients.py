@@ -947,6 +947,30 @@ def test_a_slope_that_tells_one_of_three_classes_is_told_of(options, share, tol)
         WideClassifier(**options).fit(X, np.where(far, "p", others))
 
 
+@pytest.mark.parametrize("n_categories", [12, 700], ids=["few", "many"])
+def test_slopes_of_several_classes_beside_penalized_terms_are_at_their_optimum(n_categories):
+    """Of a class that a slope tells well, whose coefficients the rows' bound of the Hessian hardly moves; or wholly."""
+    rng = np.random.default_rng(1)
+    n = 6_000
+    X = pd.DataFrame({"x": rng.normal(size=n)})
+    effects = {}
+    for name in ("a", "b"):
+        codes = rng.integers(0, n_categories, n)
+        X[name], effects[name] = [f"{name}{code}" for code in codes], rng.normal(size=n_categories)[codes]
+    others = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-effects["a"] - effects["b"])), "q", "r")
+    cut = np.quantile(X["x"], 0.7)
+    y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-8.0 * (X["x"] - cut))), "p", others)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = WideClassifier(**ADDITIVE).fit(X, y)
+    left = (y[:, None] == model.classes_) - model.predict_proba(X)
+    gradient = X["x"].to_numpy() @ left  # of a coefficient without penalty: 0 at the optimum
+    assert np.abs(gradient * model.coefs_["x"][["sd p", "sd q", "sd r"]].to_numpy()[0]).max() < 0.05
+    with pytest.warns(ConvergenceWarning, match="'x' separates the target completely"):
+        model = WideClassifier(**ADDITIVE).fit(X, np.where(X["x"] > cut, "p", others))
+    assert np.isinf(model.coefs_["x"]["sd p"]).all()
+
+
 @pytest.mark.slow
 def test_classes_may_be_called_as_columns_are():
     rng = np.random.default_rng(0)

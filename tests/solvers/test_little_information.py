@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 from pyarrow import dataset
+from sklearn.metrics import mean_poisson_deviance, mean_tweedie_deviance
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym.losses import Tweedie
+from tabsym.solvers.newton.block_descent import lowest_positive
 from tabsym.solvers.newton.terms import unordered_ratio
 from tests.options import ADDITIVE, GLM
 from tests.oracles.variances import held_of_missing, walk_beside_missing
@@ -162,6 +165,65 @@ def test_a_column_with_some_pairs_may_say_something():
 
 
 # -- uninformative columns, and equal ones ------------------------------------------------
+
+
+def some_zeros(kind, seed):
+    """A table with nearly as many cells as rows, of whose targets some are 0: counts, rates, sums, closed days."""
+    rng = np.random.default_rng(seed)
+    shops, days = rng.normal(0, 0.6, 30), dict(zip("uvwxyz", rng.normal(0, 0.6, 6), strict=True))
+
+    def rows(n):
+        X = pd.DataFrame({"shop": rng.integers(0, 30, n).astype(str), "day": rng.choice(list("uvwxyz"), n)})
+        X["x"], X["z"] = rng.normal(size=n), rng.exponential(size=n)
+        mean = np.exp(shops[X["shop"].astype(int)] + X["day"].map(days) + 0.4 * np.sin(X["x"]) - 0.2 * X["z"])
+        exposure = rng.gamma(2.0, 0.5, n) + 0.1 if kind == "rates" else np.ones(n)
+        counts = rng.poisson(mean * exposure)
+        if kind == "sums":
+            return X, 7.0 * np.array([rng.gamma(4.0 * one, 0.25) if one else 0.0 for one in counts]), exposure
+        if kind == "closed":
+            return X, mean * rng.gamma(40.0, 1.0 / 40.0, n) * (X["day"] != "u"), exposure
+        return X, counts / exposure, exposure
+
+    return rows(150), rows(3_000)
+
+
+@pytest.mark.parametrize("kind", ["counts", "rates", "sums", "closed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_targets_some_of_which_are_zero_do_not_end_all_shrinkage(kind, seed):
+    """Zeros have no residual where their mean goes to 0, and the dispersion fell to a thousandth with them.
+
+    New rows were predicted up to a million times worse than by one number.
+    """
+    (X, y, weight), (new_X, new_y, new_weight) = some_zeros(kind, seed)
+    model = WideRegressor(loss="poisson", interactions=[("shop", "day")], count_effect=False)
+    model.fit(X, y, sample_weight=weight)
+    constant = np.full(len(new_y), np.average(y, weights=weight))
+    worst = mean_poisson_deviance(new_y, constant, sample_weight=new_weight)
+    assert mean_poisson_deviance(new_y, model.predict(new_X), sample_weight=new_weight) < worst
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_amounts_some_of_which_are_zero_keep_the_shrinkage_of_a_surface(seed):
+    """By tweedie's loss: new rows were predicted far worse than by one number."""
+    (X, y, _), (new_X, new_y, _) = some_zeros("sums", seed)
+    rng = np.random.default_rng(seed)
+    y, new_y = (own * (rng.random(len(own)) < 0.9) for own in (y, new_y))
+    model = WideRegressor("te(x, z) + f[shop] + h[day] + c[1]", loss=Tweedie(1.5)).fit(X, y)
+    worst = mean_tweedie_deviance(new_y, np.full(len(new_y), y.mean()), power=1.5)
+    assert mean_tweedie_deviance(new_y, model.predict(new_X), power=1.5) < 1.5 * worst
+
+
+def test_the_lowest_positive_targets_are_as_many_as_the_zeros():
+    """By hand, the larger mean of targets and of their products with weights; copies are rows."""
+    y = np.array([0.0, 5.0, 3.0, 0.0, 1.0, 9.0])
+    assert lowest_positive(y, np.empty(0), None) == (2.0, 2)
+    assert lowest_positive(y, np.array([1.0, 0.1, 1.0, 1.0, 1.0, 1.0]), None) == (2.0, 2)  # more than of products
+    assert lowest_positive(np.array([0.0, 0.5, 9.0]), np.array([1.0, 4.0, 1.0]), None) == (2.0, 1)  # of products
+    copies = np.array([1, 1, 3, 3, 2, 7])
+    repeated = lowest_positive(np.repeat(y, copies), np.empty(0), None)
+    assert lowest_positive(y, copies.astype(float), copies) == repeated == (2.0, 4)
+    assert lowest_positive(y[1:3], np.empty(0), None) == (0.0, 0)
+    assert lowest_positive(np.zeros(3), np.empty(0), None) == (0.0, 3)
 
 
 def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():

@@ -91,6 +91,27 @@ def taken(rows: SampledRows, some: Dealt) -> SampledRows:
     return [term.at(at) for term in terms], y[at], weight, start[at], some.copies
 
 
+def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, int]:
+    """The mean of the lowest positive targets (n,), as many as are 0, or 0 without either; the number that are 0.
+
+    Or of their products with the weight of a copy, where that is more: of rates by exposure they are counts.
+    """
+    is_zero, number = y <= 0.0, np.ones(len(y), dtype=np.int64) if copies is None else copies
+    n_zeros = int(number[is_zero].sum())
+    if n_zeros == 0 or is_zero.all():
+        return 0.0, n_zeros
+    found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
+    return max(_mean_of_lowest(own[~is_zero], number[~is_zero], n_zeros) for own in found), n_zeros
+
+
+def _mean_of_lowest(values: Floats, number: NDArray[np.int64], most: int) -> float:
+    """The mean of the lowest values (n,), each there a `number` (n,) of times, at most so many in all."""
+    order = np.argsort(values)
+    number = number[order]
+    taken = np.clip(most - (np.cumsum(number) - number), 0, number)
+    return float(np.average(values[order], weights=taken))
+
+
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
     """The variance of the targets (n,), 1 where it is 0; for Huber's loss at most delta squared.
 
@@ -408,6 +429,10 @@ class BlockDescent:
         """How many rows have a target above 0."""
         positive = self.y > 0.0
         return int(np.count_nonzero(positive) if self.copies is None else self.copies[positive].sum())
+
+    def lowest_positive(self) -> float:
+        """That of the function of this name."""
+        return lowest_positive(self.y, self.weight, self.copies)[0]
 
     def design_effect(self) -> float:
         """That of the weights of rows; see `frame.weights`."""

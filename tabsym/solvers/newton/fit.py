@@ -137,7 +137,9 @@ def find_optimum(
         dispersion = components.dispersion if components.has_dispersion else 1.0
         if components.has_dispersion and not estimates:
             dispersion = max(solver.dispersion(), 1e-12 * solver.target_scale)
-        if solver.loss.code != MULTINOMIAL or not estimates:  # whose estimated variances are too rough to make more of
+        is_free = bool(solver.together) or 0.0 in given.values()  # an optimum that may be infinite
+        # of several classes whose terms are all penalized, estimated variances are too rough to make more of
+        if solver.loss.code != MULTINOMIAL or not estimates or is_free:
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
             most = few if newton.close >= CLOSE else newton.max_passes
             n_sweeps += solver.polish(dispersion, newton.close, most)

@@ -82,14 +82,25 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
     enough = 0.5 * close**2 * dispersion
     system_of = _system_for(solver, indices, enough, estimated=estimated)
     if system_of is None:
-        return 0, False
+        return _finish_unpenalized(solver, enough), False
     if isinstance(system_of, partial) and not solver.together:
         n_sweeps, is_done = _iterate_on(solver, enough)
         if is_done:
             return n_sweeps, True
+    most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
+    return _take_steps(solver, indices, system_of, enough, most)
+
+
+def _take_steps(
+    solver: BlockDescent,
+    indices: list[int],
+    system_of: Callable[[BlockDescent, list[int]], _System],
+    enough: float,
+    most: int,
+) -> tuple[int, bool]:
+    """Joint Newton steps of some terms, at most so many; their number, and whether no more than `enough` is left."""
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
-    most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
     for n_steps in range(most):
         gradients = _gradients(solver, indices)
         steps, decrease = system.steps(gradients)
@@ -102,6 +113,24 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
         if not _take(solver, indices, steps):
             return n_steps, False
     return most, False
+
+
+def _finish_unpenalized(solver: BlockDescent, enough: float) -> int:
+    """Joint steps of the slopes of several classes, where all terms are too many; the number of iterations.
+
+    Other iterations take them by an upper bound of their Hessian, which is far above it where a class is told well.
+    Few steps suffice where a class is told with certainty, whose slopes have no end.
+    """
+    n_sweeps, left = 0, MAX_STEPS
+    if solver.loss.code != MULTINOMIAL or solver.n_outputs * len(solver.together) > MAX_COEFS:
+        return n_sweeps
+    while solver.together and left > 0:
+        n_steps, _ = _take_steps(solver, solver.together, _DenseInformation.of, enough, left)
+        left -= max(n_steps, 1)
+        n_sweeps += 1 + n_steps
+        if solver.total * solver.sweep() < enough and not n_steps:
+            break
+    return n_sweeps
 
 
 def _system_for(

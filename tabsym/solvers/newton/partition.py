@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tabsym.frame.weights import totals_of_classes
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
 from tabsym.losses.loss import Loss, deviance_and_likelihood, softmax_sums
-from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.block_descent import BlockDescent, lowest_positive
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -43,6 +43,8 @@ class Facts:
     """Weighted mean of the target less its offset, and the sum of squares about it."""
     positive: int
     """How many targets are above 0."""
+    lowest: tuple[float, int]
+    """See `lowest_positive`; of all parts the mean by their numbers of zeros."""
 
     def __add__(self, other: Facts) -> Facts:
         total = self.total + other.total
@@ -50,8 +52,17 @@ class Facts:
         mean = self.moments[0] + step * (other.total / total)
         squares = self.moments[1] + other.moments[1] + step**2 * (self.total * other.total / total)
         covers = self.covers & other.covers
-        positive = self.positive + other.positive
-        return Facts(self.n_rows + other.n_rows, total, self.squares + other.squares, covers, (mean, squares), positive)
+        n_zeros = self.lowest[1] + other.lowest[1]
+        lowest = (self.lowest[0] * self.lowest[1] + other.lowest[0] * other.lowest[1]) / max(n_zeros, 1)
+        return Facts(
+            self.n_rows + other.n_rows,
+            total,
+            self.squares + other.squares,
+            covers,
+            (mean, squares),
+            self.positive + other.positive,
+            (lowest, n_zeros),
+        )
 
 
 class Shard(BlockDescent):
@@ -114,6 +125,7 @@ class Shard(BlockDescent):
             self.covers,
             (mean, float(squared.sum() if weights is None else squared @ weights)),
             int(np.count_nonzero(self.y > 0.0)),
+            lowest_positive(self.y, self.weight, None),
         )
 
     def scores(self) -> Floats:

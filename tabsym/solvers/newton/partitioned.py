@@ -207,6 +207,9 @@ class DescentInParts(BlockDescent):
     def count_positive(self) -> int:
         return self._facts.positive
 
+    def lowest_positive(self) -> float:
+        return self._facts.lowest[0]
+
     def design_effect(self) -> float:
         return self._facts.squares * self._facts.n_rows / self.total**2
 

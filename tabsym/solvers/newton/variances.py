@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
-from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
+from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
@@ -57,7 +57,13 @@ MIN_DISPERSION, MIN_POSITIVE = 0.1, 100
 """Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
 and `MIN_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
-(`benchmarks/evidence/README.md`, "Many zeros")."""
+(`benchmarks/evidence/README.md`, "Many zeros").
+
+Counts and amounts with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean of the
+lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of
+one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean; where the
+variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are used, the
+less the residuals tell of it."""
 
 MIN_LEFT, NONE_LEFT = 0.05, 0.5
 """The smallest fraction of the rows that are residual degrees of freedom of penalized terms, whose number is estimated;
@@ -132,7 +138,7 @@ class VarianceComponents:
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
         self._given: list[int] = []
-        self._min_dispersion, self._constant_loss = 0.0, 0.0
+        self._min_dispersion, self._lowest, self._constant_loss = 0.0, 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -143,6 +149,9 @@ class VarianceComponents:
         positive = solver.count_positive() if solver.loss.log_link else 0
         if 0 < 2 * positive < solver.n_rows:
             self._min_dispersion = max(MIN_DISPERSION, min(MIN_POSITIVE / positive, 1.0)) * solver.dispersion()
+        power = solver.loss.variance_power
+        if power is not None and solver.loss.code in (POISSON, TWEEDIE):
+            self._lowest = solver.lowest_positive() ** (2.0 - power)
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -290,7 +299,8 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion)
+        given_zeros = self._lowest * min(used / solver.total, 1.0)
+        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion, given_zeros)
         if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
