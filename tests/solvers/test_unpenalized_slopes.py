@@ -465,8 +465,11 @@ def test_penalties_that_are_given_for_every_term_are_those_of_a_number(alpha):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, 1e-6])
-def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, {"worker": 1e-6, "firm": 1e-6, "year": 1.0}, 1e-6]
+)
+def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighted):
     """Workers and firms, of which few change; beside sparse normal equations."""
     rng = np.random.default_rng(2)
     n_workers, n_firms, n_years = 4500, 1500, 5
@@ -479,16 +482,19 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
     y = 0.4 * rng.normal(size=n_workers)[worker] + 0.4 * rng.normal(size=n_firms)[firm] + 0.4 * rng.normal(size=n)
     columns = ((worker, n_workers), (firm, n_firms), (year, n_years), (np.zeros(n, dtype=int), 1))
     design = sparse.hstack([sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]).tocsr()
-    penalty = np.append(np.full(n_workers + n_firms + n_years, (0.0 if isinstance(alpha, dict) else alpha) * n), 0.0)
-    solved = splu((design.T @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
-    beta = solved.solve(design.T @ y)
+    weight = rng.exponential(size=n) ** 2 if weighted else np.ones(n)
+    given = list(alpha.values()) if isinstance(alpha, dict) else [alpha] * 3
+    penalty = np.repeat(np.append(given, 0.0) * weight.sum(), [n_workers, n_firms, n_years, 1])
+    turned = (design * weight[:, None]).T
+    solved = splu((turned @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
+    beta = solved.solve(turned @ y)
     for _ in range(8):
-        beta += solved.solve(design.T @ (y - design @ beta) - penalty * beta)
+        beta += solved.solve(turned @ (y - design @ beta) - penalty * beta)
     table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
     model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.fit(table, y)
+        model.fit(table, y, sample_weight=weight if weighted else None)
     np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
 
 
