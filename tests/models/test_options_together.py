@@ -57,6 +57,20 @@ def test_epochs_that_end_before_the_loss_has_converged_are_warned_of(monkeypatch
         WideSGDRegressor(max_iter=2, tol=1e-6, random_state=0).fit(TABLE, Y)
 
 
+def test_of_four_automatic_epochs_it_is_told_that_the_loss_is_falling(monkeypatch):
+    """The last quarter of fewer is less than an epoch."""
+    from tabsym.models import config as automatic
+
+    table = pd.DataFrame({"a": np.random.default_rng(0).integers(0, 100, 400).astype(str)})
+    y = np.random.default_rng(1).normal(size=100)[table["a"].astype(int)] > 0  # separated: the loss falls for ever
+    for epochs in (3, 4):
+        monkeypatch.setattr(automatic, "auto_epochs", lambda _, epochs=epochs: epochs)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            WideSGDClassifier(learning_rate=0.3, random_state=0).fit(table, y)
+        assert [f"did not converge in {epochs} epochs" in str(one.message) for one in told] == [True] * (epochs == 4)
+
+
 def dot_table():
     rng = np.random.RandomState(0)
     share = 1.0 / np.arange(1, 301)
