@@ -499,6 +499,48 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighte
 
 
 @pytest.mark.slow
+def test_an_unpenalized_term_that_a_large_firm_nearly_determines_is_at_the_optimum():
+    """Beside large penalized terms: the firm has nearly all rows of its region, and hardly a penalty for so many."""
+    rng = np.random.default_rng(0)
+    n, n_workers, n_firms = 20_000, 1600, 1300
+    worker, firm = rng.integers(0, n_workers, n), rng.integers(0, n_firms, n)
+    firm[: n // 3] = 0
+    region = np.where(firm == 0, 0, 1 + firm % 3)
+    y = 0.4 * rng.normal(size=n_workers)[worker] + 0.4 * rng.normal(size=n_firms)[firm] + 0.4 * rng.normal(size=n)
+    columns = ((worker, n_workers), (firm, n_firms), (region, 4), (np.zeros(n, dtype=int), 1))
+    design = sparse.hstack([sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]).tocsr()
+    alpha = {"worker": 1e-3, "firm": 2e-4, "region": 0.0}
+    penalty = np.repeat(np.append(list(alpha.values()), 0.0) * n, [n_workers, n_firms, 4, 1])
+    solved = splu((design.T @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
+    beta = solved.solve(design.T @ y)
+    for _ in range(8):
+        beta += solved.solve(design.T @ (y - design @ beta) - penalty * beta)
+    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "region": region.astype(str)})
+    model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False).fit(table, y)
+    found = model.coefs_["region"]["value"].loc[list("0123")].to_numpy()
+    regions = beta[n_workers + n_firms : -1]
+    np.testing.assert_allclose(found - found[1], regions - regions[1], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_several_classes_and_slopes_of_as_many_categories_solve_the_score_equations():
+    """Two terms are the largest: by category and output, fitted probabilities and classes have the same sums."""
+    rng = np.random.default_rng(0)
+    n, n_cities, k = 12_000, 240, 3
+    city, x = rng.integers(0, n_cities, n), rng.normal(size=n)
+    level, slope = 0.5 * rng.normal(size=(2, n_cities, k))
+    y = np.argmax(level[city] + slope[city] * x[:, None] + rng.gumbel(size=(n, k)), axis=1)
+    table = pd.DataFrame({"city": city.astype(str), "x": x})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # means are not unique without penalties
+        model = WideClassifier("u[city] + v[city]*x + c[1]", alpha=0.0).fit(table, y)
+    left = model.predict_proba(table) - np.eye(k)[y]
+    for own in (left, left * x[:, None]):
+        sums = np.stack([np.bincount(city, one) for one in own.T])
+        assert np.abs(sums).max() < 1e-2  # of 50 rows
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 1e-4])
 def test_several_classes_and_a_large_term_are_at_the_optimum(alpha):
     """Beyond one matrix: 1,260 coefficients of cities, which nearly determine a number; beside Newton steps."""
