@@ -1174,6 +1174,16 @@ def test_names_of_terms_are_listed_without_frames_and_a_column_leads_to_its_term
         model.coefs_["taxi"]
 
 
+@pytest.mark.parametrize("n_numbers", [9, 10])
+def test_of_many_terms_an_unknown_name_lists_ten(n_numbers):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(50, n_numbers)), columns=[f"x{j}" for j in range(n_numbers)])
+    model = WideRegressor(loss="squared_error", **GLM).fit(X, X.sum(axis=1))
+    with pytest.raises(KeyError) as told:
+        model.coefs_["z"]
+    names, more = ", ".join(map(repr, list(model.coefs_)[:10])), ", ..." if n_numbers == 10 else ""
+    assert told.value.args[0] == f"There is no term 'z'; there is {names}{more}."
+
+
 def softmax_information(design, p):
     """Fisher information (q K, q K) of a multinomial logit, coefficient by coefficient of (q, K)."""
     k = p.shape[1]
