@@ -124,9 +124,11 @@ def test_a_factor_may_be_0_in_one_class():
     model = WideSGDClassifier("u[g]*s[1] + b[1]", random_state=0).fit(X, y)
     scale = model.coefs_["scale of s*u"].iloc[0]
     by_class = {"a": 0.0, "b": 1.0, "c": 2.0}
-    changed = model.with_coefs({"s": {"s": by_class}}).coefs_
-    product = changed["u"][list(by_class)] * changed["s"][list(by_class)].iloc[0]
-    np.testing.assert_allclose(product, model.coefs_["u"][list(by_class)] * scale * pd.Series(by_class), rtol=1e-12)
+    for given in ({"s": {"s": by_class}}, {"u": dict.fromkeys("pqr", by_class)}):
+        changed = model.with_coefs(given).coefs_
+        product = changed["u"][list(by_class)] * changed["s"][list(by_class)].iloc[0]
+        factor = model.coefs_["u"][list(by_class)] if "s" in given else 1.0
+        np.testing.assert_allclose(product, factor * (scale * pd.Series(by_class)).to_numpy() * np.ones((3, 3)))
 
 
 def test_names_of_no_class_are_refused_in_the_same_words_everywhere():

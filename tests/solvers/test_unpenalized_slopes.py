@@ -12,6 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
+from tabsym.solvers.newton.joint import _EliminatedOfClasses
 from tabsym.solvers.newton.steps import inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
@@ -538,6 +539,18 @@ def test_several_classes_and_slopes_of_as_many_categories_solve_the_score_equati
     for own in (left, left * x[:, None]):
         sums = np.stack([np.bincount(city, one) for one in own.T])
         assert np.abs(sums).max() < 1e-2  # of 50 rows
+
+
+@pytest.mark.parametrize("factor", [None, (np.eye(3), True)], ids=["singular", "regular"])
+@pytest.mark.parametrize("gradient", [1.0, np.inf], ids=["finite", "infinite"])
+def test_systems_of_classes_that_cannot_be_solved_give_no_steps(factor, gradient):
+    system = _EliminatedOfClasses(0, np.eye(3)[None], np.zeros((1, 3, 3)), factor)
+    steps, decrease = system.steps([np.full((1, 3), gradient), np.ones((1, 3))])
+    if factor is None or gradient == np.inf:
+        assert (steps, decrease) == ([], 0.0)
+    else:  # by identity matrices: half the squared length of the gradients
+        np.testing.assert_allclose(steps, -np.ones((2, 1, 3)))
+        assert decrease == pytest.approx(3.0)
 
 
 @pytest.mark.slow
