@@ -12,6 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.joint import _EliminatedOfClasses
 from tabsym.solvers.newton.steps import inverse_of
 from tests.options import ADDITIVE, GLM
@@ -470,7 +471,7 @@ def test_penalties_that_are_given_for_every_term_are_those_of_a_number(alpha):
 @pytest.mark.parametrize(
     "alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, {"worker": 1e-6, "firm": 1e-6, "year": 1.0}, 1e-6]
 )
-def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighted):
+def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighted, monkeypatch):
     """Workers and firms, of which few change; beside sparse normal equations."""
     rng = np.random.default_rng(2)
     n_workers, n_firms, n_years = 4500, 1500, 5
@@ -493,9 +494,12 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighte
         beta += solved.solve(turned @ (y - design @ beta) - penalty * beta)
     table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
     model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
+    sweep, made = BlockDescent.sweep, []
+    monkeypatch.setattr(BlockDescent, "sweep", lambda solver: made.append(1) or sweep(solver))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(table, y, sample_weight=weight if weighted else None)
+    assert model.n_iter_ > len(made)  # sweeps, and joint steps
     np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
 
 
