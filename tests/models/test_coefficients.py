@@ -496,6 +496,17 @@ def test_factors_of_a_product_have_mean_1_and_one_scale(kind, options):
     np.testing.assert_allclose(again.predict(X), read, rtol=1e-6)
 
 
+def test_a_factor_that_is_squared_is_so_in_the_scale_too():
+    X, y, _ = product()
+    model = WideSGDRegressor("g[s]*h[c]*h[c]", random_state=0).fit(X, y)
+    (scale,) = [model.coefs_[name]["value"].iloc[0] for name in model.coefs_ if name.startswith("scale of")]
+    read = scale * model.coefs_["g"]["value"][X["s"]].to_numpy() * model.coefs_["h"]["value"][X["c"]].to_numpy() ** 2
+    np.testing.assert_allclose(model.predict(X), read, rtol=1e-9)
+    for term in "gh":
+        frame = model.coefs_[term]
+        assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "formula"),
     [
