@@ -27,7 +27,6 @@ from tabsym.models.inspection.coef_table import (
     deviations_of_differences,
     position_of,
     shifts_of_scalars,
-    without_scalar,
 )
 from tabsym.models.inspection.explain import term_name
 from tabsym.models.model import WideModel, source_of, split_frame
@@ -390,7 +389,8 @@ def with_bases(
     ----------
     model : fitted wide model
     base : mapping of term -> category, or "largest"
-        As in `coef_table`; "largest" leaves out the terms that no intercept belongs to.
+        As in `coef_table`; "largest" leaves out the terms that no intercept belongs to, but for those that cancel, as
+        strengths of teams.
     tables : sequence of Lookup
         Count effects are in their categories.
     table_of : mapping of block -> table
@@ -404,17 +404,13 @@ def with_bases(
     fitted, frames, found = model.model_, model.coefs_, list(tables)
     bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
-    scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec) if mean.moved_to is not None}
+    scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec)}
     constants = _constants(terms, len(tables))
     for block, term in enumerate(fitted.spec.blocks):
         if term.name not in bases:
             continue
-        index, scalar_block = table_of[block], scalars.get(block)
-        if scalar_block is None or not constants[index]:
-            if isinstance(base, Mapping):
-                raise ValueError(without_scalar(term.name))
-            continue
-        frame, own, into = frames[term.name], found[index], table_of[scalar_block]
+        index, scalar_block = table_of[block], scalars[block]
+        frame, own = frames[term.name], found[index]
         at = position_of(frame, bases[term.name], term.name, split_frame(frame, fitted.n_outputs))
         shift = own.values[at]
         sd = own.sd
@@ -422,6 +418,9 @@ def with_bases(
             rows = range(len(own.values))
             sd = deviations_of_differences(fitted, term.name, rows, [at] * len(rows)).reshape(own.values.shape)
         found[index] = replace(own, values=own.values - shift, default=own.default - shift, sd=sd)
+        if scalar_block is None or not constants[index]:  # it cancels
+            continue
+        into = table_of[scalar_block]
         scalar = found[into]
         known = scalar.sd is not None
         found[into] = replace(

@@ -213,6 +213,29 @@ def test_scores_stay_the_same_with_bases(name, tmp_path):
         np.testing.assert_allclose(found, own, rtol=0, atol=1e-9 * (np.std(expected) + 1.0))
 
 
+@pytest.mark.parametrize("formula", ["f[home] - f[away] + c[1]", "f[home] - f[away]"])
+@pytest.mark.parametrize("base", [{"f": "B"}, "largest"], ids=str)
+def test_bases_of_terms_that_cancel_are_those_of_the_table_of_coefficients(formula, base, tmp_path):
+    """Strengths of teams: what one less another is stays the same, and no intercept has anything to take up."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"home": rng.choice(list("ABC"), 300), "away": rng.choice(list("ABC"), 300)})
+    strength = {"A": 0.0, "B": 0.5, "C": -1.0}
+    score = X["home"].map(strength) - X["away"].map(strength) + 0.3
+    y = np.where(score + rng.logistic(size=300) > 0, "won", "lost")
+    model = WideClassifier(formula, alpha=0.01).fit(X, y)
+    files, tables = of_bases(model, tmp_path, base)
+    for name, part in tables.items():
+        lines = files[name].set_index(files[name].columns[0])
+        own = part.set_index("category" if name == "f" else "term")
+        for column, other in (("coefficient", "value"), ("coefficient lower", "lower"), ("relativity", "relativity")):
+            np.testing.assert_allclose(lines.loc[own.index, column], own[other], rtol=1e-9, atol=1e-12)
+    new = pd.DataFrame({"home": ["A", "C", "B", "X"], "away": ["B", "B", "X", "C"]})
+    book = Book(to_excel(model, tmp_path / "rates.xlsx", base=base))
+    for row, expected in enumerate(scores(model, new)):
+        book.type_in(cells(new.iloc[row]))
+        assert book.result("linear predictor", 2) == pytest.approx(expected, abs=1e-9)
+
+
 def test_bases_that_cannot_be_are_refused(rates, tmp_path):
     X, model = rates
     for base, message in (

@@ -92,6 +92,17 @@ def test_a_spec_predicts_as_the_model_does(name):
             scorer.predict_proba(new)
 
 
+def test_count_effects_of_terms_times_a_number():
+    """The two are one lookup in what is written: the term, times its number, and the effect of its counts."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(60, 300).astype(str)})
+    y = 2.0 * rng.normal(size=60)[X["a"].astype(int)] + rng.normal(0.0, 0.5, 300)
+    model = WideRegressor("2*f[a] + c[1]", loss="squared_error").fit(X, y)
+    assert "count of f" in model.coefs_
+    new = pd.DataFrame({"a": [*map(str, range(60)), "never seen"]})
+    np.testing.assert_allclose(from_spec(to_spec(model)).predict(new), model.predict(new), rtol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:The formula of", "ignore:.* ended short of the optimum", "ignore:Training stopped")
 @pytest.mark.parametrize("seed", range(50))
 def test_random_formulas(seed):

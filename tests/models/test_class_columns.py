@@ -118,6 +118,19 @@ def test_the_scale_of_a_product_is_read_by_class():
         WideSGDClassifier("u[g]*v[h] + b[1]", coef_init={**start, name: scale.set_axis(["a", "b", "C"])}).fit(X, y)
 
 
+def test_a_factor_may_be_0_in_one_class():
+    """There is no scale of the product then, as no factor can be divided by 0."""
+    X, y, _ = problem()
+    model = WideSGDClassifier("u[g]*s[1] + b[1]", random_state=0).fit(X, y)
+    scale = model.coefs_["scale of s*u"].iloc[0]
+    by_class = {"a": 0.0, "b": 1.0, "c": 2.0}
+    for given in ({"s": {"s": by_class}}, {"u": dict.fromkeys("pqr", by_class)}):
+        changed = model.with_coefs(given).coefs_
+        product = changed["u"][list(by_class)] * changed["s"][list(by_class)].iloc[0]
+        factor = model.coefs_["u"][list(by_class)] if "s" in given else 1.0
+        np.testing.assert_allclose(product, factor * (scale * pd.Series(by_class)).to_numpy() * np.ones((3, 3)))
+
+
 def test_names_of_no_class_are_refused_in_the_same_words_everywhere():
     X, y, given = problem()
     wrong = given.rename(columns={"a": "A"})

@@ -496,6 +496,17 @@ def test_factors_of_a_product_have_mean_1_and_one_scale(kind, options):
     np.testing.assert_allclose(again.predict(X), read, rtol=1e-6)
 
 
+def test_a_factor_that_is_squared_is_so_in_the_scale_too():
+    X, y, _ = product()
+    model = WideSGDRegressor("g[s]*h[c]*h[c]", random_state=0).fit(X, y)
+    (scale,) = [model.coefs_[name]["value"].iloc[0] for name in model.coefs_ if name.startswith("scale of")]
+    read = scale * model.coefs_["g"]["value"][X["s"]].to_numpy() * model.coefs_["h"]["value"][X["c"]].to_numpy() ** 2
+    np.testing.assert_allclose(model.predict(X), read, rtol=1e-9)
+    for term in "gh":
+        frame = model.coefs_[term]
+        assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "formula"),
     [
@@ -1196,6 +1207,16 @@ def test_names_of_terms_are_listed_without_frames_and_a_column_leads_to_its_term
     assert repr(model.coefs_.keys()) == "dict_keys(['gamma', 'mu', 'c'])"
     with pytest.raises(KeyError, match="the coefficients of column 'taxi' are in the term 'gamma'"):
         model.coefs_["taxi"]
+
+
+@pytest.mark.parametrize("n_numbers", [9, 10])
+def test_of_many_terms_an_unknown_name_lists_ten(n_numbers):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(50, n_numbers)), columns=[f"x{j}" for j in range(n_numbers)])
+    model = WideRegressor(loss="squared_error", **GLM).fit(X, X.sum(axis=1))
+    with pytest.raises(KeyError) as told:
+        model.coefs_["z"]
+    names, more = ", ".join(map(repr, list(model.coefs_)[:10])), ", ..." if n_numbers == 10 else ""
+    assert told.value.args[0] == f"There is no term 'z'; there is {names}{more}."
 
 
 def softmax_information(design, p):

@@ -93,6 +93,14 @@ def test_with_zeros_tweedie_is_tried_however_variances_go():
     assert set(found["loss"]) == {"squared_error", "poisson", "tweedie"}
 
 
+def test_terms_without_coefficients_are_part_of_the_predictions_that_are_scored():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("uvw"), 3000), "x": rng.normal(size=3000)})
+    y = 20.0 + X["a"].map({"u": -1.0, "v": 0.0, "w": 1.0}) + 3.0 * X["x"] + rng.normal(0.0, 0.5, 3000)
+    losses = WideRegressor("f[a] + 3*x + c[1]", random_state=0).fit(X, y).losses_.set_index("loss")["score"]
+    assert losses["squared_error"] == pytest.approx(-0.5, rel=0.05)  # minus the root of the mean square of the noise
+
+
 @pytest.mark.slow
 def test_counts_get_poisson_unless_tweedie_is_certainly_better(monkeypatch):
     """However rows are dealt: on half of the random states tweedie is a little better, never by much."""

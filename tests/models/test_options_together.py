@@ -10,6 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
+from tabsym.models import fitting
 from tabsym.optimizers import SGD
 from tabsym.solvers.sgd import loop as training
 from tabsym.solvers.sgd.loop import TrainingLoop
@@ -55,6 +56,36 @@ def test_epochs_that_end_before_the_loss_has_converged_are_warned_of(monkeypatch
         WideSGDRegressor(max_iter=2, random_state=0).fit(TABLE, Y)  # as asked for
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 epochs"):
         WideSGDRegressor(max_iter=2, tol=1e-6, random_state=0).fit(TABLE, Y)
+
+
+def test_of_four_automatic_epochs_it_is_told_that_the_loss_is_falling(monkeypatch):
+    """The last quarter of fewer is less than an epoch."""
+    from tabsym.models import config as automatic
+
+    table = pd.DataFrame({"a": np.random.default_rng(0).integers(0, 100, 400).astype(str)})
+    y = np.random.default_rng(1).normal(size=100)[table["a"].astype(int)] > 0  # separated: the loss falls for ever
+    for epochs in (3, 4):
+        monkeypatch.setattr(automatic, "auto_epochs", lambda _, epochs=epochs: epochs)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            WideSGDClassifier(learning_rate=0.3, random_state=0).fit(table, y)
+        assert [f"did not converge in {epochs} epochs" in str(one.message) for one in told] == [True] * (epochs == 4)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_by_held_out_rows_no_rate_is_more_than_4_times_the_first(early_stopping, monkeypatch):
+    """However good large ones look: they may fit the rows in their first epoch, where smaller ones need more."""
+    found = []
+
+    def noted(*given):
+        found.append(search_rate(*given) / given[5].learning_rate)
+        return given[5].learning_rate
+
+    search_rate = fitting.search_rate
+    monkeypatch.setattr(training, "_try", lambda *given: np.array([1.0 / given[5].learning_rate]))
+    monkeypatch.setattr(fitting, "search_rate", noted)
+    WideSGDRegressor(optimizer="sgd", early_stopping=early_stopping, random_state=0).fit(TABLE, Y)
+    assert found == [4.0] if early_stopping else found[0] > 100.0
 
 
 def dot_table():

@@ -25,6 +25,7 @@ from tabsym import (
     WideRegressor,
     WideSGDRegressor,
 )
+from tabsym.models import model as wide_model
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,21 @@ def test_rows_in_another_order_are_refused_wherever_there_is_a_target(model, row
     for refused in (lambda: model.score(X, shuffled), lambda: model.fit(X, shuffled)):
         with pytest.raises(ValueError, match="different indexes"):
             refused()
+
+
+@pytest.mark.filterwarnings("ignore:The formula of WideRegressor adds 'z' without a coefficient")
+@pytest.mark.parametrize("formula", [None, "u[g, h] + v[g]*z + 0.5*z + c[1]"], ids=["columns", "formula"])
+def test_rows_of_large_tables_are_scored_part_by_part_to_the_same(formula, rows, monkeypatch):
+    """A row's prediction is that of the row by itself: categories, combinations, bins, and missing numbers."""
+    X, y = rows
+    X = X.assign(w=np.where(np.arange(len(X)) % 7 == 0, np.nan, X["z"] ** 2)) if formula is None else X
+    named = {"interactions": [("g", "h")]} if formula is None else {}
+    model = WideRegressor(formula, loss="squared_error", n_posterior_samples=20, random_state=0, **named).fit(X, y)
+    new = X.iloc[:40].assign(g=["never seen", *X["g"].iloc[1:40]])
+    alone = [model.predict(new.iloc[[row]], return_std=True) for row in range(40)]
+    monkeypatch.setattr(wide_model, "TILE_CODES", 50)
+    np.testing.assert_allclose(model.predict(new), [value.item() for value, _ in alone], rtol=1e-12)
+    np.testing.assert_allclose(model.predict(new, return_std=True)[1], [sd.item() for _, sd in alone], rtol=1e-12)
 
 
 def test_rows_in_another_order_are_refused_in_reports_and_evaluation_sets(rows, tmp_path):

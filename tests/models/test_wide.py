@@ -142,6 +142,18 @@ def test_weights_matter_online_and_zero_is_absent():
     np.testing.assert_allclose(zero.predict(X), gone.predict(X))
 
 
+def test_early_stopping_ends_where_epochs_lower_the_loss_by_little_of_what_all_have():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 20, 3000).astype(str)})
+    score = rng.normal(size=20)[table["a"].astype(int)] + rng.logistic(size=3000)
+    options = {"early_stopping": True, "tol": 0.1, "n_iter_no_change": 3, "max_iter": 200, "learning_rate": 0.003}
+    model = WideSGDClassifier(**options, random_state=0).fit(table, score > np.median(score))
+    best = np.minimum.accumulate(model.validation_curve_)
+    shares = (best[:-3] - best[3:]) / (np.log(2.0) - best[3:])  # as many rows of both classes: the best constant is 0
+    assert 5 < len(best) < 200
+    assert shares[-1] < 1.05 * options["tol"] < 1.1 * shares[:-1].min()
+
+
 def test_early_stopping_keeps_the_best_epoch():
     noise = pd.DataFrame({"key": [f"k{j}" for j in RNG.integers(0, 300, N)]})
     model = WideSGDClassifier(early_stopping=True, max_iter=50, learning_rate=1.0, random_state=0).fit(noise, Y)

@@ -12,6 +12,8 @@ from scipy.special import logsumexp, softmax
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.joint import _EliminatedOfClasses
 from tabsym.solvers.newton.steps import inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
@@ -465,8 +467,11 @@ def test_penalties_that_are_given_for_every_term_are_those_of_a_number(alpha):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, 1e-6])
-def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "alpha", [0.0, {"worker": 0.0, "firm": 0.0, "year": 0.0}, {"worker": 1e-6, "firm": 1e-6, "year": 1.0}, 1e-6]
+)
+def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighted, monkeypatch):
     """Workers and firms, of which few change; beside sparse normal equations."""
     rng = np.random.default_rng(2)
     n_workers, n_firms, n_years = 4500, 1500, 5
@@ -479,17 +484,77 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha):
     y = 0.4 * rng.normal(size=n_workers)[worker] + 0.4 * rng.normal(size=n_firms)[firm] + 0.4 * rng.normal(size=n)
     columns = ((worker, n_workers), (firm, n_firms), (year, n_years), (np.zeros(n, dtype=int), 1))
     design = sparse.hstack([sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]).tocsr()
-    penalty = np.append(np.full(n_workers + n_firms + n_years, (0.0 if isinstance(alpha, dict) else alpha) * n), 0.0)
+    weight = rng.exponential(size=n) ** 2 if weighted else np.ones(n)
+    given = list(alpha.values()) if isinstance(alpha, dict) else [alpha] * 3
+    penalty = np.repeat(np.append(given, 0.0) * weight.sum(), [n_workers, n_firms, n_years, 1])
+    turned = (design * weight[:, None]).T
+    solved = splu((turned @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
+    beta = solved.solve(turned @ y)
+    for _ in range(8):
+        beta += solved.solve(turned @ (y - design @ beta) - penalty * beta)
+    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
+    model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
+    sweep, made = BlockDescent.sweep, []
+    monkeypatch.setattr(BlockDescent, "sweep", lambda solver: made.append(1) or sweep(solver))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(table, y, sample_weight=weight if weighted else None)
+    assert model.n_iter_ > len(made)  # sweeps, and joint steps
+    np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_an_unpenalized_term_that_a_large_firm_nearly_determines_is_at_the_optimum():
+    """Beside large penalized terms: the firm has nearly all rows of its region, and hardly a penalty for so many."""
+    rng = np.random.default_rng(0)
+    n, n_workers, n_firms = 20_000, 1600, 1300
+    worker, firm = rng.integers(0, n_workers, n), rng.integers(0, n_firms, n)
+    firm[: n // 3] = 0
+    region = np.where(firm == 0, 0, 1 + firm % 3)
+    y = 0.4 * rng.normal(size=n_workers)[worker] + 0.4 * rng.normal(size=n_firms)[firm] + 0.4 * rng.normal(size=n)
+    columns = ((worker, n_workers), (firm, n_firms), (region, 4), (np.zeros(n, dtype=int), 1))
+    design = sparse.hstack([sparse.csr_array((np.ones(n), (np.arange(n), own)), (n, q)) for own, q in columns]).tocsr()
+    alpha = {"worker": 1e-3, "firm": 2e-4, "region": 0.0}
+    penalty = np.repeat(np.append(list(alpha.values()), 0.0) * n, [n_workers, n_firms, 4, 1])
     solved = splu((design.T @ design + sparse.diags_array(penalty + 1e-9)).tocsc())
     beta = solved.solve(design.T @ y)
     for _ in range(8):
         beta += solved.solve(design.T @ (y - design @ beta) - penalty * beta)
-    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
-    model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
+    table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "region": region.astype(str)})
+    model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False).fit(table, y)
+    found = model.coefs_["region"]["value"].loc[list("0123")].to_numpy()
+    regions = beta[n_workers + n_firms : -1]
+    np.testing.assert_allclose(found - found[1], regions - regions[1], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_several_classes_and_slopes_of_as_many_categories_solve_the_score_equations():
+    """Two terms are the largest: by category and output, fitted probabilities and classes have the same sums."""
+    rng = np.random.default_rng(0)
+    n, n_cities, k = 12_000, 240, 3
+    city, x = rng.integers(0, n_cities, n), rng.normal(size=n)
+    level, slope = 0.5 * rng.normal(size=(2, n_cities, k))
+    y = np.argmax(level[city] + slope[city] * x[:, None] + rng.gumbel(size=(n, k)), axis=1)
+    table = pd.DataFrame({"city": city.astype(str), "x": x})
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(table, y)
-    np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
+        warnings.simplefilter("ignore")  # means are not unique without penalties
+        model = WideClassifier("u[city] + v[city]*x + c[1]", alpha=0.0).fit(table, y)
+    left = model.predict_proba(table) - np.eye(k)[y]
+    for own in (left, left * x[:, None]):
+        sums = np.stack([np.bincount(city, one) for one in own.T])
+        assert np.abs(sums).max() < 1e-2  # of 50 rows
+
+
+@pytest.mark.parametrize("factor", [None, (np.eye(3), True)], ids=["singular", "regular"])
+@pytest.mark.parametrize("gradient", [1.0, np.inf], ids=["finite", "infinite"])
+def test_systems_of_classes_that_cannot_be_solved_give_no_steps(factor, gradient):
+    system = _EliminatedOfClasses(0, np.eye(3)[None], np.zeros((1, 3, 3)), factor)
+    steps, decrease = system.steps([np.full((1, 3), gradient), np.ones((1, 3))])
+    if factor is None or gradient == np.inf:
+        assert (steps, decrease) == ([], 0.0)
+    else:  # by identity matrices: half the squared length of the gradients
+        np.testing.assert_allclose(steps, -np.ones((2, 1, 3)))
+        assert decrease == pytest.approx(3.0)
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ class FormulaPosteriors:
         inverse = self._inverse(block, by, precision)
         shared = by.T @ (self.hessians[:, None] * self._by_unpenalized)
         lengths, axes = np.linalg.eigh(self._unpenalized_information)
-        known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
+        known = lengths > NOTHING_LEFT * lengths.max(initial=0.0)
         columns = shared @ (axes[:, known] / np.sqrt(lengths[known]))  # by a root of the pseudo-inverse
         size = by.shape[1] // rank
         means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)

@@ -71,10 +71,10 @@ class _System(Protocol):
 def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: bool = False) -> tuple[int, bool]:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors.
 
-    Returns the number of steps, and whether that is so: not known of models that are left as they are, which are large
-    ones without unpenalized coefficients. Coefficients that a constraint holds equal stay equal, and others stay within
-    it. The information is that of the first step as long as they converge by it (the chord method): it takes four times
-    as long as their gradients. `estimated`: whether the variances of some terms are.
+    Returns the number of steps, and of iterations before them, and whether that is so: not known of models that are
+    left as they are, which are large ones without unpenalized coefficients. Coefficients that a constraint holds equal
+    stay equal, and others stay within it. The information is that of the first step as long as they converge by it (the
+    chord method): it takes four times as long as their gradients. `estimated`: whether the variances of some terms are.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if not indices:
@@ -83,12 +83,14 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
     system_of = _system_for(solver, indices, enough, estimated=estimated)
     if system_of is None:
         return _finish_unpenalized(solver, enough), False
+    n_sweeps = 0
     if isinstance(system_of, partial) and not solver.together:
         n_sweeps, is_done = _iterate_on(solver, enough)
         if is_done:
             return n_sweeps, True
     most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
-    return _take_steps(solver, indices, system_of, enough, most)
+    n_steps, is_done = _take_steps(solver, indices, system_of, enough, most)
+    return n_sweeps + n_steps, is_done
 
 
 def _take_steps(

@@ -342,7 +342,6 @@ def train(
                 ) from None
         trainer.restart()
         rate /= STEP_BACK
-        trainer.options = options.at_rate(rate)
     raise AssertionError("a try returns or raises")
 
 
