@@ -190,19 +190,14 @@ def joint_covariance_of(
     model: WideModel, solver: BlockDescent, weights: Weights, by_category: NDArray[np.bool_]
 ) -> JointCovariance | None:
     """The joint covariance of terms that are not dropped, with the means in `weights`; None where it is too large."""
-    active, means = _active(solver), _weights_by_term(solver, weights, by_category)
+    active, means = solver.active, _weights_by_term(solver, weights, by_category)
     n_numbers = model.spec.n_coefs * sum(solver.terms[index].size for index in active)
     return whole_covariance(solver, active, means) if active and n_numbers <= MAX_NUMBERS else None
 
 
-def _active(solver: BlockDescent) -> list[int]:
-    """The terms that are not dropped."""
-    return [index for index in range(len(solver.terms)) if not solver.dropped[index]]
-
-
 def _weights_by_term(solver: BlockDescent, weights: Weights, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
     """The weights of the means that are not identified, by term."""
-    blocks = {index: solver.terms[index].block for index in _active(solver)}
+    blocks = {index: solver.terms[index].block for index in solver.active}
     return {index: weights[block] for index, block in blocks.items() if block in weights and not by_category[block]}
 
 
@@ -230,7 +225,7 @@ def with_joint_covariances(
         See `joint_covariance_of`.
     """
     spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
-    terms, active = solver.terms, _active(solver)
+    terms, active = solver.terms, solver.active
     random_effects = np.flatnonzero(by_category).tolist()
     found: dict[int, TermCovariance] = {}
     sd = certainty.sd.copy()

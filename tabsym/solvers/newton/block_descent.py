@@ -187,6 +187,16 @@ class BlockDescent:
             unpenalized if len(unpenalized) > 1 or any(len(self.terms[index].x) for index in unpenalized) else []
         )
 
+    @property
+    def active(self) -> list[int]:
+        """The terms that are not dropped."""
+        return [index for index in range(len(self.terms)) if not self.dropped[index]]
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weights (n,) of the rows, 1 where none are given."""
+        return self.weight if len(self.weight) else np.ones(len(self.y))
+
     def sweep(self) -> float:
         """Update every term once; the decrease of the objective per row, by its quadratic approximation."""
         decrease = self._update_together() if self.together else 0.0
@@ -293,7 +303,7 @@ class BlockDescent:
         power = self.loss.variance_power
         if power is None or self.loss.canonical:
             return self.grads()[1]
-        weight = self.weight if len(self.weight) else np.ones(len(self.y))
+        weight = self.row_weights
         return np.asarray(weight * np.exp((2.0 - power) * self.scores()[:, 0]))
 
     def pearson(self) -> tuple[float, float]:

@@ -437,7 +437,7 @@ class PosteriorSamples:
         # at the current linear predictors; that of a term's last step is older
         self._curvature = [diagonal_of(term, self._hessians) for term in solver.terms]
         self._inverse = self._inverse_together()
-        self._active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        self._active = solver.active
         starts = np.cumsum([0, *(term.size for term in solver.terms)])
         self._blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
         level = [self._blocks[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]

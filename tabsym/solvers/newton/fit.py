@@ -348,7 +348,7 @@ def bind(solver: BlockDescent) -> None:
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
     nearest = [term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every]
-    indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+    indices = solver.active
     solver.put([np.zeros_like(theta) for theta in nearest])
     at_zero = objective_of(solver, indices)
     solver.put(nearest)

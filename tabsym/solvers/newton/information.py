@@ -129,7 +129,7 @@ class Information:
 
     @cached_property
     def _weight(self) -> Floats:
-        return self.solver.weight if len(self.solver.weight) else np.ones(len(self.solver.y))
+        return self.solver.row_weights
 
     @cached_property
     def _probabilities(self) -> Floats:

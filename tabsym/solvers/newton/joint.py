@@ -76,7 +76,7 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
     stay equal, and others stay within it. The information is that of the first step as long as they converge by it (the
     chord method): it takes four times as long as their gradients. `estimated`: whether the variances of some terms are.
     """
-    indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+    indices = solver.active
     if not indices:
         return 0, True
     enough = 0.5 * close**2 * dispersion

@@ -201,7 +201,7 @@ class Shard(BlockDescent):
 
     def softmax_of_shift(self, by: Floats, total: float) -> tuple[Floats, Floats]:
         """Sums of probabilities and of their derivatives after a shift (K,), by weights over a total."""
-        weight = self.weight if len(self.weight) else np.ones(len(self.y))
+        weight = self.row_weights
         return softmax_sums(self.rows.scores(), weight / total)(by)
 
     def size_of_target(self) -> tuple[Any]:
@@ -258,7 +258,7 @@ class Shard(BlockDescent):
 
     def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats]:
         """Pairs of terms of one coefficient each without the loss, for the rank of their design."""
-        weight = self.weight if len(self.weight) else np.ones(len(self.y))
+        weight = self.row_weights
         columns = self._columns_of(indices)
         return (columns.T @ (weight[:, None] * columns),)
 

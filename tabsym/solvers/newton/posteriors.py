@@ -351,7 +351,7 @@ class JointPosteriors(TermPosteriors):
 
     def _of_all(self) -> dict[int, tuple[Floats, float]]:
         solver = self.solver
-        active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        active = solver.active
         largest = largest_ridge(solver.terms, active)
         others, information = [index for index in active if index != largest], information_of(solver, {})
         left, posteriors = information.of(others), dict[int, tuple[Floats, float]]()

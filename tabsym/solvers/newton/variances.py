@@ -242,7 +242,7 @@ class VarianceComponents:
         and of several classes one more than are identified.
         """
         solver = self.solver
-        free = [i for i in range(len(solver.terms)) if not solver.dropped[i] and solver.precision[i] == 0.0]
+        free = [index for index in solver.active if solver.precision[index] == 0.0]
         if not free or (solver.loss.code != MULTINOMIAL and all(solver.terms[i].prior is Prior.FLAT for i in free)):
             return []
         alone = [solver.terms[i].size - (solver.recentering.level_of(i) not in (None, i)) for i in free]
@@ -445,7 +445,7 @@ class HeldOut:
         solver, rows = self.solver, self.rows
         row_gradients, _ = rows.gradients_for(scores)
         _, hessians = rows.grads()
-        active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        active = solver.active
         before, steps = solver.terms[0], np.zeros_like(solver.theta[0])
         for index in active:
             term, adjoint, precision = solver.terms[index], self._adjoint[index], solver.precision[index]
