@@ -253,7 +253,7 @@ class WideBase(Readable, TableEstimator):
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
         if not outcome.interrupted:
             return None
-        what = "sweeps" if isinstance(config.optimizer, Newton) else "epochs"
+        what = "iterations" if isinstance(config.optimizer, Newton) else "epochs"
         return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} {what}; the model is fitted, and usable.")
 
     def _remember(self, training: Training) -> None:

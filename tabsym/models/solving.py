@@ -164,7 +164,7 @@ def _ended(
     """The model without idle terms, and warnings of what went wrong; the last three: see `with_separation`."""
     if not answer.converged and not interrupted:
         warn_user(
-            f"{config.caller} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
+            f"{config.caller} ended short of the optimum after {answer.n_sweeps} iterations in all; give "
             f"max_iter={10 * newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
@@ -175,7 +175,7 @@ def _ended(
             "or penalties (alpha='auto', or a number)."
         )
     fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain, complete))
-    show_progress(config.verbose, f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}")
+    show_progress(config.verbose, f"{answer.n_sweeps} iterations, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
 

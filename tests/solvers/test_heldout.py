@@ -232,7 +232,7 @@ def test_as_many_sweeps_as_asked_for_are_taken_for_variances_of_classes():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str)})
     y = rng.integers(0, 3, 600)
-    with pytest.warns(match="ended short of the optimum after 2[01] sweeps"):
+    with pytest.warns(match="ended short of the optimum after 2[01] iterations"):
         WideClassifier(**ADDITIVE, tol=1e-150, max_iter=10).fit(X, y)
 
 

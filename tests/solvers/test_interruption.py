@@ -41,7 +41,7 @@ def test_what_was_reached_is_kept(model, y, after, monkeypatch):
 
     monkeypatch.setattr(BlockDescent, "sweep", interrupted)
     model = clone(model)
-    with pytest.raises(KeyboardInterrupt, match="sweeps; the model is fitted, and usable"):
+    with pytest.raises(KeyboardInterrupt, match="iterations; the model is fitted, and usable"):
         model.fit(X, y)
     assert model.score(X, y) > (0.3 if y is AMOUNTS else 0.5)
     assert np.isfinite(model.model_.theta).all()
@@ -91,7 +91,7 @@ def test_progress_is_shown(monkeypatch, capsys):
     assert len(model.coefs_) <= n_terms  # count effects that are dropped are not shown
     assert lines[1].startswith(f"{n_terms} terms coded: ")
     assert lines[1].endswith(f" coefficients, {N} rows")
-    assert lines[2].startswith("1 sweeps, the objective falls by ")
+    assert lines[2].startswith("1 iterations, the objective falls by ")
     assert any(line.startswith(f"variances of {n_terms - 1} terms estimated, ") for line in lines)
     assert "mean loss" in lines[-1]
     assert len(lines) <= 10

@@ -171,7 +171,7 @@ class Sweeps:
         seconds = time.monotonic() - self._start
         if seconds >= self._next:
             self._next = 2.0 * seconds
-            print(f"{self._n_sweeps} sweeps, the objective falls by {decrease:.3g} a row", file=sys.stderr)
+            print(f"{self._n_sweeps} iterations, the objective falls by {decrease:.3g} a row", file=sys.stderr)
 
 
 def _find_variances(
