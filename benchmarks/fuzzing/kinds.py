@@ -261,7 +261,7 @@ def naive_bayes(rng: Any) -> Case:
     similar = "encoder" in options and encoder.handle_unknown == "similar"
     refuses = "encoder" in options and "error" in (encoder.handle_unknown, encoder.handle_missing)
     return Case(tabsym.SelectiveNaiveBayesClassifier(**options), X, draw_target(rng, task, signal), task,
-                draw_weight(rng, len(X), whole=True), columns=1e-5, rows=1e-5, repeats=True, alone=not similar,
+                draw_weight(rng, len(X), whole=True), columns=1e-5, rows=1e-5, alone=not similar,
                 refuses=refuses)  # fmt: skip
 
 
