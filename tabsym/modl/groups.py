@@ -46,12 +46,12 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_SUBSETS = 12
-"""Up to so many modalities every partition is evaluated, in about 3**12 steps for each number of groups."""
+"""The number of modalities up to which every partition is evaluated, in about 3**12 steps for each number of groups."""
 MAX_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit, too;
 benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
-"""Quick searches make so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
+"""Of quick searches: the number of groups, of places to cut at, and of units up to which cuts are polished."""
 _MAX_FIRST = 4 * MAX_CUT_PLACES  # units of which a first look cuts anywhere: time for a better model to start from
 _MAX_LEFT = 9  # units that a coarse granularity leaves of which every partition is evaluated: time for a tight bound
 _MAX_UNJOINED = 5000  # modalities of more classes that are tried one by one outside a garbage: time for cost

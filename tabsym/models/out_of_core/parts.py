@@ -140,7 +140,7 @@ class Part:
         return (totals_of_classes(self.y.astype(np.int64), n_classes, self.weight),)
 
     def scale_weights(self, of_class: Floats | None, unit: float, drop: bool) -> tuple[()]:
-        """Multiply weights by those of classes, over a unit; `drop`: they are equal."""
+        """Multiply weights by class weights, over a unit; `drop`: they are equal."""
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         if of_class is not None:
             weight = weight * of_class[self.y.astype(np.int64)]
@@ -148,7 +148,7 @@ class Part:
         return ()
 
     def weight_range(self, of_class: Floats | None) -> tuple[float, float, float]:
-        """The sum, the minimum and the maximum of the weights, multiplied by those of classes."""
+        """The sum, the minimum and the maximum of the weights, multiplied by class weights."""
         weight = np.ones(len(self.y)) if self.weight is None else np.asarray(self.weight)
         if of_class is not None:
             weight = weight * of_class[self.y.astype(np.int64)]
@@ -251,7 +251,7 @@ SAMPLE_ROWS = 200_000
 """Bins, interactions and the loss are chosen on a random sample of this many rows of larger tables."""
 
 MAX_CLASSES_SAMPLED = 1_000
-"""Maximum number of classes of which the sample has a row each in any case."""
+"""The largest number of classes with which the sample has a row of each."""
 
 
 class RowSample:

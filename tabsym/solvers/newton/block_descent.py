@@ -104,11 +104,11 @@ def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, i
     return max(_mean_of_lowest(own[~is_zero], number[~is_zero], n_zeros) for own in found), n_zeros
 
 
-def _mean_of_lowest(values: Floats, number: NDArray[np.int64], most: int) -> float:
-    """The mean of the lowest values (n,), each there a `number` (n,) of times, at most so many in all."""
+def _mean_of_lowest(values: Floats, number: NDArray[np.int64], n_lowest: int) -> float:
+    """The mean of the `n_lowest` lowest of the values (n,), each repeated a `number` (n,) of times."""
     order = np.argsort(values)
     number = number[order]
-    taken = np.clip(most - (np.cumsum(number) - number), 0, number)
+    taken = np.clip(n_lowest - (np.cumsum(number) - number), 0, number)
     return float(np.average(values[order], weights=taken))
 
 
@@ -441,7 +441,7 @@ class BlockDescent:
         return int(np.count_nonzero(positive) if self.copies is None else self.copies[positive].sum())
 
     def lowest_positive(self) -> float:
-        """That of the function of this name."""
+        """The mean of the lowest positive targets, as many as are 0; 0 without either (`lowest_positive`)."""
         return lowest_positive(self.y, self.weight, self.copies)[0]
 
     def design_effect(self) -> float:

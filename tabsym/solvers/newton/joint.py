@@ -98,12 +98,12 @@ def _take_steps(
     indices: list[int],
     system_of: Callable[[BlockDescent, list[int]], _System],
     enough: float,
-    most: int,
+    max_steps: int,
 ) -> tuple[int, bool]:
-    """Joint Newton steps of some terms, at most so many; their number, and whether no more than `enough` is left."""
+    """Joint Newton steps of some terms, at most `max_steps`; their number, and whether these have converged."""
     solver.put(list(solver.theta))  # without the rounding errors of linear predictors that were far off on the way
     before, system = np.inf, system_of(solver, indices)
-    for n_steps in range(most):
+    for n_steps in range(max_steps):
         gradients = _gradients(solver, indices)
         steps, decrease = system.steps(gradients)
         if n_steps and (solver.is_bound or not decrease <= SLOW * before):
@@ -114,14 +114,14 @@ def _take_steps(
             return n_steps, len(steps) > 0
         if not _take(solver, indices, steps):
             return n_steps, False
-    return most, False
+    return max_steps, False
 
 
 def _finish_unpenalized(solver: BlockDescent, enough: float) -> int:
     """Joint steps of the slopes of several classes, where all terms are too many; the number of iterations.
 
-    Other iterations take them by an upper bound of their Hessian, which is far above it where a class is told well.
-    Few steps suffice where a class is told with certainty, whose slopes have no end.
+    Block updates divide by an upper bound of the Hessian, which is far above it where a slope separates a class well.
+    Where it separates one completely, the slopes are infinite, and a few steps suffice to report that.
     """
     n_sweeps, left = 0, MAX_STEPS
     if solver.loss.code != MULTINOMIAL or solver.n_outputs * len(solver.together) > MAX_COEFS:

@@ -299,8 +299,8 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        given_zeros = self._lowest * min(used / solver.total, 1.0)
-        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion, given_zeros)
+        bound_by_zeros = self._lowest * min(used / solver.total, 1.0)
+        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion, bound_by_zeros)
         if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
