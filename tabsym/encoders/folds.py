@@ -92,8 +92,8 @@ def refuse_one_class(target: NDArray[Any], which: str) -> None:
     """A `ValueError` where all training rows of a fold have one class; `target`: of these rows."""
     if len(target) and (target == target[0]).all():
         raise ValueError(
-            f"The training rows of {which} of cv hold one class only ({target.tolist()[0]!r}), from which no encoding "
-            "can be fitted; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
+            f"The training rows of {which} of cv hold one class only ({target.tolist()[0]!r}), from which nothing "
+            "can be learned; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
         )
 
 
