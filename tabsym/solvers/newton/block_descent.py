@@ -394,6 +394,15 @@ class BlockDescent:
         """Mean loss of the rows, each under its model."""
         return self.mean_loss_at(self.scores())
 
+    def mean_deviance(self) -> float:
+        """Mean deviance of the rows: twice the excess of their loss over that of a perfect prediction."""
+        return 2.0 * (self.mean_loss() - self.mean_least)
+
+    @cached_property
+    def mean_least(self) -> float:
+        """Mean loss of a perfect prediction."""
+        return self.mean_of(self.loss.least(self.y))
+
     def scores(self) -> Floats:
         """Linear predictors (n, K) of the rows, each under its model."""
         scores = self.rows.scores()

@@ -45,6 +45,8 @@ class Facts:
     """How many targets are above 0."""
     lowest: tuple[float, int]
     """See `lowest_positive`; of all parts the mean by their numbers of zeros."""
+    least: float
+    """The sum of the losses of a perfect prediction."""
 
     def __add__(self, other: Facts) -> Facts:
         total = self.total + other.total
@@ -62,6 +64,7 @@ class Facts:
             (mean, squares),
             self.positive + other.positive,
             (lowest, n_zeros),
+            self.least + other.least,
         )
 
 
@@ -126,6 +129,7 @@ class Shard(BlockDescent):
             (mean, float(squared.sum() if weights is None else squared @ weights)),
             int(np.count_nonzero(self.y > 0.0)),
             lowest_positive(self.y, self.weight, None),
+            self.mean_least * self.total if self.loss.log_link else 0.0,
         )
 
     def scores(self) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -194,6 +195,10 @@ class DescentInParts(BlockDescent):
 
     def mean_loss(self, delta_eta: Floats | None = None) -> float:
         return float(self._sums.ask("loss_now", delta_eta)[0] / self.total)
+
+    @cached_property
+    def mean_least(self) -> float:
+        return self._facts.least / self.total
 
     def least_predicted(self) -> float:
         return min(self._sums.every("least_predicted"))

@@ -36,6 +36,7 @@ from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
 from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
+from tabsym.solvers.newton.dispersion import working_dispersion
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.kernels_rows import move_and_sum_linear
@@ -138,7 +139,7 @@ class VarianceComponents:
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
         self._given: list[int] = []
-        self._min_dispersion, self._lowest, self._constant_loss = 0.0, 0.0, 0.0
+        self._min_dispersion, self._event, self._constant_loss = 0.0, 0.0, 0.0
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -151,7 +152,7 @@ class VarianceComponents:
             self._min_dispersion = max(MIN_DISPERSION, min(MIN_POSITIVE / positive, 1.0)) * solver.dispersion()
         power = solver.loss.variance_power
         if power is not None and solver.loss.code in (POISSON, TWEEDIE):
-            self._lowest = solver.lowest_positive() ** (2.0 - power)
+            self._event = solver.lowest_positive() ** (2.0 - power)
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -299,8 +300,12 @@ class VarianceComponents:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
-        bound_by_zeros = self._lowest * min(used / solver.total, 1.0)
-        now = max(self._for_freedom_left(solver.dispersion()), self._min_dispersion, bound_by_zeros)
+        now = self._for_freedom_left(solver.dispersion())
+        if solver.loss.log_link and np.isfinite(now):
+            deviance = self._for_freedom_left(solver.mean_deviance())
+            left = max(solver.total - used, MIN_LEFT * solver.total)
+            now = working_dispersion(now, deviance, left, solver.loss, self._event)
+        now = max(now, self._min_dispersion, self._event * min(used / solver.total, 1.0))
         if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
