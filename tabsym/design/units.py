@@ -261,7 +261,3 @@ class TargetUnits:
             return rows
         offset = rows.offset if len(rows.offset) else np.zeros(len(rows.y))
         return rows._replace(y=rows.y / self.of_target, offset=offset - np.log(self.of_target))
-
-    def users_loss(self, loss: float) -> float:
-        """The mean loss on the original scale."""
-        return self.of_loss * loss + self.added

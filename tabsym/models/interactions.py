@@ -173,7 +173,16 @@ def _in_order(
     columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]], first: NDArray[np.bool_]
 ) -> list[CodeColumn]:
     """Columns on the rows in `order`, their categories numbered by appearance; the smallest first, then by content."""
-    found = [_by_appearance(column, order) for column in columns]
+    found = []
+    for column in columns:
+        codes = column.codes.take(order)
+        seen = np.full(column.size, -1, dtype=np.int64)
+        first_rows(codes, seen)
+        by_appearance = np.argsort(np.where(seen < 0, len(codes), seen), kind="stable")
+        rank = np.empty(column.size, dtype=np.int32)
+        rank[by_appearance] = np.arange(column.size, dtype=np.int32)
+        categories = None if column.categories is None else column.categories[by_appearance]
+        found.append(replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories))
     return sorted(found, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
 
 
@@ -210,18 +219,6 @@ def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -
     glanced = np.zeros(len(dealt.rows), dtype=np.int64)
     glanced[some.rows] = 1 if some.copies is None else some.copies
     return glanced
-
-
-def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
-    """The column's rows in `order`, with codes numbered by first appearance."""
-    codes = column.codes.take(order)
-    first = np.full(column.size, -1, dtype=np.int64)
-    first_rows(codes, first)
-    in_order = np.argsort(np.where(first < 0, len(codes), first), kind="stable")
-    rank = np.empty(column.size, dtype=np.int32)
-    rank[in_order] = np.arange(column.size, dtype=np.int32)
-    categories = None if column.categories is None else column.categories[in_order]
-    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories)
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
