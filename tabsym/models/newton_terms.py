@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,8 @@ from tabsym.models.model import WideModel, source_of
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
 from tabsym.solvers.newton import Newton
-from tabsym.solvers.newton.certainty import Certainty, JointCovariance
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.threads import by_rows
 from tabsym.warn import warn_user
@@ -205,24 +206,6 @@ def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
     start = RARITY if name.startswith(RARITY) else ""
     *before, columns = name.removeprefix(start).split(" | ")
     return start + " | ".join(before), tuple(sorted(columns.split(":")))
-
-
-@dataclass(frozen=True)
-class SolverResult:
-    """Solver result on the training scale: coefficients (coefficients, K), posterior, mean loss, iterations.
-
-    `whole`: covariances of all coefficients of a formula, for dispersion 1.
-    `together`: the unpenalized coefficients (f,), and their covariances (f, f, K), where these are known.
-    """
-
-    coefs_scaled: Floats
-    certainty: Certainty
-    loss: float
-    n_sweeps: int
-    converged: bool
-    together: tuple[NDArray[np.int64], Floats] | None = None
-    whole: JointCovariance | None = None
-    interrupted: bool = False
 
 
 def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
