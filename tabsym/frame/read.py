@@ -377,18 +377,18 @@ class Batches:
         """The batches as Arrow tables, without empty ones, and with plain text where the source has views."""
         import pyarrow as pa
 
-        for batch in self._batches():
-            if len(batch):
-                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
-
-    def _batches(self) -> Iterator[Any]:
         source = self.source
         if is_dataset(source):
-            return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
-        if nw.dependencies.is_polars_lazyframe(source):
-            return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
-        reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
-        return iter(reader(BATCH_ROWS))
+            batches: Any = source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source))
+        elif nw.dependencies.is_polars_lazyframe(source):
+            found = source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+            batches = (batch.to_arrow() for batch in found)
+        else:
+            reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
+            batches = reader(BATCH_ROWS)
+        for batch in batches:
+            if len(batch):
+                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
 
 
 def _bounded(source: Any) -> dict[str, Any]:
