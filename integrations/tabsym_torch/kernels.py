@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.intrinsics import matrix_at
-from tabsym.jit import inlined, kernel
+from tabsym.jit import inlined, kernel, matrix_at
 
 SGD, ADAGRAD, RMSPROP, ADAM, NADAM, RADAM, ADAMAX = range(7)
 PLAN = SYMBOLS, N_SYMBOLS, ROWS, N_ROWS, PADDING, SIZE, WIDTH, PARAMETER, GRADIENT, COMPACT, WHOLE, NUMBER = range(12)

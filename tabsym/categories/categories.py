@@ -89,17 +89,13 @@ class Categories:
     def transform(self, raw: RawCodes) -> NDArray[np.int32]:
         """Codes (n,) of a coded column; UNSEEN for symbols that are not in the alphabet."""
         if len(raw.codes) == 1:
-            return np.array([self._code_of_row(raw)], dtype=np.int32)
+            code = self.missing_code  # of a single row: for one answer, arrays take longer to make than to use
+            if raw.codes[0] >= 0:
+                code = self._code_of.get(raw.symbols[raw.codes[0]], UNSEEN)
+                if code == UNSEEN:
+                    self._refuse_other_family(raw.symbols)
+            return np.array([code], dtype=np.int32)
         return self._apply(self._positions(raw.symbols), self.missing_code, raw.codes)
-
-    def _code_of_row(self, raw: RawCodes) -> int:
-        """The code of a single row: for one answer, arrays take longer to make than to use."""
-        if raw.codes[0] < 0:
-            return self.missing_code
-        code = self._code_of.get(raw.symbols[raw.codes[0]], UNSEEN)
-        if code == UNSEEN:
-            self._refuse_other_family(raw.symbols)
-        return code
 
     def grow(self, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
         """This alphabet with the new symbols of a column appended, and the column's codes."""

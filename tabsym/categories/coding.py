@@ -186,15 +186,11 @@ def _encode_polars(series: Any, column: Column, *, in_order: bool = False) -> Ra
     if in_order:
         order = np.argsort(used)
         codes, used, first = np.argsort(order)[codes], used[order], first[order]
-    return _drop_missing(codes, plain_symbols(series.gather(first).to_list()), used == -1)
-
-
-def _drop_missing(codes: NDArray[Any], symbols: NDArray[Any], is_missing: NDArray[np.bool_]) -> RawCodes:
-    if not is_missing.any():
+    symbols, present = plain_symbols(series.gather(first).to_list()), used >= 0
+    if present.all():
         return RawCodes(codes.astype(np.int32), symbols)
-    renumber = np.cumsum(~is_missing) - 1
-    renumber[is_missing] = -1
-    return RawCodes(renumber[codes].astype(np.int32), symbols[~is_missing])
+    renumber = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
+    return RawCodes(renumber[codes], symbols[present])
 
 
 def _encode_arrow(arrow: Any, name: str) -> RawCodes:
@@ -278,21 +274,17 @@ def renumber_used(codes: Codes, symbols_at: CategoriesAt) -> tuple[Codes, NDArra
         return np.array([number.get(code, -1) for code in few], dtype=np.int32), symbols_at(occurring)
     size = int(codes.max()) + 1
     if size > _SPARSE * len(codes):
-        return _renumber_by_hash(codes, symbols_at)
+        position, used = pd.factorize(codes)
+        order = np.argsort(used)
+        order = order[used[order] >= 0]
+        rank = np.full(len(used), -1, dtype=np.int32)
+        rank[order] = np.arange(len(order))
+        return rank[position], symbols_at(used[order])
     marked = mark_used(codes, size)
     if marked.all():
         return codes, symbols_at(np.arange(size))
     renumber = np.append(np.cumsum(marked) - 1, -1).astype(np.int32)
     return renumber[codes], symbols_at(np.flatnonzero(marked))
-
-
-def _renumber_by_hash(codes: Codes, symbols_at: CategoriesAt) -> tuple[Codes, NDArray[Any]]:
-    position, used = pd.factorize(codes)
-    order = np.argsort(used)
-    order = order[used[order] >= 0]
-    rank = np.full(len(used), -1, dtype=np.int32)
-    rank[order] = np.arange(len(order))
-    return rank[position], symbols_at(used[order])
 
 
 def plain_symbols(symbols: Any) -> NDArray[Any]:
@@ -412,22 +404,15 @@ class CodeMatrix:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def assemble(
-        cls,
-        columns: Sequence[NDArray[np.int32]],
-        sizes: Sequence[int],
-        n_rows: int,
-        order: NDArray[np.int64] | None = None,
-        n_jobs: int | None = None,
-    ) -> CodeMatrix:
-        """Put code columns (n,) with alphabets of `sizes` together, rows in `order`."""
+    def assemble(cls, columns: Sequence[NDArray[np.int32]], sizes: Sequence[int], n_rows: int) -> CodeMatrix:
+        """Put code columns (n,) with alphabets of `sizes` together."""
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         if offsets[-1] > _MAX_ENTRIES:
             raise ValueError(
                 f"The terms have {offsets[-1]:,} coefficients together, more than {_MAX_ENTRIES:,}; "
                 "use fewer columns or interactions."
             )
-        return cls(gather(columns, offsets, [1] * len(columns), n_rows, order, n_jobs), offsets)
+        return cls(gather(columns, offsets, [1] * len(columns), n_rows), offsets)
 
     @property
     def n_entries(self) -> int:

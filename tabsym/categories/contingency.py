@@ -95,13 +95,12 @@ class Contingency:
         counts = _regrouped(self.counts, rows, columns, *shape)
         return counts.toarray() if sparse.issparse(counts) else np.asarray(counts)
 
-    def sketched(self, max_cells: int | None = None) -> Contingency:
-        """At most about so many cells of neighbouring values, of nearly equal size; missing keeps its own."""
-        max_cells = SKETCH_ABOVE if max_cells is None else max_cells
-        if self.lows is None or len(self.values) <= max_cells:
+    def sketched(self) -> Contingency:
+        """About `SKETCH_ABOVE` cells of neighbouring values at most, of nearly equal size; missing keeps its own."""
+        if self.lows is None or len(self.values) <= SKETCH_ABOVE:
             return self
         sizes = self.sizes
-        cell = np.floor((np.cumsum(sizes) - sizes) * max_cells / sizes.sum()).astype(np.int64)
+        cell = np.floor((np.cumsum(sizes) - sizes) * SKETCH_ABOVE / sizes.sum()).astype(np.int64)
         if np.isneginf(self.values[0].real):
             cell[1:] += 1
         first = np.append(True, cell[1:] != cell[:-1])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from tabsym.compare.table.prepare import CLASSES
-from tabsym.frame.dates import date_format
+from tabsym.frame.meaning import date_format
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]

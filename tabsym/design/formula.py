@@ -220,7 +220,12 @@ class _Parser:
         root = self.sum()
         if self.token.kind != "end":
             self.fail(f"Expected an operator (+ - * / **) or the end, found {_shown(self.token)}.")
-        return self.with_curves(root)
+        # surfaces and curves by category vary about the curves s(x), which are added where the formula has them not
+        present = {node.block for node in walk(root) if isinstance(node, BlockRef)}
+        for name, at in self.curves.items():
+            if f"s({name})" not in present:
+                root = Binary("+", root, _curve(name, at), at)
+        return root
 
     def sum(self) -> Node:
         node = self.product()
@@ -333,14 +338,6 @@ class _Parser:
     def refuse_same(self, name: str, other: str, token: Token) -> None:
         if name == other:
             self.fail(f"{token.text}() names {name!r} twice; write s({name}).", token.at)
-
-    def with_curves(self, root: Node) -> Node:
-        """Add the curves that surfaces and curves by category vary about, ``s(x)``, where the formula has them not."""
-        present = {node.block for node in walk(root) if isinstance(node, BlockRef)}
-        for name, at in self.curves.items():
-            if f"s({name})" not in present:
-                root = Binary("+", root, _curve(name, at), at)
-        return root
 
     def has_bar(self) -> bool:
         """Whether the parenthesis that was just opened has a bar of its own, and so holds random effects."""

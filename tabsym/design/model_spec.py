@@ -89,19 +89,14 @@ class Numeric:
         values = np.asarray(first, dtype=np.float64)
         for other in others:
             values = values * other
-        if not self.missing_ok:
-            self._refuse_missing(values, {name: numbers[name] for name in self.columns})
-        return values
-
-    def _refuse_missing(self, values: Floats, columns: Numbers) -> None:
         wrong = ~np.isfinite(values)
-        if not wrong.any():
-            return
-        row = int(np.argmax(wrong))
-        read = ", ".join(f"{name} = {column[row]:g}" for name, column in columns.items())
-        raise ValueError(
-            f"{self.label} in the formula has no finite value in row {row} ({read}); fill in or drop such rows."
-        )
+        if not self.missing_ok and wrong.any():
+            row = int(np.argmax(wrong))
+            read = ", ".join(f"{name} = {numbers[name][row]:g}" for name in self.columns)
+            raise ValueError(
+                f"{self.label} in the formula has no finite value in row {row} ({read}); fill in or drop such rows."
+            )
+        return values
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ def plan_additive(
     for one in bins:
         plan.add_bins(one, by_itself=one.column not in smooth)
     for one in fine:
-        plan.add_smooth(one)
+        plan.sources.append(one)
+        plan.add(one.column, len(plan.sources) - 1, (one.column,), ordered=True)
     cut_names = [one.column for one in bins]
     numeric = [column for column in numeric if column.name not in {*cut_names, *smooth}]
     for column in numeric:
@@ -260,10 +261,6 @@ class _SpecBuilder:
         self._indices[((bins.column,),)] = len(self.sources) - 1
         if by_itself:
             self.add_block(bins.column, (bins.column,))
-
-    def add_smooth(self, bins: Bins) -> None:
-        self.sources.append(bins)
-        self.add(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
 
     def add_rarities(self) -> None:
         """Add a count effect for every categorical main effect and interaction, but for those within one category."""

@@ -63,7 +63,8 @@ def expand(formula: Formula) -> list[Monomial]:
     _check_refs(formula, refs)
     united: dict[tuple[tuple[Node, ...], tuple[BlockRef, ...]], float] = {}
     for term in _expand(formula.root, formula.text):
-        key = (tuple(sorted(term.numerics, key=repr)), tuple(sorted(term.blocks, key=_order)))
+        blocks = sorted(term.blocks, key=lambda ref: (ref.block, ref.columns, ref.component))
+        key = (tuple(sorted(term.numerics, key=repr)), tuple(blocks))
         united[key] = united.get(key, 0.0) + term.constant
     terms = [Monomial(constant, *key) for key, constant in united.items() if constant != 0.0]
     used = {ref.block for term in terms for ref in term.blocks}
@@ -212,13 +213,7 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
                 formula.text,
                 ref.at,
             )
-    for column in columns_read(formula.root):
-        if column.name == formula.target:
-            raise FormulaError(f"The target {column.name!r} cannot predict itself.", formula.text, column.at)
-    for ref in refs:
-        if formula.target in ref.columns:
-            raise FormulaError(f"The target {formula.target!r} cannot predict itself.", formula.text, ref.at)
-
-
-def _order(ref: BlockRef) -> tuple[str, tuple[str, ...], int]:
-    return (ref.block, ref.columns, ref.component)
+    read = [(ref.at, (ref.name,)) for ref in columns_read(formula.root)] + [(ref.at, ref.columns) for ref in refs]
+    for at, names in read:
+        if formula.target in names:
+            raise FormulaError(f"The target {formula.target!r} cannot predict itself.", formula.text, at)

@@ -296,10 +296,18 @@ class Coder:
         for index, columns in reads:
             self._note_crossings(index, columns, crossed)
         for index, source in enumerate(self.sources):
-            if isinstance(source, Symbols):
-                self._grow_symbols(index, source)
+            if isinstance(source, Symbols) and not source.closed:
+                alphabet = source.alphabet
+                for name in source.columns:
+                    alphabet, own = alphabet.grow(self.column_codes[name])
+                    self._codes[index, (name,)] = self._as_wide(own)
+                self.sources[index] = replace(source, alphabet=alphabet)
             elif isinstance(source, Crossing):
-                self._grow_crossing(index, source, crossed.get(index, []))
+                interaction = source.interaction
+                for columns in crossed.get(index, []):
+                    left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
+                    interaction, self._codes[index, columns] = interaction.grow(left, right)
+                self.sources[index] = replace(source, interaction=interaction)
             elif isinstance(source, CountEffect):
                 grown, codes = source.grow(self.read(source.of, source.columns), self._copies)
                 self.sources[index], self._codes[index, source.columns] = grown, codes
@@ -313,23 +321,6 @@ class Coder:
         if columns not in crossed.setdefault(index, []):
             crossed[index].append(columns)
         self._note_crossings(source.left, columns[:-1], crossed)
-
-    def _grow_symbols(self, index: int, source: Symbols) -> None:
-        if source.closed:
-            return
-        alphabet = source.alphabet
-        for name in source.columns:
-            alphabet, codes = alphabet.grow(self.column_codes[name])
-            self._codes[index, (name,)] = self._as_wide(codes)
-        self.sources[index] = replace(source, alphabet=alphabet)
-
-    def _grow_crossing(self, index: int, source: Crossing, reads: Sequence[Columns]) -> None:
-        interaction = source.interaction
-        for columns in reads:
-            left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
-            interaction, codes = interaction.grow(left, right)
-            self._codes[index, columns] = codes
-        self.sources[index] = replace(source, interaction=interaction)
 
     def read(self, index: int, columns: Columns) -> Codes:
         """The codes (n,) of a source for these columns; UNSEEN for categories without a code."""

@@ -195,10 +195,10 @@ def lay_rows(
     codes: Mapping[Read, Codes] | None,
     numbers: Numbers,
     n_rows: int,
-    order: Order = None,
-    n_jobs: int | None = None,
+    order: Order,
+    n_jobs: int | None,
 ) -> Rows:
-    """Codes (none where None) and numeric factors of `n_rows` rows, in `order`; target and weights stay empty."""
+    """Codes (none where None) and standardized numeric factors of `n_rows` rows, in `order`; the rest is empty."""
     reads = [] if codes is None else [spec.reads[index] for index in compiled.reads]
     matrix = gather(
         [] if codes is None else [codes[read] for read in reads],
@@ -208,13 +208,6 @@ def lay_rows(
         order=order,
         n_jobs=n_jobs,
     )
-    return Rows(matrix, lay_numbers(spec, compiled, units, numbers, n_rows, order), _EMPTY, _EMPTY, _EMPTY)
-
-
-def lay_numbers(
-    spec: ModelSpec, compiled: Compiled, units: Units, numbers: Numbers, n_rows: int, order: Order = None
-) -> Floats:
-    """The numeric factors (n_rows, d), standardized, in the order of a program."""
     x = np.empty((n_rows, len(compiled.numerics)))
     for j, index in enumerate(compiled.numerics):
         values = spec.numerics[index].values(numbers)
@@ -225,7 +218,7 @@ def lay_numbers(
         if units.scales[index]:
             values = (values - units.means[index]) / units.spreads[index]
         x[:, j] = values if order is None or not values.ndim else values[order]
-    return x
+    return Rows(matrix, x, _EMPTY, _EMPTY, _EMPTY)
 
 
 def fixed_score(spec: ModelSpec, numbers: Numbers, n_rows: int) -> Floats:
@@ -268,7 +261,3 @@ class TargetUnits:
             return rows
         offset = rows.offset if len(rows.offset) else np.zeros(len(rows.y))
         return rows._replace(y=rows.y / self.of_target, offset=offset - np.log(self.of_target))
-
-    def users_loss(self, loss: float) -> float:
-        """The mean loss on the original scale."""
-        return self.of_loss * loss + self.added

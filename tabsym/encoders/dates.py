@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import TableTransformer, asked_container
 from tabsym.frame import days_of, read_table
-from tabsym.frame.dates import format_of, moments_of
+from tabsym.frame.meaning import format_of, moments_of
 
 _CODES = {"month": "%m", "week": "%V", "weekday": "%a", "hour": "%H", "minute": "%M"}
 

@@ -427,9 +427,9 @@ def _difference(fitted: list[str], given: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(names: list[str], limit: int = 5) -> list[str]:
-    lines = [f"- {name}" for name in sorted(names)[:limit]]
-    return [*lines, "- ..."] if len(names) > limit else lines
+def _listed(names: list[str]) -> list[str]:
+    lines = [f"- {name}" for name in sorted(names)[:5]]
+    return [*lines, "- ..."] if len(names) > 5 else lines
 
 
 def symbolic_columns(
@@ -467,19 +467,12 @@ def _is_symbolic(column: Column, booleans: bool, whole: bool) -> bool:
 
 
 def _resolve(table: Table, col: Any, option: str) -> str:
-    if isinstance(col, (int, np.integer)) and not isinstance(col, bool):
-        if table.named and str(col) not in table.names:
-            raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
-        if str(col) in table.names:
-            return str(col)
+    is_position = isinstance(col, (int, np.integer)) and not isinstance(col, bool)
+    if is_position and str(col) not in table.names and not table.named:
         if not 0 <= col < len(table.names):
             raise ValueError(f"{option} asks for column {col}, but the table has {len(table.names)} columns.")
         return table.names[int(col)]
-    if col not in table.names:
-        raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
+    if (str(col) if is_position else col) not in table.names:
+        shown = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")
+        raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {shown}.")
     return str(col)
-
-
-def _shown(names: list[str], limit: int = 10) -> str:
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return f"{shown}, ..." if len(names) > limit else shown

@@ -92,7 +92,11 @@ def _assemble_pandas(native: pd.DataFrame, names: list[str], replaced: Mapping[s
         else:
             for new, values in instead.items():
                 with _naming(name):
-                    columns[new] = pd.Series(_pandas_values(values), index=native.index)
+                    made: Any = values
+                    if isinstance(values, Labels):
+                        dtype = _dtype(tuple(values.labels), values.ordered)
+                        made = pd.Categorical.from_codes(np.maximum(values.codes, -1), dtype=dtype)
+                    columns[new] = pd.Series(made, index=native.index)
     with _naming(next(iter(replaced), "")):  # what made the names
         return pd.DataFrame(columns, index=native.index, copy=False)
 
@@ -107,13 +111,6 @@ def _naming(name: str) -> Iterator[None]:
             f"Encoding column {name!r} makes text that is no valid Unicode, {error.object!a:.60}: it holds half of a "
             "pair of UTF-16; replace it, as by str.encode('utf-8', 'replace').decode()."
         ) from None
-
-
-def _pandas_values(values: NDArray[Any] | Labels) -> Any:
-    if not isinstance(values, Labels):
-        return np.asarray(values)
-    codes = np.maximum(values.codes, -1)
-    return pd.Categorical.from_codes(codes, dtype=_dtype(tuple(values.labels), values.ordered))
 
 
 @lru_cache(maxsize=512)
@@ -342,20 +339,14 @@ def _stack_pandas(chunks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for name in chunks[0].columns:
         columns = [chunk[name] for chunk in chunks]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            categories = _united([column.cat.categories for column in columns])
+            categories = columns[0].cat.categories  # and those of the others, in order of first appearance
+            for column in columns[1:]:
+                categories = categories.append(column.cat.categories.difference(categories, sort=False))
             ordered = all(column.dtype == columns[0].dtype and column.cat.ordered for column in columns)
             dtype = pd.CategoricalDtype(categories, ordered=ordered)
             columns = [column.astype(dtype) for column in columns]
         stacked[name] = pd.concat(columns, ignore_index=True)
     return pd.DataFrame(stacked, index=range(sum(map(len, chunks))), copy=False)
-
-
-def _united(all_categories: Sequence[pd.Index]) -> pd.Index:
-    """Categories in order of first appearance."""
-    out = all_categories[0]
-    for categories in all_categories[1:]:
-        out = out.append(categories.difference(out, sort=False))
-    return out
 
 
 def _stack_frames(chunks: Sequence[Any]) -> nw.DataFrame[Any]:

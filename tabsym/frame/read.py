@@ -53,11 +53,7 @@ from tabsym.frame.storage import (
 _SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _MIXED = ("mixed", "mixed-integer")
-_RARE = {  # how types are called that narwhals does not know, or has no use for here
-    "binary": Kind.SYMBOLIC,
-    "large_binary": Kind.SYMBOLIC,
-    "fixed_size_binary": Kind.SYMBOLIC,
-}
+_BYTES = ("binary", "large_binary", "fixed_size_binary")  # how types are called that narwhals has no use for here
 
 
 class Objects(Enum):
@@ -133,7 +129,10 @@ def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column,
             if isinstance(stored, np.ndarray) and stored.dtype.kind == "O":
                 kind = _kind_of_objects(name, stored, objects)
             else:
-                by_type = _kind_of_dtype(dtype_of(stored)) or _kind_of_rare(stored, objects)
+                by_type = _kind_of_dtype(dtype_of(stored))
+                if by_type is None and objects is Objects.VALUES:
+                    own = stored.type if library_of(stored) == "pyarrow" else stored.dtype
+                    by_type = Kind.SYMBOLIC if str(own).lower().startswith(_BYTES) else None
                 kind = by_type or _kind_by_values(name, series_at(frame, index))
         out.append(Column.of_stored(name, kind, stored, partial(series_at, frame, index)))
     return tuple(out)
@@ -147,13 +146,6 @@ def _kind_of_dtype(dtype: Any) -> Kind | None:
     if dtype.is_numeric() or isinstance(dtype, (nw.Date, nw.Datetime, nw.Duration)):
         return Kind.NUMERIC
     return Kind.SYMBOLIC if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)) else None
-
-
-def _kind_of_rare(stored: Any, objects: Objects) -> Kind | None:
-    if objects is not Objects.VALUES:
-        return None
-    text = str(stored.type if library_of(stored) == "pyarrow" else stored.dtype).lower()
-    return next((kind for start, kind in _RARE.items() if text.startswith(start)), None)
 
 
 def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
@@ -240,8 +232,10 @@ def _as_frame(X: Any, caller: str) -> tuple[Any, list[str], bool]:
         frame = nw.from_native(X, pass_through=True, allow_series=True)
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
-        if isinstance(frame, nw.Series):
-            return _frame_of_series(frame)
+        if isinstance(frame, nw.Series):  # a frame of one column, called as the series is, or as columns of arrays are
+            if frame.name in (None, ""):
+                return frame.alias("x0").to_frame().to_native(), ["x0"], False
+            return _as_frame(frame.to_frame().to_native(), "")
         if not isinstance(frame, nw.DataFrame):
             made = _frame_of_array(X, caller)
             return made, list(made.columns), False
@@ -290,17 +284,17 @@ def _named_frame(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str], bool]:
     _refuse_duplicates(names)
     if all(isinstance(name, str) for name in names):
         return X, names, True
-    _refuse_mixed_names(X.columns)
+    if any(isinstance(name, str) for name in names):
+        kinds = sorted({type(name).__name__ for name in X.columns})
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            f"input has {kinds} as feature name / column name types. If you want feature names to "
+            "be stored and validated, you must convert them all to strings, by using "
+            "X.columns = X.columns.astype(str) for example."
+        )
     names = [str(name) for name in names]
     _refuse_duplicates(names)
     return X.set_axis(names, axis=1), names, False
-
-
-def _frame_of_series(series: nw.Series[Any]) -> tuple[Any, list[str], bool]:
-    """A frame of one column, called as the series is; ``x0``, as in arrays, where it has no name."""
-    if series.name not in (None, ""):
-        return _as_frame(series.to_frame().to_native(), "")
-    return series.alias("x0").to_frame().to_native(), ["x0"], False
 
 
 def _frame_of_array(X: Any, caller: str) -> pd.DataFrame:
@@ -328,17 +322,6 @@ def _is_text(X: Any) -> bool:
     elif not isinstance(X, (list, tuple)):
         return False
     return pd.api.types.infer_dtype(list(X), skipna=True) == "string"
-
-
-def _refuse_mixed_names(names: pd.Index) -> None:
-    if any(isinstance(name, str) for name in names):
-        kinds = sorted({type(name).__name__ for name in names})
-        raise TypeError(
-            "Feature names are only supported if all input features have string names, but your "
-            f"input has {kinds} as feature name / column name types. If you want feature names to "
-            "be stored and validated, you must convert them all to strings, by using "
-            "X.columns = X.columns.astype(str) for example."
-        )
 
 
 def _refuse_duplicates(names: list[Any]) -> None:
@@ -394,18 +377,18 @@ class Batches:
         """The batches as Arrow tables, without empty ones, and with plain text where the source has views."""
         import pyarrow as pa
 
-        for batch in self._batches():
-            if len(batch):
-                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
-
-    def _batches(self) -> Iterator[Any]:
         source = self.source
         if is_dataset(source):
-            return iter(source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source)))
-        if nw.dependencies.is_polars_lazyframe(source):
-            return (batch.to_arrow() for batch in source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True))
-        reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
-        return iter(reader(BATCH_ROWS))
+            batches: Any = source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source))
+        elif nw.dependencies.is_polars_lazyframe(source):
+            found = source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+            batches = (batch.to_arrow() for batch in found)
+        else:
+            reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
+            batches = reader(BATCH_ROWS)
+        for batch in batches:
+            if len(batch):
+                yield without_views(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
 
 
 def _bounded(source: Any) -> dict[str, Any]:

@@ -197,16 +197,12 @@ def measure_of(stored: Any) -> Measure:
         return Measure("dates", dtype.time_zone)
     if isinstance(dtype, (nw.Date, nw.Duration)):
         return Measure("dates" if isinstance(dtype, nw.Date) else "durations")
-    return _measure_of_objects(stored) if isinstance(dtype, nw.Object) else NUMBERS
-
-
-def _measure_of_objects(values: Sequence[Any]) -> Measure:
-    content = pd.api.types.infer_dtype(values, skipna=True)
+    content = pd.api.types.infer_dtype(stored, skipna=True) if isinstance(dtype, nw.Object) else ""
     if content in DURATIONS:
         return Measure("durations")
     if content not in DATES:
         return NUMBERS
-    first = next((value for value in values if not pd.isna(value)), None)
+    first = next((value for value in stored if not pd.isna(value)), None)
     return Measure("dates", zone_name(getattr(first, "tzinfo", None)))
 
 

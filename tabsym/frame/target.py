@@ -129,7 +129,14 @@ def check_regression_target(y: Any, n_rows: int, *, caller: str = "tabsym") -> N
         numbers = values.astype(np.float64)
     except OverflowError:  # an int of more than 308 digits
         numbers = np.array([float(value) if abs(value) <= _LARGEST else np.inf for value in values.tolist()])
-    _refuse_large(numbers)
+    large = np.abs(numbers) > _LARGEST
+    if large.any():  # losses square the target: what has no finite square would end as NaN in every prediction
+        row = int(np.argmax(large))
+        shown = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else "an integer too large for a float"
+        raise ValueError(
+            f"Row {row} of the target is {shown}, and its square is no finite number; "
+            f"divide the target by a constant so that no value is above {_LARGEST:g} in size."
+        )
     return numbers
 
 
@@ -145,18 +152,6 @@ def _kind_of_target(values: NDArray[Any]) -> str:
     if any(issubclass(one, Complex) and not issubclass(one, Real) for one in types):
         return "complex"
     return "numbers" if all(issubclass(one, _NUMBERS) for one in types) else "other"
-
-
-def _refuse_large(numbers: NDArray[np.float64]) -> None:
-    """Losses square the target: what has no finite square would end as NaN in every prediction."""
-    large = np.abs(numbers) > _LARGEST
-    if large.any():
-        row = int(np.argmax(large))
-        shown = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else "an integer too large for a float"
-        raise ValueError(
-            f"Row {row} of the target is {shown}, and its square is no finite number; "
-            f"divide the target by a constant so that no value is above {_LARGEST:g} in size."
-        )
 
 
 def _first(values: NDArray[Any]) -> str:
@@ -418,7 +413,8 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
         if is_numbered_anew and not (other.is_unique and other.isin(index).all()):
             continue
         for row, (one, another) in enumerate(zip(index, other, strict=True)):
-            if _differ(one, another):
+            missing = pd.isna(one), pd.isna(another)
+            if missing[0] != missing[1] if any(missing) else one != another:
                 raise ValueError(
                     f"X and {name} have different indexes: row {row} is {one!r} in X and {another!r} in {name}; put "
                     f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
@@ -430,11 +426,6 @@ def check_length(y: Any, n_rows: int) -> None:
     """A `ValueError` where a target that is not looked at has another number of rows than the table."""
     if y is not None and hasattr(y, "__len__") and len(y) != n_rows:
         raise ValueError(f"The table has {n_rows} rows and y {len(y)}; transform does not need y: leave it out.")
-
-
-def _differ(one: Any, another: Any) -> bool:
-    missing = [bool(pd.isna(one)), bool(pd.isna(another))]
-    return missing[0] != missing[1] if any(missing) else bool(one != another)
 
 
 def _labels(data: Any) -> pd.Index | None:

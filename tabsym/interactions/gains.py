@@ -287,7 +287,11 @@ class HeldOutGains:
         elif thinned and self._glanced is not None:
             starts, order = left.rows_where(self._glanced)
             derivatives, times = self._glanced_grads, times if self.copies is None else self._glanced
-        seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else self._fresh_work()
+        seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else None
+        if work is None:
+            n, k, dtype = len(self.fold), len(self.models.grads), self.models.step_dtype
+            sums = np.zeros((n, 2 * self.n_folds**2 + self.n_folds))
+            work = _WorkArrays(sums, np.empty(n, dtype=np.int32), np.empty((k, n, self.n_folds), dtype=dtype))
         codes = work.codes[:0] if thinned and len(derivatives) == 1 else work.codes
         codes.fill(-1)
         gain, variance, n_cells = 0.0, 0.0, 0
@@ -316,14 +320,6 @@ class HeldOutGains:
         for grads, steps in zip(self.models.grads, evaluated.steps):
             gains_of_rows(rows, evaluated.codes, self.fold, grads, steps, totals)
         return totals
-
-    def _fresh_work(self) -> _WorkArrays:
-        n, k = len(self.fold), len(self.models.grads)
-        return _WorkArrays(
-            np.zeros((n, 2 * self.n_folds**2 + self.n_folds)),
-            np.empty(n, dtype=np.int32),
-            np.empty((k, n, self.n_folds), dtype=self.models.step_dtype),
-        )
 
     def drop(self, evaluated: EvaluatedInteraction) -> None:
         """Reuse the work arrays of this interaction for the next one; only its gain stays valid."""

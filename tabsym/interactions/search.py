@@ -18,7 +18,7 @@ variance of their own in the model (`benchmarks/interactions/README.md`, "Within
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import combinations, product
@@ -31,7 +31,6 @@ from scipy.stats import norm
 
 from tabsym.categories import UNSEEN
 from tabsym.design.plan import Within
-from tabsym.frame.weights import Copies
 from tabsym.interactions.gains import CodeColumn, EvaluatedInteraction, HeldOutGains, Sorted
 from tabsym.interactions.kernels import sum_gains
 from tabsym.threads import in_threads, number_of_threads
@@ -274,7 +273,11 @@ class _Search:
         self.n_jobs = n_jobs if len(held_out.fold) >= THREADED_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
-        self._sorted = _without_duplicates((column for column in columns if column.size > 1), held_out.copies)
+        self._sorted: list[Sorted] = []  # without those that partition the rows as one before them does
+        for column in sorted(columns, key=lambda column: -column.size):
+            cells = Sorted(column, held_out.copies)
+            if column.size > 1 and not any(_is_same(cells, other) for other in self._sorted):
+                self._sorted.append(cells)
         self.columns = [sorted_column.column for sorted_column in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
         self._within: list[tuple[tuple[int, int], int]] = []  # categories that pairs are of, with the other column
@@ -448,16 +451,6 @@ def min_errors(gains: NDArray[np.float64], fdr: float, n_tests: int) -> float:
     allowed = fdr * np.arange(1, len(gains) + 1) / n_tests
     good = np.flatnonzero(norm.sf(np.sort(gains)[::-1]) <= allowed)
     return float(norm.isf(allowed[good[-1] if len(good) else 0]))
-
-
-def _without_duplicates(columns: Iterable[CodeColumn], copies: Copies) -> list[Sorted]:
-    """The columns, the largest first, without those that partition the rows as one before them does."""
-    distinct: list[Sorted] = []
-    for column in sorted(columns, key=lambda column: -column.size):
-        sorted_column = Sorted(column, copies)
-        if not any(_is_same(sorted_column, other) for other in distinct):
-            distinct.append(sorted_column)
-    return distinct
 
 
 def _is_same(cells: Sorted, other: Sorted) -> bool:

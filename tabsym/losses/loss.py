@@ -315,10 +315,8 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     kernel = slope_of_shift(loss.code)
 
     def sums(shift: float) -> tuple[float, float]:
-        def sum_part(number: int, own: slice) -> tuple[float, float]:
-            return kernel(margins[own], y[own], weight[own], loss.parameter, shift)
-
-        gradients, hessians = zip(*by_parts(sum_part, len(y)), strict=True)
+        found = by_parts(lambda _, own: kernel(margins[own], y[own], weight[own], loss.parameter, shift), len(y))
+        gradients, hessians = zip(*found, strict=True)
         return sum(gradients), sum(hessians)
 
     return root_by_sums(loss, sums, size * total)

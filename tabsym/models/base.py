@@ -75,7 +75,12 @@ class Similar:
     @classmethod
     def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
         """Fit to an additive model and its training rows."""
-        table, blocks, weight = training.table, _plain_blocks(model), training.weight
+        table, weight = training.table, training.weight
+        blocks = {  # of categorical main effects, by column
+            block.name: index
+            for index, block in enumerate(model.spec.blocks)
+            if block.columns == (block.name,) and not block.fixed and isinstance(source_of(model.spec, index), Symbols)
+        }
         left = _left_over(model, training, n_jobs)
         counting = ContextCounting("quantile", n_jobs)
         counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
@@ -109,15 +114,6 @@ class Similar:
             found = unseen_rows(codes, raw, words, self.offsets, "batch", nothing)
             out[found.rows] += fitted.unseen_estimates(found.unseen)[found.which]
         return out
-
-
-def _plain_blocks(model: WideModel) -> dict[str, int]:
-    """The blocks of categorical main effects, by column."""
-    return {
-        block.name: index
-        for index, block in enumerate(model.spec.blocks)
-        if block.columns == (block.name,) and not block.fixed and isinstance(source_of(model.spec, index), Symbols)
-    }
 
 
 def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floats:

@@ -201,7 +201,12 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
         columns = [column for column in columns_by_kind(config, training)[1] if column.kind is not Kind.SYMBOLIC]
     else:
         columns = _binned_by_formula(config, training)
-    _refuse_unknown(config, training, columns)
+    known = [column.name for column in columns]
+    for name in config.numeric_of:
+        if name not in known:
+            what = "is a categorical column" if name in training.table.names else "is no column of the table"
+            what = "is fixed" if name in config.fixed else what
+            raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
     by_way: dict[Treatment, list[Column]] = {}
     for column in columns:
         by_way.setdefault(config.numeric_for(column.name), []).append(column)
@@ -216,10 +221,9 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
         found = _cut_smooth(smooth, training, loss, jobs) if how == "smooth" else _cut(how, own, training, loss, jobs)
         coarse |= {one.column: one for one in found.coarse}
         fine |= {one.column: one for one in found.fine}
-    in_order = [column.name for column in columns]
     return NumericBins(
-        [coarse[name] for name in in_order if name in coarse],
-        [fine[name] for name in in_order if name in fine],
+        [coarse[name] for name in known if name in coarse],
+        [fine[name] for name in known if name in fine],
         {one.column.name: one.cut_levels(coarse.get(one.column.name)) for one in smooth},
         {one.column.name: one.cut(SEARCHED_BINS) for one in smooth},
     )
@@ -267,16 +271,6 @@ def _cut_as_given(column: Column, cuts: Floats) -> Bins:
             f"from {values.min():g} to {values.max():g}, are in one interval; give cut points between them."
         )
     return _bins(column, cuts)
-
-
-def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:
-    """A `ValueError` where `numeric` names a column that is not numeric."""
-    known = [column.name for column in columns]
-    for name in config.numeric_of:
-        if name not in known:
-            what = "is a categorical column" if name in training.table.names else "is no column of the table"
-            what = "is fixed" if name in config.fixed else what
-            raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
 
 
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:

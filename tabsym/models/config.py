@@ -217,8 +217,19 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
     interactions = check_interactions(e.interactions)
     how, by_column = check_numeric(e.numeric, numerics, numeric)
     if formula is not None:
-        _refuse_beside_formula(e)
         interactions = 1
+        plain = defaults_of(type(e))
+        for name in ("interactions", "categorical_features"):
+            value = getattr(e, name)
+            if not _is_default(value, plain[name]):
+                raise ValueError(
+                    f"{name}={value!r} has no meaning beside a formula; leave it out, or write it there: w[a, b]."
+                )
+        if e.handle_unknown == "similar":
+            raise ValueError(
+                "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out "
+                "beside a formula."
+            )
     return {
         "caller": type(e).__name__,
         "formula": formula,
@@ -230,22 +241,6 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
         "verbose": check_whole("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose, 0),
         "n_jobs": e.n_jobs,
     }
-
-
-def _refuse_beside_formula(e: Any) -> None:
-    """Raise a `ValueError` for options that a formula replaces, instead of ignoring them."""
-    plain = defaults_of(type(e))
-    for name in ("interactions", "categorical_features"):
-        value = getattr(e, name)
-        if not _is_default(value, plain[name]):
-            raise ValueError(
-                f"{name}={value!r} has no meaning beside a formula; leave it out, or write it there: w[a, b]."
-            )
-    if e.handle_unknown == "similar":
-        raise ValueError(
-            "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out beside "
-            "a formula."
-        )
 
 
 def _refuse_without_effect(config: Config, e: Any) -> None:

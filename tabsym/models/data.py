@@ -164,7 +164,11 @@ class Training:
             offset = own @ np.arange(self.offset.shape[1])
         elif self.offset is not None:
             offset = self.offset[:, 0]
-        one, times = self._of_copies()
+        times = np.ones(len(self.y)) if self.copies is None else self.copies.astype(np.float64)
+        one = np.ones(len(self.y))  # the sample weight of one copy of each row, as the user gave it
+        if self.weight is not None:
+            one = self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
+            times = np.where(one > 0.0, times, 0.0)
         return {
             "sample weights": mean,
             "squared sample weights": float(times @ np.square(one)),
@@ -175,14 +179,6 @@ class Training:
             "squared offsets": float(weight @ np.square(offset)),
             "offsets times targets": float(weight @ (offset * self.y)),
         }
-
-    def _of_copies(self) -> tuple[Floats, Floats]:
-        """The sample weight (n,) of one copy of each row, as the user gave it, and the number of those above 0."""
-        times = np.ones(len(self.y)) if self.copies is None else self.copies.astype(np.float64)
-        if self.weight is None:
-            return np.ones(len(self.y)), times
-        one = self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
-        return one, np.where(one > 0.0, times, 0.0)
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""

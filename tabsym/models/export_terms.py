@@ -220,10 +220,11 @@ def to_terms(model: Any, base: Any = None) -> ModelTerms:
     terms = builder.terms()
     tables = builder.tables if base is None else with_bases(model, base, builder.tables, builder.table_of, terms)
     checked = builder.checked() if model.handle_unknown == "error" else ()
+    links = {losses.LOGISTIC: "logit", losses.MULTINOMIAL: "softmax"}
     return _used(
         ModelTerms(
             fitted.n_outputs,
-            _link(fitted),
+            "log" if fitted.loss.log_link else links.get(fitted.loss.code, "identity"),
             getattr(model, "classes_", None),
             builder.kinds(getattr(model, "_moments", {})),
             tuple(builder.codings),
@@ -242,12 +243,6 @@ def _features(model: Any) -> tuple[str, ...]:
     return tuple(map(str, getattr(model, "feature_names_in_", made)))
 
 
-def _link(model: WideModel) -> str:
-    if model.loss.log_link:
-        return "log"
-    return {losses.LOGISTIC: "logit", losses.MULTINOMIAL: "softmax"}.get(model.loss.code, "identity")
-
-
 class _TermsOfModel:
     """Builds the records of a model's spec."""
 
@@ -259,9 +254,19 @@ class _TermsOfModel:
         self.table_of: dict[int, int] = {}  # block -> table
 
     def terms(self) -> list[TermRecord]:
-        """The terms; count effects are added to their categories."""
-        found = [self._term(term) for term in self.spec.terms]
-        return self._with_counts(found)
+        """The terms, with count effects added to the lookup of the same combinations."""
+        terms = [self._term(term) for term in self.spec.terms]
+        counts = {
+            table: block
+            for block, table in self.table_of.items()
+            if isinstance(source_of(self.spec, block), CountEffect)
+        }
+        kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
+        for term in terms:
+            for factor in term.lookups:
+                if factor.table in counts:
+                    self._add_count(kept, term, factor, counts[factor.table])
+        return kept
 
     def kinds(self, moments: dict[str, str]) -> dict[str, str]:
         """What each column is; `moments`: the measures of numeric columns of dates or durations."""
@@ -344,27 +349,13 @@ class _TermsOfModel:
             self._coding_of[index] = len(self.codings) - 1
         return self._coding_of[index]
 
-    def _with_counts(self, terms: list[TermRecord]) -> list[TermRecord]:
-        """The terms with count effects added to the lookup of the same combinations."""
-        counts = {
-            table: block
-            for block, table in self.table_of.items()
-            if isinstance(source_of(self.spec, block), CountEffect)
-        }
-        kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
-        for term in terms:
-            for factor in term.lookups:
-                if factor.table in counts:
-                    self._add_count(kept, term, factor, counts[factor.table])
-        return kept
-
     def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
         count_effect = source_of(self.spec, block)
         assert isinstance(count_effect, CountEffect)
-        own = self.tables[factor.table]
+        own, block_of = self.tables[factor.table], {table: block for block, table in self.table_of.items()}
         for index, other in enumerate(kept):
             alone = len(other.lookups) == 1 and not other.numbers and other.lookups[0].columns == factor.columns
-            if alone and self._source_of(other.lookups[0].table) == count_effect.of:
+            if alone and self.spec.blocks[block_of[other.lookups[0].table]].source == count_effect.of:
                 table = self.tables[other.lookups[0].table]
                 self.tables[other.lookups[0].table] = replace(
                     table,
@@ -374,10 +365,6 @@ class _TermsOfModel:
                 kept[index] = replace(other, constant=1.0)
                 return
         kept.append(term)
-
-    def _source_of(self, table: int) -> int | None:
-        block = next(block for block, index in self.table_of.items() if index == table)
-        return self.spec.blocks[block].source
 
 
 def with_bases(
@@ -405,7 +392,10 @@ def with_bases(
     bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
     scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec)}
-    constants = _constants(terms, len(tables))
+    constants = [0.0] * len(tables)  # what each table is multiplied by, over the terms that use it
+    for one in terms:
+        for factor in one.lookups:
+            constants[factor.table] += one.constant
     for block, term in enumerate(fitted.spec.blocks):
         if term.name not in bases:
             continue
@@ -431,18 +421,14 @@ def with_bases(
     return found
 
 
-def _constants(terms: Sequence[TermRecord], n_tables: int) -> list[float]:
-    """What each table is multiplied by, over the terms that use it."""
-    found = [0.0] * n_tables
-    for term in terms:
-        for factor in term.lookups:
-            found[factor.table] += term.constant
-    return found
-
-
 def _used(found: ModelTerms) -> ModelTerms:
     """Without terms that are 0 in every row, and the tables, codings and columns that only these use."""
-    terms = [term for term in found.terms if not any(_is_zero(found.tables[one.table], one) for one in term.lookups)]
+
+    def is_zero(factor: LookupFactor) -> bool:
+        own = found.tables[factor.table]
+        return not own.values[:, factor.component].any() and not own.default[factor.component].any()
+
+    terms = [term for term in found.terms if not any(map(is_zero, term.lookups))]
     tables = sorted({one.table for term in terms for one in term.lookups})
     codings = sorted(
         {coding for table in tables for coding in found.tables[table].codings} | {coding for _, coding in found.checked}
@@ -466,10 +452,6 @@ def _used(found: ModelTerms) -> ModelTerms:
         ),
         checked=tuple((name, new_coding[coding]) for name, coding in found.checked),
     )
-
-
-def _is_zero(table: Lookup, factor: LookupFactor) -> bool:
-    return not table.values[:, factor.component].any() and not table.default[factor.component].any()
 
 
 def _numbered(indices: Sequence[int]) -> dict[int, int]:

@@ -147,7 +147,9 @@ def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
     before = units.to_user(spec, state[:, shown].reshape(-1, k))
     theta = move_means(spec, before, weights)
     if model.loss.code == MULTINOMIAL:
-        additive = _additive_coefs(spec)
+        additive = np.ones(spec.n_coefs, dtype=np.bool_)  # of blocks that no term multiplies by another one
+        for factor in (factor for term in spec.fitted_terms if len(term.factors) > 1 for factor in term.factors):
+            additive[spec.coefs(factor.block)] = False
         theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
     state[:, shown] = units.to_training(spec, theta).ravel()
     if shown:
@@ -155,16 +157,6 @@ def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
         state[:, 0] = units.to_training(spec, current).ravel()
     by_category = tuple((block, bool((own == own[0]).all())) for block, own in weights.items())
     return replace(with_state(model, state, model.n_steps), centred=by_category)
-
-
-def _additive_coefs(spec: ModelSpec) -> NDArray[np.bool_]:
-    """Mask (coefficients,) of the blocks that no term multiplies by another block."""
-    additive = np.ones(spec.n_coefs, dtype=np.bool_)
-    for term in spec.fitted_terms:
-        if len(term.factors) > 1:
-            for factor in term.factors:
-                additive[spec.coefs(factor.block)] = False
-    return additive
 
 
 Weights = dict[int, Floats]

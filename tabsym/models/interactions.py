@@ -5,7 +5,7 @@ The rule by which they are chosen is in `tabsym.interactions.search`; here are t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -52,81 +52,74 @@ def search_interactions(
     sampler: Sampler | None,
     rng: np.random.RandomState,
 ) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `searched`: bins of numbers for their interactions."""
+    """The interactions of ``interactions="auto"``, of the categorical columns and bins of an additive model.
+
+    Categories are numbered in order of appearance in the sample, so that the order of categories in a data frame has no
+    effect; nor has that of its columns, of which those of equal size are taken in an order of their content. `sampler`:
+    of the rows. `searched`: bins of numbers by which their interactions are evaluated; these have main effects too, so
+    that none is credited to an interaction.
+    """
     model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
+    spec, codes, copies, loss = model.spec, coded.codes, training.copies, training_loss(model)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
-    apart = directions_of(config.monotonic, training)  # an interaction would change the direction that one must have
     cuts = {
         name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
         for name, own in searched.items()
     }
-    return find_crosses(
-        training_loss(model), n_outputs, model.spec, model.program.numerics, coded.codes, rows, training.copies, auto,
-        rng, config.n_jobs, apart, sampler, cuts,
-    )  # fmt: skip
-
-
-def find_crosses(
-    loss: Loss,
-    n_outputs: int,
-    spec: ModelSpec,
-    numerics: Sequence[int],
-    codes: Mapping[Read, NDArray[Any]],
-    rows: Rows,
-    copies: Copies,
-    options: AutoInteractions,
-    rng: np.random.RandomState,
-    n_jobs: int | None,
-    apart: Collection[str] = (),
-    sampler: Sampler | None = None,
-    cuts: Mapping[str, CodeColumn] | None = None,
-) -> list[Chosen]:
-    """Select interactions of the categorical columns and bins of an additive model, on its training rows.
-
-    `codes` and `rows` are the coded table, in the same order, and `copies` how many rows each stands for; the codes of
-    `rows` are not used, and `numerics` are the numbers of `spec` that it has. Categories are numbered in order of
-    appearance in the sample, so that the order of categories in a data frame has no effect; nor has that of its
-    columns, of which those of equal size are taken in an order of their content. `apart`: columns that are in none;
-    `sampler`: of the rows. `cuts`: numbers in the bins by which their interactions are evaluated; these have main
-    effects too, so that none is credited to an interaction.
-    """
-    cuts = cuts or {}
-    sampler = None if sampler is None else sampler.for_most(options.max_rows)
+    sampler = None if sampler is None else sampler.for_most(auto.max_rows)
     if sampler is not None:
         some = sampler.rows
         codes = {read: own[some.rows] for read, own in codes.items()}
         rows, copies = _taken(rows, copies, some, n_outputs), some.copies
         cuts = {name: replace(column, codes=column.codes[some.rows]) for name, column in cuts.items()}
-    blocks, sizes = spec.blocks, spec.sizes
-    n_rows = len(rows.y) if copies is None else int(copies.sum())
+    sources = {read.block: source_of(spec, read.block) for read in codes}
     columns = {
         read.block: CodeColumn(
-            blocks[read.block].name,
-            own,
-            sizes[read.block],
-            _categories_of(source_of(spec, read.block)),
+            spec.blocks[read.block].name, own, spec.sizes[read.block], _categories_of(sources[read.block])
         )
         for read, own in codes.items()
     }
+    apart = set(directions_of(config.monotonic, training))  # an interaction would change the direction of these
     crossable = [
         block
         for block in columns
-        if isinstance(source_of(spec, block), (Bins, Symbols)) and not set(blocks[block].columns) & set(apart)
+        if isinstance(sources[block], (Bins, Symbols)) and not apart & set(spec.blocks[block].columns)
     ]
-    if len(crossable) < 2 or n_rows < 2 * options.folds:
+    n_rows = len(rows.y) if copies is None else int(copies.sum())
+    if len(crossable) < 2 or n_rows < 2 * auto.folds:
         return []
-    content = _content(spec, numerics, codes, rows, copies, n_outputs, cuts)
-    dealt = Dealt.shuffled(content, copies, rng).thin(options.max_rows, rng)
+    content = _content(spec, model.program.numerics, codes, rows, copies, n_outputs, cuts)
+    dealt = Dealt.shuffled(content, copies, rng).thin(auto.max_rows, rng)
     order, first = dealt.rows, dealt.is_first()  # the same however often rows are there
-    rank = {blocks[block].name: number for number, block in enumerate(crossable)}
-    crossed = [cuts.get(blocks[block].name, columns[block]) for block in crossable]
+    crossed = [cuts.get(columns[block].name, columns[block]) for block in crossable]
     more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
     mains, crossed = (_in_order(own, order, first) for own in ([*columns.values(), *more], crossed))
     numbers = sorted(rows.x[order].T, key=lambda x: crc32(ranks_of(x[first])[0].tobytes()))
-    dealt, fold = _folds(dealt, rows.y if loss.for_classes else None, crossed[-1], options.folds, rng)
+    dealt, fold = _folds(dealt, rows.y if loss.for_classes else None, crossed[-1], auto.folds, rng)
     at = dealt.rows
     mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in own] for own in (mains, crossed))
     rows = _taken(rows, copies, replace(dealt, rows=order[at]), n_outputs)
+    held_out = _held_out(rows, loss, n_outputs, dealt, fold, auto.folds, rng)
+    held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
+    chosen = choose_crosses(crossed, held_out, auto, config.n_jobs)
+    rank = {columns[block].name: number for number, block in enumerate(crossable)}
+    own = {columns[block].name: sources[block] for block in crossable}
+    return [
+        replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, own))
+        for one in chosen
+    ]
+
+
+def _held_out(
+    rows: Rows,
+    loss: Loss,
+    n_outputs: int,
+    dealt: Dealt,
+    fold: NDArray[np.int8],
+    n_folds: int,
+    rng: np.random.RandomState,
+) -> HeldOutGains:
+    """Models of the intercept alone, each trained without one fold, and the rows that `dealt` has in its order."""
     copies, rows = dealt.copies, TargetUnits.of(rows, loss).rows(rows)
     y, weight, offset = rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     if loss.for_classes and len(weight):
@@ -134,17 +127,9 @@ def find_crosses(
     if loss.name == "hinge":  # which has no second derivative
         loss = LOSSES["logistic"]
     constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
-    scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # of the intercept only, (K, n)
-    scores = np.repeat(np.asarray(scores)[:, :, None], options.folds, 2)
-    glanced = _glanced(dealt, fold, rng)
-    held_out = HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
-    held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
-    chosen = choose_crosses(crossed, held_out, options, n_jobs)
-    sources = {blocks[block].name: source_of(spec, block) for block in crossable}
-    return [
-        replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, sources))
-        for one in chosen
-    ]
+    scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # (K, n)
+    scores = np.repeat(np.asarray(scores)[:, :, None], n_folds, 2)
+    return HeldOutGains(scores, fold, y, weight, loss, copies, _glanced(dealt, fold, rng))
 
 
 def _categories_of(source: Any) -> NDArray[np.intp] | None:
@@ -173,7 +158,16 @@ def _in_order(
     columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]], first: NDArray[np.bool_]
 ) -> list[CodeColumn]:
     """Columns on the rows in `order`, their categories numbered by appearance; the smallest first, then by content."""
-    found = [_by_appearance(column, order) for column in columns]
+    found = []
+    for column in columns:
+        codes = column.codes.take(order)
+        seen = np.full(column.size, -1, dtype=np.int64)
+        first_rows(codes, seen)
+        by_appearance = np.argsort(np.where(seen < 0, len(codes), seen), kind="stable")
+        rank = np.empty(column.size, dtype=np.int32)
+        rank[by_appearance] = np.arange(column.size, dtype=np.int32)
+        categories = None if column.categories is None else column.categories[by_appearance]
+        found.append(replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories))
     return sorted(found, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
 
 
@@ -210,18 +204,6 @@ def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -
     glanced = np.zeros(len(dealt.rows), dtype=np.int64)
     glanced[some.rows] = 1 if some.copies is None else some.copies
     return glanced
-
-
-def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
-    """The column's rows in `order`, with codes numbered by first appearance."""
-    codes = column.codes.take(order)
-    first = np.full(column.size, -1, dtype=np.int64)
-    first_rows(codes, first)
-    in_order = np.argsort(np.where(first < 0, len(codes), first), kind="stable")
-    rank = np.empty(column.size, dtype=np.int32)
-    rank[in_order] = np.arange(column.size, dtype=np.int32)
-    categories = None if column.categories is None else column.categories[in_order]
-    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories)
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:

@@ -31,15 +31,10 @@ from tabsym.threads import one_blas_thread
 Floats = NDArray[np.float64]
 
 
-def _root_mean_square(errors: Floats, weight: Floats | None) -> float:
-    return float(np.sqrt(np.average(np.square(errors), weights=weight)))
-
-
-def _mean_absolute(errors: Floats, weight: Floats | None) -> float:
-    return float(np.average(np.abs(errors), weights=weight))
-
-
-PLAIN_ERRORS = {"neg_root_mean_squared_error": _root_mean_square, "neg_mean_absolute_error": _mean_absolute}
+PLAIN_ERRORS: dict[str, Callable[[Floats, Floats | None], float]] = {
+    "neg_root_mean_squared_error": lambda errors, weight: np.sqrt(np.average(np.square(errors), weights=weight)),
+    "neg_mean_absolute_error": lambda errors, weight: np.average(np.abs(errors), weights=weight),
+}
 """The most common scores, without scikit-learn's checks, which take long for small models
 (`benchmarks/evidence/constants_models.md`)."""
 
@@ -76,7 +71,7 @@ class Scoring:
         """Score finite predictions (n,) for targets (n,); a `ValueError` where the score is undefined."""
         if self._scorer is None:
             assert self._errors is not None
-            return -self._errors(predicted - y, weight)
+            return -float(self._errors(predicted - y, weight))
         weights = {} if weight is None else {"sample_weight": weight}
         try:
             score = float(self._scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
@@ -196,7 +191,10 @@ def choose_loss(
 
     found = scores(FIRST)
     by_poisson = found.get("poisson", -np.inf)
-    if by_poisson > -np.inf and (by_poisson > found.get("squared_error", -np.inf) or _is_spread(training)):
+    mean = np.average(training.y, weights=training.weight)
+    spread = np.average(np.square(training.y - mean), weights=training.weight)
+    is_spread = spread > (SPREAD * mean) ** 2
+    if by_poisson > -np.inf and (by_poisson > found.get("squared_error", -np.inf) or is_spread):
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
     best = ranked[0]
@@ -215,12 +213,6 @@ def with_loss_of(wide: Any, fitted: Any) -> Any:
         return wide
     options = {"scoring": defaults_of(type(wide))["scoring"]}  # `scoring` is for "auto" only
     return clone(wide).set_params(loss=fitted.loss_, **options)
-
-
-def _is_spread(training: Training) -> bool:
-    """Whether the standard deviation of the target is more than `SPREAD` times its mean."""
-    mean = np.average(training.y, weights=training.weight)
-    return bool(np.average(np.square(training.y - mean), weights=training.weight) > (SPREAD * mean) ** 2)
 
 
 def _is_certain(trials: list[_LossTrial], better: str, other: str) -> bool:

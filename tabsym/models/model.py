@@ -106,7 +106,13 @@ class WideModel:
         units = users_units(self.spec, self.numerics)
         averaged = frozenset(set(self._main_effects.values()) - dict(self.centred).keys())
         compiled = self.spec.compile(units.constants, averaged)
-        return compiled, units, self._neutral_of_slots(compiled)
+        program, reads = compiled.program, [self.spec.reads[index] for index in compiled.reads]
+        neutral = np.zeros((len(program.columns), self.n_outputs))
+        blocks = {block: self.neutral(block) for block in {read.block for read in reads}}
+        for slot, column in enumerate(program.columns):
+            if column >= 0 and reads[column].block in blocks:
+                neutral[slot] = blocks[reads[column].block][program.coefs[slot]]
+        return compiled, units, neutral
 
     def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
         """The encoder of a table for this model, and for others with the same sources."""
@@ -256,17 +262,6 @@ class WideModel:
         """For each block of slopes by category the block of the main effect of the same category."""
         homes = {self.spec.fitted_terms[index]: home for index, home in self.spec.centering_terms.items()}
         return {term.factors[0].block: home.factors[0].block for term, home in homes.items() if len(term.factors) == 1}
-
-    def _neutral_of_slots(self, compiled: Compiled) -> Floats:
-        """The values for unknown categories (slots, K) in the order of a program's slots."""
-        spec, program = self.spec, compiled.program
-        out = np.zeros((len(program.columns), self.n_outputs))
-        reads = [spec.reads[index] for index in compiled.reads]
-        blocks = {block: self.neutral(block) for block in {read.block for read in reads}}
-        for slot, column in enumerate(program.columns):
-            if column >= 0 and reads[column].block in blocks:
-                out[slot] = blocks[reads[column].block][program.coefs[slot]]
-        return out
 
 
 MIN_MEAN = 0.1
@@ -500,14 +495,8 @@ def _index(spec: ModelSpec, block: Block) -> pd.Index:
     levels, codes = categories_by_position(spec, block.source)
     if len(levels) == 1:
         return pd.Index(levels[0], name=block.columns[0], dtype=object)
-    return _multi_index(levels, codes, list(block.columns))
-
-
-def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
-    """From given categories and codes, far faster than factorizing the categories of all coefficients
-    (`benchmarks/evidence/constants_models.md`).
-    """
-    known, indices = [], []
+    # far faster than factorizing the categories of all coefficients (`benchmarks/evidence/constants_models.md`)
+    known, indices, names = [], [], list(block.columns)
     for categories, own in zip(levels, codes, strict=True):
         present = np.array([category is not None for category in categories], dtype=bool)
         known.append(pd.Index(categories[present], dtype=object))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,8 @@ from tabsym.models.model import WideModel, source_of
 from tabsym.models.monotonic import order_of
 from tabsym.models.start import Coded
 from tabsym.solvers.newton import Newton
-from tabsym.solvers.newton.certainty import Certainty, JointCovariance
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.threads import by_rows
 from tabsym.warn import warn_user
@@ -61,7 +62,14 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         for term in spec.fitted_terms
         if term.numeric is not None
     }
-    terms.sort(key=lambda term: _order_of(spec, term, numbers.get(term.block, "")))
+
+    def rank_of(term: SolverTerm) -> tuple[bool, int, list[str], str, str]:
+        if term.prior is Prior.FLAT:  # these take joint steps, in any order
+            return False, term.size, [], "", ""
+        block = spec.blocks[term.block]
+        return True, term.size, sorted(block.columns), numbers.get(term.block, ""), block.name
+
+    terms.sort(key=rank_of)
     sources = {term.block: spec.blocks[term.block].source for term in terms}
     made_of = {
         block: frozenset() if source is None else _made_of(spec, source, spec.blocks[block].columns)
@@ -69,14 +77,6 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
     }
     whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
     return [replace(term, within=_within(spec, term, terms, made_of, whole)) for term in terms]
-
-
-def _order_of(spec: ModelSpec, term: SolverTerm, number: str) -> tuple[bool, int, list[str], str, str]:
-    """What a term is sorted by; `number`: what it multiplies, if anything."""
-    if term.prior is Prior.FLAT:  # these take joint steps, in any order
-        return False, term.size, [], "", ""
-    block = spec.blocks[term.block]
-    return True, term.size, sorted(block.columns), number, block.name
 
 
 def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
@@ -208,29 +208,11 @@ def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
     return start + " | ".join(before), tuple(sorted(columns.split(":")))
 
 
-@dataclass(frozen=True)
-class SolverResult:
-    """Solver result on the training scale: coefficients (coefficients, K), posterior, mean loss, iterations.
-
-    `whole`: covariances of all coefficients of a formula, for dispersion 1.
-    `together`: the unpenalized coefficients (f,), and their covariances (f, f, K), where these are known.
-    """
-
-    coefs_scaled: Floats
-    certainty: Certainty
-    loss: float
-    n_sweeps: int
-    converged: bool
-    together: tuple[NDArray[np.int64], Floats] | None = None
-    whole: JointCovariance | None = None
-    interrupted: bool = False
-
-
 def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
     """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
     certainty, by = answer.certainty, units.of_loss
     certainty = replace(certainty, dispersion=by * certainty.dispersion, working=by * certainty.working)
-    return replace(answer, certainty=certainty, loss=units.users_loss(answer.loss))
+    return replace(answer, certainty=certainty, loss=by * answer.loss + units.added)
 
 
 def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:

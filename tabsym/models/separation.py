@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -86,8 +85,8 @@ def with_separation(
     model: WideModel,
     loss: float,
     least: float,
-    certain: NDArray[np.bool_] | None = None,
-    complete: NDArray[np.bool_] | None = None,
+    certain: NDArray[np.bool_] | None,
+    complete: NDArray[np.bool_] | None,
 ) -> WideModel:
     """The model with infinite deviations where estimates are infinite, of which a warning tells.
 
@@ -123,7 +122,14 @@ def with_separation(
     names = tuple(spec.blocks[block].name for block in found)
     sd = np.where(move != 0.0, np.inf, certainty.sd)
     certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
-    _warn_of_separation(caller, names)
+    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    warn_user(
+        f"{caller}: {shown} separate{'s' if len(names) == 1 else ''} the target completely (separation): the "
+        "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
+        "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
+        "the target away.",
+        ConvergenceWarning,
+    )
     return replace(model, certainty=certainty)
 
 
@@ -203,15 +209,3 @@ def _warn_of_products(caller: str, model: WideModel) -> None:
             "are where the solver ended; penalize them (alpha='auto', or a number).",
             ConvergenceWarning,
         )
-
-
-def _warn_of_separation(caller: str, found: Sequence[str]) -> None:
-    """Warn of the separated terms."""
-    names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-    warn_user(
-        f"{caller}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
-        "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
-        "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
-        "the target away.",
-        ConvergenceWarning,
-    )

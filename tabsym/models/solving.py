@@ -27,7 +27,6 @@ from tabsym.models.identified import (
 )
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import (
-    SolverResult,
     given_precisions,
     in_users_target,
     in_users_units,
@@ -40,7 +39,7 @@ from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, find_optimum, posterior_of
+from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, SolverResult, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
@@ -70,7 +69,7 @@ def solve(
                 return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
 
             return conclude(config, newton, model, terms, optimum, units, rng, likely)
-        answer = _by_formula(ridge, newton, model, rows, rng)
+        answer = fit_formula(model.spec, rows, task_of(model), newton, ridge, model.state[:, 0], rng)
         dispersion = answer.certainty.dispersion
         answer = in_users_target(answer, units)
         fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
@@ -79,13 +78,10 @@ def solve(
         fitted = identify(fitted, weights)
         if answer.whole is not None:
             certainty = with_joint_covariances_of_formula(fitted, certainty, answer.whole, dispersion, weights)
-        certainty = _with_likelihood(
-            fitted, certainty, scores_of(model, rows, answer.coefs_scaled), coded.training, units
-        )
-        least = float(training_loss(model).predict(scores_of(model, rows, answer.coefs_scaled)).min(initial=np.inf))
-        fitted, outcome = _ended(
-            config, newton, replace(fitted, certainty=certainty), answer, answer.interrupted, least
-        )
+        scores = scores_of(model, rows, answer.coefs_scaled)
+        fitted = replace(fitted, certainty=_with_likelihood(fitted, certainty, scores, coded.training, units))
+        least = float(training_loss(model).predict(scores).min(initial=np.inf))
+        fitted, outcome = _ended(config, newton, fitted, answer, answer.interrupted, least)
         if answer.whole is not None:
             _warn_of_aliases(config.caller, fitted, model.spec.blocks)
         return fitted, outcome
@@ -303,25 +299,6 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
     return SolverResult(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
-
-
-def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> SolverResult:
-    task = task_of(model)
-    spec, k = model.spec, model.n_outputs
-    answer = fit_formula(spec, rows, task, newton, ridge, model.state[:, 0], rng)
-    certainty = Certainty(
-        answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None, joint_edf=answer.joint_edf
-    )
-    coefs_scaled = answer.phi.reshape(-1, k)
-    return SolverResult(
-        coefs_scaled,
-        certainty,
-        answer.loss,
-        answer.n_passes,
-        answer.converged,
-        whole=answer.whole,
-        interrupted=answer.interrupted,
-    )
 
 
 def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:

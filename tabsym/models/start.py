@@ -53,34 +53,25 @@ class Coded:
         return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
 
     def count_rows(self, spec: ModelSpec) -> tuple[NDArray[np.int64], Floats]:
-        """The number and weight of the training rows of each coefficient."""
-        counts = np.zeros(spec.n_coefs, dtype=np.int64)
-        weights = np.zeros(spec.n_coefs)
-        for index, block in enumerate(spec.blocks):
-            own, n = spec.coefs(index), spec.sizes[index] // block.rank
-            found, heavy = self._rows_of_block(spec, index, n)
-            if block.rank > 1:
-                found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
-            counts[own], weights[own] = found, heavy
-        return counts, weights
-
-    def _rows_of_block(self, spec: ModelSpec, index: int, n: int) -> tuple[NDArray[np.int64], Floats]:
-        """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
+        """The number and weight of the training rows of each coefficient; a row counts once per coefficient."""
         weight, copies = self.training.weight, self.training.copies
-        reads = [read for read in spec.reads if read.block == index]
-        if not reads:
-            return np.zeros(n, dtype=np.int64), np.zeros(n)
-        columns = [np.asarray(self.codes[read]) for read in reads]
-        counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
-        if len(columns) == 1 and weight is None:
-            count_column(columns[0], counts)
-            return counts, counts.astype(np.float64)
-        for number, codes in enumerate(columns):
-            first = codes >= 0
-            for before in columns[:number]:
-                first &= codes != before
-            counts += rows_by_code(np.where(first, codes, -1), n, copies)
-            weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
+        counts, weights = np.zeros(spec.n_coefs, dtype=np.int64), np.zeros(spec.n_coefs)
+        for index, block in enumerate(spec.blocks):
+            n = spec.sizes[index] // block.rank
+            n_rows, total = np.zeros(n, dtype=np.int64), np.zeros(n)
+            columns = [np.asarray(self.codes[read]) for read in spec.reads if read.block == index]
+            if len(columns) == 1 and weight is None:
+                count_column(columns[0], n_rows)
+                total += n_rows
+                columns = []
+            for number, codes in enumerate(columns):
+                first = codes >= 0
+                for before in columns[:number]:
+                    first &= codes != before
+                n_rows += rows_by_code(np.where(first, codes, -1), n, copies)
+                total += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
+            own = spec.coefs(index)
+            counts[own], weights[own] = np.repeat(n_rows, block.rank), np.repeat(total, block.rank)
         return counts, weights
 
 
@@ -106,9 +97,7 @@ def code_table(
     """The spec with the categories of the table of `coder`, and the coded table."""
     spec, codes = spec.grow(coder)
     if config.has_count_effects:
-        common = frequent_count_effects(
-            spec, training.n_rows
-        )  # with many rows per category, the count has little effect
+        common = frequent_count_effects(spec, training.n_rows)
         kept = [index for index in range(len(spec.blocks)) if index not in common]
         indices = {index: number for number, index in enumerate(kept)}
         codes = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
@@ -157,7 +146,7 @@ def untrained_model(
 
 
 def frequent_count_effects(spec: ModelSpec, n_rows: int) -> list[int]:
-    """The count effects of frequent terms."""
+    """The count effects of terms that have many rows per category, where the count has little effect."""
     return [
         index
         for index in range(len(spec.blocks))

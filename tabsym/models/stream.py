@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier
 from tabsym.design.formula import parse
 from tabsym.frame import check_named
 from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
+from tabsym.frame.storage import library_of
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
 
@@ -34,7 +35,11 @@ def batches(X: Any) -> Iterator[Any]:
     else:
         stream = X
     for batch in stream:
-        frame = _as_table(batch)
+        frame = batch
+        if library_of(batch) == "pyarrow" and type(batch).__name__ == "RecordBatch":
+            import pyarrow as pa  # already imported by the batch
+
+            frame = pa.Table.from_batches([batch])
         if not (hasattr(frame, "__len__") and len(frame) == 0):
             yield frame
 
@@ -96,22 +101,18 @@ class Progress:
             print(file=sys.stderr)
 
 
-def _as_table(batch: Any) -> Any:
-    """A record batch as a table; other frames unchanged."""
-    if type(batch).__module__.split(".")[0] == "pyarrow" and type(batch).__name__ == "RecordBatch":
-        import pyarrow as pa  # already imported by the batch
-
-        return pa.Table.from_batches([batch])
-    return batch
-
-
 def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], first_call: dict[str, Any]) -> None:
     """Fit by epochs of `partial_fit` over the batches of a stream; Ctrl-C keeps the model of the batches so far.
 
     Any other failure leaves the estimator unchanged. `extras`: row-wise arguments, which are invalid for a stream;
     `first_call`: additional arguments for the first batch.
     """
-    _refuse_what_streams_lack(estimator, extras)
+    for name, value in extras.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
+    estimator._config().refuse_pieces()
+    if estimator.early_stopping:
+        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose max_iter.")
     target = target_name(y, estimator.formula)
     total = count_rows(stream)
     epochs = _epochs(estimator, stream, total)
@@ -140,16 +141,6 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     finally:
         progress.close()
     _adopt(estimator, draft, curve)
-
-
-def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
-    """Check for what a stream cannot have: weights, offsets, held-out rows, and options that need all rows."""
-    for name, value in extras.items():
-        if value is not None:
-            raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
-    estimator._config().refuse_pieces()
-    if estimator.early_stopping:
-        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose max_iter.")
 
 
 def _epochs(estimator: Any, stream: Any, total: int | None) -> int:

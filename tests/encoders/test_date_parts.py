@@ -12,7 +12,7 @@ from tabsym import DateParts
 from tabsym.compare import compare
 from tabsym.compare.table.files import ReadOptions
 from tabsym.compare.table.prepare import prepare
-from tabsym.frame.dates import date_format
+from tabsym.frame.meaning import date_format
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn", "validation"],
     ["plots"],
-    ["intrinsics", "jit", "threads"],
+    ["jit", "threads"],
     ["frame"],
     ["categories"],
     ["modl"],
@@ -100,7 +100,6 @@ def test_no_circles_inside_folders_either():
 
 def test_kernels_import_nothing_but_numpy_and_the_compiler():
     compiled = [
-        "tabsym.intrinsics",
         "tabsym.jit",
         "tabsym.solvers.sgd.rules",
         "tabsym.losses.kernels",
@@ -109,7 +108,7 @@ def test_kernels_import_nothing_but_numpy_and_the_compiler():
     ]
     compiled += ["tabsym.solvers.newton.kernels_"]
     found = [*PACKAGE.rglob("kernels*.py"), PACKAGE / "solvers" / "sgd" / "rules.py"]
-    assert len(found) == 16
+    assert len(found) == 14
     for path in found:
         heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__", "typing", "math"}
         assert "tabsym" in heads <= {"numpy", "tabsym"}, path
@@ -117,9 +116,9 @@ def test_kernels_import_nothing_but_numpy_and_the_compiler():
             assert not name.startswith("tabsym") or any(name.startswith(module) for module in compiled), name
 
 
-def test_numba_is_used_in_two_places():
+def test_numba_is_used_in_one_place():
     users = [path for path in modules() if any(name.split(".")[0] == "numba" for name in imports_of(path))]
-    assert sorted(users) == [PACKAGE / "intrinsics.py", PACKAGE / "jit.py"]
+    assert users == [PACKAGE / "jit.py"]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from tabsym.models import identified as uncertainty
 from tabsym.solvers.newton import certainty, information
 from tabsym.solvers.newton.information import StackedTerms
 from tabsym.solvers.newton.kernels_coefs import ridge_variances
-from tabsym.solvers.newton.kernels_joint import nests, subtract_shared
+from tabsym.solvers.newton.kernels_rows import nests, subtract_shared
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests.formulas import TAKES_UP, TERMS
 from tests.options import ADDITIVE, GLM

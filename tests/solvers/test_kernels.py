@@ -388,8 +388,7 @@ def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_non
 KERNELS_OF_ONE_NAME = """
 import sys
 import numpy as np
-from tabsym.intrinsics import address_of_kernel, call_at
-from tabsym.jit import kernel, kernels_by
+from tabsym.jit import address_of_kernel, call_at, kernel, kernels_by
 
 @kernels_by
 def times(factor):

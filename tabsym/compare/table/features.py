@@ -22,8 +22,20 @@ from tabsym.compare.table.retyping import word_of
 from tabsym.compare.text import columns_that, listed
 from tabsym.encoders.dates import date_columns, parts_that_vary
 from tabsym.frame import Kind, read_table
-from tabsym.frame.dates import day_and_month, format_of, has_offsets, looks_like_dates, looks_like_times, moments_of
-from tabsym.frame.meaning import CODE_NAMES, MIN_ROWS, check_later_cells, is_code, whole_values, words_of
+from tabsym.frame.meaning import (
+    CODE_NAMES,
+    MIN_ROWS,
+    check_later_cells,
+    day_and_month,
+    format_of,
+    has_offsets,
+    is_code,
+    looks_like_dates,
+    looks_like_times,
+    moments_of,
+    whole_values,
+    words_of,
+)
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 

@@ -23,7 +23,7 @@ from tabsym.compare.table.retyping import Retyping, retype
 from tabsym.compare.text import listed, perhaps
 from tabsym.design.sources import Symbols
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
-from tabsym.frame.dates import format_of, moments_of
+from tabsym.frame.meaning import format_of, moments_of
 from tabsym.models.model import WideModel
 from tabsym.validation import check_option
 

@@ -33,7 +33,7 @@ from tabsym.compare.table.number_format import (
 )
 from tabsym.compare.text import columns_that
 from tabsym.frame.columns import FIRST_ROUNDED
-from tabsym.frame.dates import (
+from tabsym.frame.meaning import (
     MIN_DATE_SHARE,
     date_format,
     format_of,

@@ -101,15 +101,14 @@ def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, i
     if n_zeros == 0 or is_zero.all():
         return 0.0, n_zeros
     found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
-    return max(_mean_of_lowest(own[~is_zero], number[~is_zero], n_zeros) for own in found), n_zeros
-
-
-def _mean_of_lowest(values: Floats, number: NDArray[np.int64], n_lowest: int) -> float:
-    """The mean of the `n_lowest` lowest of the values (n,), each repeated a `number` (n,) of times."""
-    order = np.argsort(values)
-    number = number[order]
-    taken = np.clip(n_lowest - (np.cumsum(number) - number), 0, number)
-    return float(np.average(values[order], weights=taken))
+    means = []
+    for values in found:
+        positive = values[~is_zero]
+        order = np.argsort(positive)
+        times = number[~is_zero][order]
+        among = np.clip(n_zeros - (np.cumsum(times) - times), 0, times)  # how often each is among the lowest
+        means.append(float(np.average(positive[order], weights=among)))
+    return max(means), n_zeros
 
 
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:

@@ -35,8 +35,7 @@ from tabsym.solvers.newton.information import (
     largest_ridge,
     root_of_inverse,
 )
-from tabsym.solvers.newton.kernels_joint import multiply, subtract_square
-from tabsym.solvers.newton.kernels_rows import add_to_rows, sum_products, sum_rows
+from tabsym.solvers.newton.kernels_rows import add_to_rows, multiply, subtract_square, sum_products, sum_rows
 from tabsym.solvers.newton.posteriors import diagonal_of
 from tabsym.solvers.newton.steps import SAME, inverse_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
@@ -224,7 +223,8 @@ def whole_covariance(
     """Joint covariance of the terms at `indices`, in their order; None where they are too many."""
     information = information_of(solver, mean_weights)
     p = sum(solver.terms[index].size for index in indices)
-    if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
+    visits = 0.5 * len(solver.y) * len(indices) ** 2 * information.k**2
+    if p * information.k > MAX_COEFS or (information.k > 1 and visits > MAX_VISITS):
         return None
     k = information.k
     of_rows = information.sum_pairs(indices)
@@ -259,7 +259,12 @@ class CovariancesByTerm:
         if self._together:
             self.small = [index for index in ordered if index != largest]
         else:
-            self.small = _first_of(ordered, solver.terms, MAX_SMALL)
+            total, self.small = 0, list[int]()
+            for index in ordered:
+                total += solver.terms[index].size
+                if self.small and total > MAX_SMALL and solver.terms[index].prior is not Prior.FLAT:
+                    break
+                self.small.append(index)
         self.large = [index for index in ordered if index not in self.small]
         self._matrix = self._information.of(self.small)
         self._starts = np.cumsum([0, *(solver.terms[index].size for index in self.small)])
@@ -354,17 +359,6 @@ def root_of(matrix: Floats) -> Floats:
     return np.asarray(axes * np.sqrt(np.maximum(lengths, 0.0)))
 
 
-def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], max_coefs: int) -> list[int]:
-    first: list[int] = []
-    total = 0
-    for index in ordered:
-        total += terms[index].size
-        if first and total > max_coefs and terms[index].prior is not Prior.FLAT:
-            break
-        first.append(index)
-    return first
-
-
 MAX_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
 """A sample has converged where its residual, in the norm of each term by itself, is below this fraction of the right
 side, and where a step gains no more than `GAINED` of the total gain. The latter covers directions that the penalty
@@ -436,7 +430,10 @@ class PosteriorSamples:
         self._hessians = solver.expected_curvature()[:, None]
         # at the current linear predictors; that of a term's last step is older
         self._curvature = [diagonal_of(term, self._hessians) for term in solver.terms]
-        self._inverse = self._inverse_together()
+        self._inverse: Floats = np.empty((0, 0))  # of the information on the unpenalized coefficients
+        if solver.together:  # more than an intercept
+            information = solver.joint_columns.T @ (self._hessians * solver.joint_columns)
+            self._inverse = inverse_of(information, np.diag(information), SAME)
         self._active = solver.active
         starts = np.cumsum([0, *(term.size for term in solver.terms)])
         self._blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
@@ -550,14 +547,6 @@ class PosteriorSamples:
         sums = np.empty((term.size, scores.shape[1]))
         sum_products(term.codes, term.x, self._hessians, scores, sums)
         return sums
-
-    def _inverse_together(self) -> Floats:
-        """Inverse of the information on the unpenalized coefficients, where that is more than an intercept."""
-        if not self.solver.together:
-            return np.empty((0, 0))
-        columns = self.solver.joint_columns
-        information = columns.T @ (self._hessians * columns)
-        return inverse_of(information, np.diag(information), SAME)
 
 
 def _ratio(numbers: Floats, of: Floats) -> Floats:

@@ -21,7 +21,7 @@ from tabsym.design.content import Keys
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.certainty import PosteriorSamples
+from tabsym.solvers.newton.certainty import Certainty, JointCovariance, PosteriorSamples
 from tabsym.solvers.newton.joint import finish, objective_of
 from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
@@ -331,6 +331,24 @@ def posterior_of(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -
     found = None if samples is None else [root * one for one in samples.found]
     together = None if together is None else components.pearson * together
     return Posterior(sd, found, samples is None or samples.converged, together)
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """Solver result on the training scale: coefficients (coefficients, K), posterior, mean loss, iterations.
+
+    `whole`: covariances of all coefficients of a formula, for dispersion 1.
+    `together`: the unpenalized coefficients (f,), and their covariances (f, f, K), where these are known.
+    """
+
+    coefs_scaled: Floats
+    certainty: Certainty
+    loss: float
+    n_sweeps: int
+    converged: bool
+    together: tuple[NDArray[np.int64], Floats] | None = None
+    whole: JointCovariance | None = None
+    interrupted: bool = False
 
 
 MAX_ROUNDS = 30

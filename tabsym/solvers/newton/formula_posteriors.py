@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU, cg, splu
 
-from tabsym.design.model_spec import ModelSpec, Program, Rows, Term
+from tabsym.design.model_spec import ModelSpec, Program, Rows
 from tabsym.solvers.newton.steps import SAME, rank_of_information
 
 Floats = NDArray[np.float64]
@@ -307,18 +307,14 @@ def _other_factors(spec: ModelSpec) -> dict[int, tuple[object, ...]]:
     """By term, the other factors that it is multiplied by, where these are the same throughout the formula."""
     other_factors: dict[int, set[tuple[object, ...]]] = {}
     for term in spec.fitted_terms:
-        for factor in term.factors:
-            other_factors.setdefault(factor.block, set()).add(_other_factors_in(term, factor.block))
+        for block in (factor.block for factor in term.factors):
+            others = [(one.block, one.columns, one.component) for one in term.factors if one.block != block]
+            other_factors.setdefault(block, set()).add((len(term.factors), *sorted(others)))
     return {
-        block: next(iter(others))
-        for block, others in other_factors.items()
-        if spec.blocks[block].rank == 1 and len(others) == 1
+        block: next(iter(found))
+        for block, found in other_factors.items()
+        if spec.blocks[block].rank == 1 and len(found) == 1
     }
-
-
-def _other_factors_in(term: Term, block: int) -> tuple[object, ...]:
-    others = [(factor.block, factor.columns, factor.component) for factor in term.factors if factor.block != block]
-    return len(term.factors), *sorted(others)
 
 
 def _to_unpenalized(spec: ModelSpec, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:

@@ -27,7 +27,8 @@ from tabsym.design.model_spec import ModelSpec, Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
-from tabsym.solvers.newton.certainty import MAX_VISITS, JointCovariance, root_of
+from tabsym.solvers.newton.certainty import MAX_VISITS, Certainty, JointCovariance, root_of
+from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
@@ -66,25 +67,6 @@ TINY = 1e-30
 
 MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 """Bounds of a precision."""
-
-
-@dataclass(frozen=True)
-class FormulaOptimum:
-    """In the scale of training: coefficients and standard deviations (coefficients * K,), variances and effective
-    degrees of freedom of terms, and of all together (NaN where they are not counted so).
-    """
-
-    phi: Floats
-    sd: Floats
-    variances: Floats
-    edf: Floats
-    joint_edf: float
-    dispersion: float
-    loss: float
-    n_passes: int
-    converged: bool
-    whole: JointCovariance | None
-    interrupted: bool
 
 
 class Objective:
@@ -223,7 +205,7 @@ def fit_formula(
     penalty: float | None,
     start: Floats,
     rng: np.random.RandomState,
-) -> FormulaOptimum:
+) -> SolverResult:
     """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
     Ctrl-C ends the fit with the best coefficients so far.
@@ -251,11 +233,11 @@ def fit_formula(
     is_valid = evaluated.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(is_valid, evaluated.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
-    whole = _whole_covariance(objective, phi) if newton.posterior else None
-    return FormulaOptimum(
-        phi, sd, variances, evaluated.edf, joint_edf, dispersion, loss, objective.n_passes, converged, whole,
-        interrupted,
-    )  # fmt: skip
+    whole, k = _whole_covariance(objective, phi) if newton.posterior else None, task.n_outputs
+    certainty = Certainty(variances, evaluated.edf, dispersion, sd.reshape(-1, k), None, joint_edf=joint_edf)
+    return SolverResult(
+        phi.reshape(-1, k), certainty, loss, objective.n_passes, converged, whole=whole, interrupted=interrupted
+    )
 
 
 def _optimum(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.categories.kernels import order_by_code
-from tabsym.intrinsics import address_of
+from tabsym.jit import address_of
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.kernels_joint import (
+from tabsym.solvers.newton.kernels_rows import (
     mirror,
     nests,
     subtract_shared,
@@ -192,7 +192,7 @@ class Information:
             np.zeros((3, columns.size)), matrix,
         )  # fmt: skip
 
-        def product(by: Floats) -> Floats:
+        def by_cross(by: Floats) -> Floats:
             of_rows = np.append(by, 0.0)[term.codes] * values  # -1 is the last
             sums = np.zeros((1, columns.size))
             sum_cross(
@@ -201,7 +201,7 @@ class Information:
             )  # fmt: skip
             return np.asarray(sums[0])
 
-        return alone, product
+        return alone, by_cross
 
     def sum_cross(
         self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
@@ -224,11 +224,8 @@ class Information:
 
     def beside_of_classes(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
         """The information without penalty on a term (q, K, K), and between it and others (q, K, K p) by class."""
-        term, columns, k = (
-            self.solver.terms[index],
-            StackedTerms([self.solver.terms[i] for i in others]),
-            self.k,
-        )
+        term, k = self.solver.terms[index], self.k
+        columns = StackedTerms([self.solver.terms[i] for i in others])
         matrices, shared = np.zeros((k, k, term.size)), np.zeros((k, k, term.size, columns.size))
         for a in range(k):
             for b in range(a + 1):
@@ -244,11 +241,18 @@ class Information:
 
     def penalized(self, whole: Floats, indices: Sequence[int]) -> Floats:
         """The sums over rows of `sum_pairs`, in place, with penalties and constraints."""
-        k = self.k
-        ends = np.cumsum([0, *(self.solver.terms[index].size for index in indices)]).tolist()
-        blocks = [slice(a, b) for a, b in pairwise(ends)]
-        for i, index in enumerate(indices):
-            self._penalize(whole, blocks[i], index)
+        k, solver = self.k, self.solver
+        ends = np.cumsum([0, *(solver.terms[index].size for index in indices)]).tolist()
+        for index, (start, end) in zip(indices, pairwise(ends), strict=True):
+            block, mean = slice(start, end), self.mean_weights.get(index)
+            level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
+            for a in range(k):
+                whole[a, block, a, block] += penalty_of(solver.terms[index], solver.precision[index])
+                if mean is not None:
+                    whole[a, block, a, block] += level * np.outer(mean, mean)
+            if k > 1 and not (solver.terms[index].prior is Prior.RIDGE and solver.precision[index] > 0.0):
+                for a, b in product(range(k), range(k)):  # the direction common to all classes
+                    whole[a, block, b, block] += level / (end - start) * np.eye(end - start)
         return whole.reshape(k * ends[-1], k * ends[-1])
 
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
@@ -292,23 +296,6 @@ class Information:
         diagonal, shared, pairs = start or (np.zeros(term.size), np.zeros((term.size, p)), np.zeros((p, p)))
         sum_cross(term.codes, term.x, *columns.arrays, weight, diagonal, shared)
         return diagonal, shared, pairs + columns.sum_pairs(weight)
-
-    def _penalize(self, whole: Floats, block: slice, index: int) -> None:
-        """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
-        k, size = self.k, block.stop - block.start
-        level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
-        for a in range(k):
-            whole[a, block, a, block] += penalty_of(self.solver.terms[index], self.solver.precision[index])
-            if index in self.mean_weights:
-                whole[a, block, a, block] += level * np.outer(self.mean_weights[index], self.mean_weights[index])
-        if k > 1 and not (self.solver.terms[index].prior is Prior.RIDGE and self.solver.precision[index] > 0.0):
-            for a in range(k):
-                for b in range(k):
-                    whole[a, block, b, block] += level / size * np.eye(size)
-
-    def visits(self, indices: Sequence[int]) -> float:
-        """The number of rows visited to compute the information on terms."""
-        return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
 
 
 def information_of(solver: BlockDescent, mean_weights: dict[int, Floats]) -> Information:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.intrinsics import move_and_sum_row
-from tabsym.jit import kernel, kernels_by, unsigned
+from tabsym.jit import kernel, kernels_by, move_and_sum_row, unsigned
 
 MIN_PROBABILITY = 1e-9
 """Lower bound of Hessians, as for one linear predictor: a class that is nearly certain still counts a little."""

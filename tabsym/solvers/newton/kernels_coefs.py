@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.intrinsics import call_at, vector_at
-from tabsym.jit import inlined, kernel, unsigned
+from tabsym.jit import call_at, inlined, kernel, unsigned, vector_at
 
 
 @kernel

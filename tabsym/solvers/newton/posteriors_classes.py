@@ -306,11 +306,12 @@ class MulticlassPosteriors(TermPosteriors):
 
     def evaluate(self, indices: Sequence[int]) -> Floats:
         """The same without the variances, of which only the trace that enters the penalty is needed."""
-        return np.array([self._evaluate(index) for index in indices]).reshape(-1, 2)
-
-    def _evaluate(self, index: int) -> tuple[float, float]:
-        penalized = self._posterior(index).penalized
-        return self._effective(index, penalized), self.solver.terms[index].length(self.solver.theta[index])
+        solver, penalized = self.solver, [self._posterior(index).penalized for index in indices]
+        both = [
+            (self._effective(index, own), solver.terms[index].length(solver.theta[index]))
+            for index, own in zip(indices, penalized, strict=True)
+        ]
+        return np.array(both).reshape(-1, 2)
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that enters the penalty; classes are coupled."""
@@ -390,19 +391,14 @@ class MulticlassPosteriors(TermPosteriors):
         weights = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
         sums = np.zeros((1 + size, k * (k + 1) // 2))
         if self.keeps_matrices:
-            sum_matrices(codes, weights, self._matrices_of_rows(rows), sums)
+            self._forget()
+            if not len(self._of_rows):  # of the rows, cached until the predictors change
+                self._of_rows = np.empty((len(self.solver.y), k * (k + 1) // 2))
+                matrices_of_rows(rows.probabilities, self._of_rows)
+            sum_matrices(codes, weights, self._of_rows, sums)
         else:
             collect_matrices(codes, weights, rows.probabilities, sums)
         return sums[1:]
-
-    def _matrices_of_rows(self, rows: MulticlassRows) -> Floats:
-        """Lower triangles of the rows' Hessian matrices (n, K (K + 1) / 2), cached until the predictors change."""
-        self._forget()
-        if not len(self._of_rows):
-            k = self.solver.n_outputs
-            self._of_rows = np.empty((len(self.solver.y), k * (k + 1) // 2))
-            matrices_of_rows(rows.probabilities, self._of_rows)
-        return self._of_rows
 
     def _forget(self) -> None:
         """Clear what was computed for earlier linear predictors."""

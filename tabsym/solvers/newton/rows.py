@@ -241,11 +241,11 @@ class SingleOutputRows:
     def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
         values, summed = self._apply_pending(), sum_gradients(self.code)
-
-        def sum_part(number: int, rows: slice) -> tuple[float, float]:
-            return summed(values[rows], self.y[rows], self.weight[rows], self._parameter, MIN_HESSIAN)
-
-        squares, hessians = zip(*by_parts(sum_part, len(values)), strict=True)
+        sums = by_parts(
+            lambda _, rows: summed(values[rows], self.y[rows], self.weight[rows], self._parameter, MIN_HESSIAN),
+            len(values),
+        )
+        squares, hessians = zip(*sums, strict=True)
         return sum(squares), sum(hessians)
 
     def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:

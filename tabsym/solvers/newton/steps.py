@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import count_column
-from tabsym.intrinsics import address_of, address_of_kernel
+from tabsym.jit import address_of, address_of_kernel
 from tabsym.losses.kernels import LOGISTIC, SQUARED
 from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.kernels_coefs import evaluate_blocks, recenter, recenter_to_intercept, update_small_blocks
@@ -237,10 +237,12 @@ class Recentering:
         self._solver = solver
         self._min_decrease = MIN_DECREASE if solver.loss.code == LOGISTIC else 0.0
         indices = {term.block: index for index, term in enumerate(solver.terms)}
-        self._relations = [
-            [self._relation(index, indices[block], parent) for block, parent in term.within.items()]
-            for index, term in enumerate(solver.terms)
-        ]
+        self._relations: list[list[Relation]] = [[] for _ in solver.terms]
+        for index, term in enumerate(solver.terms):
+            for block, parent in term.within.items():
+                n_children = np.zeros(solver.terms[indices[block]].size)
+                count_column(parent, n_children)
+                self._relations[index].append(Relation(index, indices[block], parent, n_children))
         ones = (index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT and term.is_constant)
         self.intercept = next((index for index in ones if solver.covers[index]), None)
         self._slopes: dict[int, Floats | None] = {}
@@ -264,14 +266,6 @@ class Recentering:
             self._slopes[index] = coefs if left <= SAME_SLOPE * np.linalg.norm(multiplied) else None
         return self._slopes[index]
 
-    def _recenter_slopes(self, index: int, slope: Floats) -> None:
-        """Move the mean of slopes by category to the common slope of the same column."""
-        theta = self._solver.theta
-        mean = theta[index].mean(axis=0)
-        theta[index] -= mean
-        for i, by in zip(self._solver.together, slope.tolist(), strict=True):
-            theta[i] = theta[i] + by * mean
-
     def recenter(self, decrease: float) -> None:
         """Recenter the terms that are due, after an iteration that lowered the objective by `decrease`."""
         solver = self._solver
@@ -289,8 +283,12 @@ class Recentering:
                     relation.wait_on(is_small=self._recenter_interaction(relation) < self._min_decrease * decrease)
             if level is not None:
                 recenter_to_intercept(solver.theta[index], solver.theta[level])
-            if slope is not None:
-                self._recenter_slopes(index, slope)
+            if slope is not None:  # the mean of slopes by category is the common slope's
+                theta = solver.theta
+                mean = theta[index].mean(axis=0)
+                theta[index] -= mean
+                for i, by in zip(solver.together, slope.tolist(), strict=True):
+                    theta[i] = theta[i] + by * mean
 
     def _recenter_interaction(self, relation: Relation) -> float:
         """Recenter an interaction; returns the decrease of the penalty."""
@@ -317,11 +315,6 @@ class Recentering:
     def level_of(self, index: int) -> int | None:
         """The index of the intercept where every row has a coefficient: the two means are confounded then."""
         return self.intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
-
-    def _relation(self, index: int, parent_term: int, parent: NDArray[np.int32]) -> Relation:
-        n_children = np.zeros(self._solver.terms[parent_term].size)
-        count_column(parent, n_children)
-        return Relation(index, parent_term, parent, n_children)
 
 
 _CODES = np.empty(0, dtype=np.int32)
