@@ -5,6 +5,7 @@ python benchmarks/evidence/generated.py sums       # how often loss="auto" takes
 python benchmarks/evidence/generated.py small      # loss="auto" on tables of 40 to 150 rows
 python benchmarks/evidence/generated.py alike      # numbers that say nearly the same
 python benchmarks/evidence/generated.py zeros      # targets that are mostly 0, behind a log link
+python benchmarks/evidence/generated.py few        # few rows, behind a log link: the dispersion for variances
 python benchmarks/evidence/generated.py classes    # variances of several classes, with the factor and without
 """
 
@@ -20,12 +21,13 @@ import pandas as pd
 from scipy.special import softmax
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import log_loss, mean_tweedie_deviance
+from sklearn.metrics import d2_tweedie_score, log_loss, mean_tweedie_deviance
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import loss_selection as linking
 from tabsym.models.config import Config
+from tabsym.solvers.newton import dispersion as dispersion_module
 from tabsym.solvers.newton import variances as variances_module
 
 ADDITIVE = {"numeric": "linear", "interactions": None, "count_effect": False, "random_state": 0}
@@ -111,20 +113,20 @@ def zeros() -> None:
     """Mostly zeros: deviance of 5,000 new rows over that of a constant, with the least dispersion and without."""
     print("| target | rows | positive | with it: mean, worst | without: mean, worst |")
     print("| --- | --- | --- | --- | --- |")
-    kept = variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE
+    kept = dispersion_module.MIN_DISPERSION, dispersion_module.MIN_POSITIVE
     for kind, (n, share) in product(ZEROS, ((200, 0.1), (1_000, 0.05), (10_000, 0.03), (30_000, 0.03))):
         ratios: dict[tuple[float, int], list[float]] = {kept: [], (0.0, 0): []}
         for seed in range(4):
             X, y = mostly_zeros(kind, n, share, seed)
             power = 1.0 if kind.startswith("counts") else 1.5
             for constants, own in ratios.items():
-                variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE = constants
+                dispersion_module.MIN_DISPERSION, dispersion_module.MIN_POSITIVE = constants
                 model = WideRegressor(loss="poisson" if power == 1.0 else "tweedie").fit(X[:n], y[:n])
                 found = np.maximum(model.predict(X[n:]), 1e-12)
                 constant = np.full(len(found), y[:n].mean())
                 losses = [mean_tweedie_deviance(y[n:], one, power=power) for one in (found, constant)]
                 own.append(losses[0] / losses[1])
-        variances_module.MIN_DISPERSION, variances_module.MIN_POSITIVE = kept
+        dispersion_module.MIN_DISPERSION, dispersion_module.MIN_POSITIVE = kept
         cells = " | ".join(f"{np.exp(np.mean(np.log(own))):.3g}, {max(own):.3g}" for own in ratios.values())
         print(f"| {kind} | {n:,} | {share:.0%} | {cells} |", flush=True)
 
@@ -149,6 +151,64 @@ def mostly_zeros(kind: str, n: int, share: float, seed: int) -> tuple[pd.DataFra
     if kind.startswith("counts"):
         return X, rng.poisson(np.where(has, 4 * np.exp(score), 0.02))
     return X, np.where(has, np.exp(score + rng.normal(size=size)), 0.0)
+
+
+def few() -> None:
+    """D² of 3,000 new rows where columns have no effect, or two have one: mean of 8 tables, and of the differences."""
+    print("| target | rows | columns | categories | effect | with it: mean, worst | without: mean, worst | gain |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    kept = dispersion_module.N_ERRORS
+    layouts = ((120, 20, 5), (120, 5, 30), (120, 30, 2), (500, 20, 5), (500, 4, 100), (3000, 10, 30))
+    for (law, loss), (n, n_columns, size), effect in product(FEW.items(), layouts, (0.0, 0.5)):
+        power = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5}[loss]
+        scores: dict[float, list[float]] = {kept: [], 0.0: []}
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            X = pd.DataFrame(rng.integers(0, size, (n + 3000, n_columns)).astype(str)).add_prefix("c")
+            score = sum(effect * rng.normal(size=size)[X[name].astype(int)] for name in ("c0", "c1"))
+            y = drawn(law, np.exp(score), rng)
+            for dispersion_module.N_ERRORS, own in scores.items():
+                model = WideRegressor(loss=loss).fit(X[:n], y[:n])
+                own.append(d2_tweedie_score(y[n:], model.predict(X[n:]), power=power))
+        dispersion_module.N_ERRORS = kept
+        cells = " | ".join(f"{np.mean(own):.3f}, {min(own):.3f}" for own in scores.values())
+        gain = np.subtract(*scores.values())
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        print(
+            f"| {law} | {n:,} | {n_columns} | {size} | {effect} | {cells} | {gain.mean():+.3f} ± {error:.3f} |",
+            flush=True,
+        )
+
+
+FEW = {
+    "counts": "poisson",
+    "counts, overdispersed": "poisson",
+    "counts of ten trials": "poisson",
+    "rare counts": "poisson",
+    "gamma, shape 1": "gamma",
+    "gamma, shape .5": "gamma",
+    "gamma, shape 5": "gamma",
+    "lognormal": "gamma",
+    "sums of a count of amounts": "tweedie",
+    "amounts, 40 % zeros": "tweedie",
+}
+
+
+def drawn(law: str, mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Targets of a law in `FEW`, of this mean up to a factor."""
+    if law == "counts of ten trials":
+        return rng.binomial(10, 0.7 * mean / (1.0 + mean)).astype(float)
+    if "counts" in law:
+        size = rng.gamma(1.0, 1.0, len(mean)) if "over" in law else 0.2 if "rare" in law else 1.0
+        return rng.poisson(size * mean).astype(float)
+    if law.startswith("gamma"):
+        return rng.gamma(float(law.rsplit(maxsplit=1)[-1]), mean)
+    if law == "lognormal":
+        return mean * np.exp(rng.normal(size=len(mean)))
+    if law.startswith("sums"):
+        counts = rng.poisson(mean)
+        return np.where(counts > 0, rng.gamma(2.0 * np.maximum(counts, 1), 1.0), 0.0)
+    return np.where(rng.random(len(mean)) < 0.4, 0.0, rng.gamma(2.0, mean))
 
 
 def sums() -> None:
@@ -208,11 +268,10 @@ def alike() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["variances", "classes", "zeros", "sums", "small", "alike"])
+    studies = {study.__name__: study for study in (variances, classes, zeros, few, sums, small, alike)}
+    parser.add_argument("what", choices=studies)
     warnings.simplefilter("ignore")
-    {"variances": variances, "classes": classes, "zeros": zeros, "sums": sums, "small": small, "alike": alike}[
-        parser.parse_args().what
-    ]()
+    studies[parser.parse_args().what]()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.formulas import TAKES_UP, TERMS
 from tests.options import ADDITIVE, GLM
 from tests.oracles import variances as naive_evidence
 from tests.oracles.variances import walk_beside_missing
-from tests.solver import inner, precision_of
+from tests.solver import inner, precision_of, working
 
 pytestmark = pytest.mark.slow
 
@@ -553,8 +553,8 @@ def test_small_terms_are_joint_with_a_larger_one_that_contains_them(loss, stores
     design = np.column_stack([np.ones(n), *blocks])
     precisions = np.concatenate([[0.0], *(np.full(block.shape[1], 1 / v) for block, (_, v) in zip(blocks, held))])
     weight = np.ones(n) if loss == "squared_error" else model.predict(X)
-    information = (design * weight[:, None]).T @ design / model.dispersion_
-    covariance = np.linalg.inv(information + np.diag(precisions))
+    information = (design * weight[:, None]).T @ design / working(model)
+    covariance = np.linalg.inv(information + np.diag(precisions)) * model.dispersion_ / working(model)
     start = 1
     for block, (name, _) in zip(blocks, held):
         own = covariance[start : start + block.shape[1], start : start + block.shape[1]]

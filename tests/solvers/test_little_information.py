@@ -14,7 +14,7 @@ from sklearn.metrics import mean_poisson_deviance, mean_tweedie_deviance
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.losses import Tweedie
-from tabsym.solvers.newton.block_descent import lowest_positive
+from tabsym.solvers.newton.dispersion import lowest_positive
 from tabsym.solvers.newton.terms import unordered_ratio
 from tests.options import ADDITIVE, GLM
 from tests.oracles.variances import held_of_missing, walk_beside_missing

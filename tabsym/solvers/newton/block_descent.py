@@ -15,6 +15,7 @@ from tabsym.design.sources import rows_by_code
 from tabsym.frame.weights import Copies, design_effect, of_one_copy
 from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
 from tabsym.losses.loss import Loss, settled_shift
+from tabsym.solvers.newton.dispersion import lowest_positive, pearson_sums, sum_slopes
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.steps import JointSteps, Recentering, SmallTerms, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
@@ -31,45 +32,8 @@ PARABOLAS = SQUARED, HUBER
 them."""
 
 
-def sum_slopes(hessians: Floats, weight: Floats) -> float:
-    """The sum of Huber's second derivatives (n,), 0 beyond delta, times weights, from Hessians for steps.
-
-    The sum of the latter over this, squared, is by how much the variances of coefficients exceed the sum of squared
-    gradients over Hessians (Huber 1964).
-    """
-    weight = weight if len(weight) else np.ones(len(hessians))
-    inside = float(weight[hessians >= (1.0 - 1e-9) * weight].sum())
-    return inside if inside > 0.0 else float(hessians.sum())
-
-
-def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floats) -> tuple[float, float]:
-    """Pearson's statistic, and the weighted sum of Fletcher's terms.
-
-    Of gradients and expected Hessians (n,), times weights; the variance is proportional to the mean to the `power`.
-    Fletcher's term is the relative change of the variance from the mean to the target, to first order (Fletcher 2012).
-    """
-    is_informed = expected > 0.0
-    gradients, expected = gradients[is_informed], expected[is_informed]
-    w = weight[is_informed] if len(weight) else 1.0
-    return float((np.square(gradients) / expected).sum()), -power * float((w * gradients / expected).sum())
-
-
 LITTLE = 1e-7
 """A shift of the intercept that leaves less than this squared of what it corrects."""
-
-MIN_FLETCHER = -0.9
-"""The smallest mean of Fletcher's terms for which Pearson's dispersion is divided by 1 plus that mean, as in mgcv: at
--1 it would be infinite."""
-
-
-def for_sparse(pearson: float, fletcher: float) -> float:
-    """Pearson's dispersion of a penalized model, divided by 1 plus the mean of Fletcher's terms, as mgcv divides it.
-
-    Where means are small the statistic of a model that follows single events is too small: .7 for 1 of counts of mean
-    .2 with five rows for each category (`benchmarks/certainty/README.md`).
-    """
-    return pearson / (1.0 + fletcher) if fletcher > MIN_FLETCHER else pearson
-
 
 SampledRows = tuple[list[SolverTerm], Floats, Floats, Floats, Copies]
 """Terms, target (n,), weights (n,), empty for none, offset (n, K), and copies (n,)."""
@@ -89,26 +53,6 @@ def taken(rows: SampledRows, some: Dealt) -> SampledRows:
     if len(weight):
         weight = of_one_copy(weight, copies)[at] * (1 if some.copies is None else some.copies)
     return [term.at(at) for term in terms], y[at], weight, start[at], some.copies
-
-
-def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, int]:
-    """The mean of the lowest positive targets (n,), as many as are 0, or 0 without either; the number that are 0.
-
-    Or of their products with the weight of a copy, where that is more: of rates by exposure they are counts.
-    """
-    is_zero, number = y <= 0.0, np.ones(len(y), dtype=np.int64) if copies is None else copies
-    n_zeros = int(number[is_zero].sum())
-    if n_zeros == 0 or is_zero.all():
-        return 0.0, n_zeros
-    found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
-    means = []
-    for values in found:
-        positive = values[~is_zero]
-        order = np.argsort(positive)
-        times = number[~is_zero][order]
-        among = np.clip(n_zeros - (np.cumsum(times) - times), 0, times)  # how often each is among the lowest
-        means.append(float(np.average(positive[order], weights=among)))
-    return max(means), n_zeros
 
 
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:

@@ -1,54 +1,153 @@
-"""The dispersion by which variance components are estimated behind a log link.
+"""The dispersion: Pearson's, which is reported, and the one by which variance components are estimated.
 
-Pearson's statistic, which is reported, is too small where variances follow the residuals of few rows: a fit that
-follows the largest amounts has a smaller dispersion, and by it larger variances, which let it follow them more
-closely. The deviance of the same rows depends less on the largest, and a count has a dispersion of about 1 a priori
+Behind a log link Pearson's statistic is too small where variances follow the residuals of few rows: a fit that follows
+the largest amounts has a smaller dispersion, and by it larger variances, which let it follow them more closely. The
+deviance of the same rows depends less on the largest amounts, and the dispersion of counts is about 1 a priori
 (`benchmarks/evidence/README.md`, "Few rows").
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
-from tabsym.losses.kernels import POISSON
+from tabsym.frame.weights import Copies, of_one_copy
+from tabsym.losses.kernels import GAMMA, POISSON
 from tabsym.losses.loss import Loss
+
+Floats = NDArray[np.float64]
+
+MIN_LEFT, NONE_LEFT = 0.05, 0.5
+"""The smallest fraction of the rows that are residual degrees of freedom of penalized terms, whose number is estimated;
+and the number below which a model is saturated: unpenalized terms have whole degrees of freedom, up to rounding."""
+
+MIN_DISPERSION, MIN_POSITIVE = 0.1, 100
+"""Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
+and `MIN_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
+residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
+(`benchmarks/evidence/README.md`, "Many zeros").
+
+Counts and amounts with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean of the
+lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of
+one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean; where the
+variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are used, the
+less the residuals tell of it."""
 
 N_ERRORS = 2.0
 """Standard errors of Pearson's statistic by which the dispersion may be larger than it says."""
 
-LEAST, LARGEST = 1e-3, 1e3
+LOWEST, LARGEST = 1e-3, 1e3
 """Dispersions that are found from a deviance: below, both are the same up to a thousandth."""
 
+MIN_FLETCHER = -0.9
+"""The smallest mean of Fletcher's terms for which Pearson's dispersion is divided by 1 plus that mean, as in mgcv: at
+-1 it would be infinite."""
 
-def working_dispersion(estimate: float, deviance: float, left: float, loss: Loss, event: float) -> float:
-    """An estimate by squared residuals, or up to the upper end of its confidence interval what else is likely.
 
-    For gamma's and tweedie's loss that is the dispersion by the deviance, for counts that of Poisson's law. The
-    variance of a squared residual over the dispersion squared is 2 + p (2 p - 1) dispersion, at a mean of 1, where the
-    variance is the mean to the power p (Joergensen 1987).
+def sum_slopes(hessians: Floats, weight: Floats) -> float:
+    """The sum of Huber's second derivatives (n,), 0 beyond delta, times weights, from Hessians for steps.
 
-    Parameters
-    ----------
-    estimate : float
-        By squared residuals.
-    deviance : float
-        Over the residual degrees of freedom, as `estimate`.
-    left : float
-        The residual degrees of freedom.
-    loss : Loss
-        With a log link.
-    event : float
-        The dispersion of counts by Poisson's law, in the units of the target; 0 for others than counts.
+    The sum of the latter over this, squared, is by how much the variances of coefficients exceed the sum of squared
+    gradients over Hessians (Huber 1964).
     """
-    power = loss.variance_power
-    assert power is not None
-    likely = event if loss.code == POISSON else dispersion_of_deviance(deviance, power)
-    error = math.sqrt((2.0 + power * (2.0 * power - 1.0) * estimate) / left)
-    return max(estimate, min(likely, estimate * (1.0 + N_ERRORS * error)))
+    weight = weight if len(weight) else np.ones(len(hessians))
+    inside = float(weight[hessians >= (1.0 - 1e-9) * weight].sum())
+    return inside if inside > 0.0 else float(hessians.sum())
+
+
+def pearson_sums(power: float, gradients: Floats, expected: Floats, weight: Floats) -> tuple[float, float]:
+    """Pearson's statistic, and the weighted sum of Fletcher's terms.
+
+    Of gradients and expected Hessians (n,), times weights; the variance is proportional to the mean to the `power`.
+    Fletcher's term is the relative change of the variance from the mean to the target, to first order (Fletcher 2012).
+    """
+    is_informed = expected > 0.0
+    gradients, expected = gradients[is_informed], expected[is_informed]
+    w = weight[is_informed] if len(weight) else 1.0
+    return float((np.square(gradients) / expected).sum()), -power * float((w * gradients / expected).sum())
+
+
+def for_sparse(pearson: float, fletcher: float) -> float:
+    """Pearson's dispersion of a penalized model, divided by 1 plus the mean of Fletcher's terms, as mgcv divides it.
+
+    Where means are small the statistic of a model that follows single events is too small: .7 for 1 of counts of mean
+    .2 with five rows for each category (`benchmarks/certainty/README.md`).
+    """
+    return pearson / (1.0 + fletcher) if fletcher > MIN_FLETCHER else pearson
+
+
+def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, int]:
+    """The mean of the lowest positive targets (n,), as many as are 0, or 0 without either; the number that are 0.
+
+    Or of their products with the weight of a copy, where that is more: of rates by exposure they are counts.
+    """
+    is_zero, number = y <= 0.0, np.ones(len(y), dtype=np.int64) if copies is None else copies
+    n_zeros = int(number[is_zero].sum())
+    if n_zeros == 0 or is_zero.all():
+        return 0.0, n_zeros
+    found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
+    means = []
+    for values in found:
+        positive = values[~is_zero]
+        order = np.argsort(positive)
+        times = number[~is_zero][order]
+        among = np.clip(n_zeros - (np.cumsum(times) - times), 0, times)  # how often each is among the lowest
+        means.append(float(np.average(positive[order], weights=among)))
+    return max(means), n_zeros
+
+
+@dataclass(frozen=True)
+class WorkingDispersion:
+    """The dispersion by which variances are estimated behind a log link.
+
+    Attributes
+    ----------
+    loss : Loss
+    total : float
+        The sum of the rows' weights.
+    lower_bound : float
+        See `MIN_DISPERSION`.
+    event : float
+        The dispersion of counts by Poisson's law, or of sums of single amounts, in the units of the target; 0 for
+        targets that have no zeros.
+    """
+
+    loss: Loss
+    total: float
+    lower_bound: float
+    event: float
+
+    @classmethod
+    def of(
+        cls, loss: Loss, total: float, n_rows: int, n_positive: int, lowest: float, constant: float
+    ) -> WorkingDispersion:
+        """From numbers of rows, the result of `lowest_positive`, and the dispersion of the constant model."""
+        lower_bound = 0.0
+        if 0 < 2 * n_positive < n_rows:
+            lower_bound = max(MIN_DISPERSION, min(MIN_POSITIVE / n_positive, 1.0)) * constant
+        assert loss.variance_power is not None
+        event = 0.0 if loss.code == GAMMA else lowest ** (2.0 - loss.variance_power)
+        return cls(loss, total, lower_bound, event)
+
+    def __call__(self, estimate: float, deviance: float, left: float) -> float:
+        """An estimate by squared residuals, or up to the end of its confidence interval what else is likely.
+
+        For gamma's and tweedie's loss that is the dispersion by the deviance, for counts that of Poisson's law. The
+        variance of a squared residual, over the dispersion squared, is 2 + p (2 p - 1) dispersion at a mean of 1, where
+        the variance is the mean to the power p (Joergensen 1987). Both estimates are over the degrees of freedom that
+        are `left`.
+        """
+        power = self.loss.variance_power
+        assert power is not None
+        likely = self.event if self.loss.code == POISSON else dispersion_of_deviance(deviance, power)
+        error = math.sqrt((2.0 + power * (2.0 * power - 1.0) * estimate) / left)
+        bound_by_zeros = self.event * (1.0 - left / self.total)
+        return max(estimate, min(likely, estimate * (1.0 + N_ERRORS * error)), self.lower_bound, bound_by_zeros)
 
 
 def dispersion_of_deviance(deviance: float, power: float) -> float:
@@ -56,12 +155,13 @@ def dispersion_of_deviance(deviance: float, power: float) -> float:
 
     For gamma's law (a power of 2) that is the maximum-likelihood estimate.
     """
-    if deviance <= LEAST:
+    if deviance <= LOWEST:
         return deviance
     if expected_deviance(LARGEST, power) <= deviance:
         return LARGEST
-    log_ends = math.log(LEAST / 2.0), math.log(LARGEST)
-    return math.exp(brentq(lambda log: expected_deviance(math.exp(log), power) - deviance, *log_ends, xtol=1e-4))
+    log_ends = math.log(LOWEST / 2.0), math.log(LARGEST)
+    found = brentq(lambda log: expected_deviance(math.exp(log), power) - deviance, *log_ends, xtol=1e-6)
+    return math.exp(found)
 
 
 def expected_deviance(dispersion: float, power: float) -> float:

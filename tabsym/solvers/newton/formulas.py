@@ -25,14 +25,23 @@ from scipy.special import softmax
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec, Rows, Work
 from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
+from tabsym.losses.loss import deviance
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
-from tabsym.solvers.newton.block_descent import for_sparse, pearson_sums, sum_slopes, target_scale_of
+from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, Certainty, JointCovariance, root_of
+from tabsym.solvers.newton.dispersion import (
+    MIN_LEFT,
+    NONE_LEFT,
+    WorkingDispersion,
+    for_sparse,
+    lowest_positive,
+    pearson_sums,
+    sum_slopes,
+)
 from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
-from tabsym.solvers.newton.variances import MIN_LEFT, NONE_LEFT
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.options import SGD, Options
 from tabsym.solvers.sgd.state import Task
@@ -92,6 +101,8 @@ class Objective:
         The unit of changes of the mean loss: for regression the variance of the targets.
     joint : dict of bytes -> (Floats, Floats)
         The last result of `_joint_posterior`, by coefficients and precisions.
+    working : WorkingDispersion or None
+        Behind a log link, where variances are estimated.
     other_factors : dict of int -> list of list of int
         For such factors: the other factors of each of their terms.
     """
@@ -112,6 +123,7 @@ class Objective:
         self.reached: Floats | None = None
         self._lowest = np.inf
         self.joint: dict[bytes, tuple[Floats, Floats]] = {}
+        self.working: WorkingDispersion | None = None
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
@@ -213,6 +225,8 @@ def fit_formula(
     objective = Objective(spec, rows, task, centred=penalty is None)
     for index, _ in objective.penalized():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
+    if penalty is None and task.loss.log_link:
+        objective.working = _working_dispersion(objective, start)
     starts = [start]
     if not spec.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
@@ -228,13 +242,15 @@ def fit_formula(
     dispersion = evaluated.dispersion
     variances, precisions = np.full(len(spec.blocks), np.inf), objective.precisions(phi)
     for index, _ in objective.penalized():
-        variances[index] = dispersion / precisions[index] if precisions[index] > 0 else np.inf
+        variances[index] = evaluated.working / precisions[index] if precisions[index] > 0 else np.inf
     joint_edf = _joint_edf(objective, phi) if newton.posterior else np.nan
     is_valid = evaluated.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(is_valid, evaluated.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole, k = _whole_covariance(objective, phi) if newton.posterior else None, task.n_outputs
-    certainty = Certainty(variances, evaluated.edf, dispersion, sd.reshape(-1, k), None, joint_edf=joint_edf)
+    certainty = Certainty(
+        variances, evaluated.edf, dispersion, sd.reshape(-1, k), None, working=evaluated.working, joint_edf=joint_edf
+    )
     return SolverResult(
         phi.reshape(-1, k), certainty, loss, objective.n_passes, converged, whole=whole, interrupted=interrupted
     )
@@ -526,9 +542,13 @@ def _scales(curvature: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _EvaluatedTerms:
-    """Dispersion, effective degrees of freedom by term, and posterior variances (coefficients * K,) at dispersion 1."""
+    """Dispersion, effective degrees of freedom by term, and posterior variances (coefficients * K,) at dispersion 1.
+
+    `working`: the dispersion by which variances are estimated.
+    """
 
     dispersion: float
+    working: float
     edf: Floats
     variances: Floats
 
@@ -558,7 +578,25 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
         left = max(left, MIN_LEFT * objective.total if is_penalized else 0.0)
         statistic = _pearson(objective, phi, slopes[:, 0], hessians[:, 0])
         dispersion = max(statistic / left, 1e-12) if left > NONE_LEFT else np.nan
-    return _EvaluatedTerms(dispersion, edf, variances.ravel())
+    working = dispersion
+    if objective.working is not None and np.isfinite(dispersion):
+        rows = objective.rows
+        weight = rows.weight if len(rows.weight) else None
+        working = objective.working(
+            dispersion, deviance(objective.task.loss, _margins(objective, phi), rows.y, weight) / left, left
+        )
+    return _EvaluatedTerms(dispersion, working, edf, variances.ravel())
+
+
+def _working_dispersion(objective: Objective, constant: Floats) -> WorkingDispersion:
+    """The dispersion for variances, by the coefficients of the constant model."""
+    rows = objective.rows
+    slopes, hessians = _grads(objective, constant)
+    squares = np.square(slopes[:, 0]) / (rows.weight if len(rows.weight) else 1.0)
+    return WorkingDispersion.of(
+        objective.task.loss, objective.total, len(rows.y), int(np.count_nonzero(rows.y > 0.0)),
+        lowest_positive(rows.y, rows.weight, None)[0], float(squares.sum() / hessians.sum()),
+    )  # fmt: skip
 
 
 def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats) -> float:
@@ -601,7 +639,7 @@ def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerm
     lengths = np.array(
         [objective.penalty_scale(index, squares) * np.square(objective.away(index, phi)).sum() for index in indices]
     )
-    now = evaluated.dispersion * evaluated.edf[indices] / np.maximum(lengths, 1e-300)
+    now = evaluated.working * evaluated.edf[indices] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[indices])
     free = scale_free(objective.spec)
     relative = free[list(objective.other_factors)]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tabsym.frame.weights import totals_of_classes
 from tabsym.losses.kernels import MULTINOMIAL, SQUARED, slope_of_shift
 from tabsym.losses.loss import Loss, deviance_and_likelihood, softmax_sums
-from tabsym.solvers.newton.block_descent import BlockDescent, lowest_positive
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.dispersion import lowest_positive
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Protocol
 
 import numpy as np

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.weights import Copies
-from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
-from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, for_sparse, taken
-from tabsym.solvers.newton.dispersion import working_dispersion
+from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
+from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
+from tabsym.solvers.newton.dispersion import MIN_LEFT, NONE_LEFT, WorkingDispersion, for_sparse
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.kernels_rows import move_and_sum_linear
@@ -53,22 +53,6 @@ half."""
 
 MIN_EDF = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
-
-MIN_DISPERSION, MIN_POSITIVE = 0.1, 100
-"""Behind a log link, where most targets are 0, the dispersion is at least the first times that of the constant model,
-and `MIN_POSITIVE` over the number of positive targets (at most 1) where that is more. Zeros whose means go to 0 have no
-residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
-(`benchmarks/evidence/README.md`, "Many zeros").
-
-Counts and amounts with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean of the
-lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of
-one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean; where the
-variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are used, the
-less the residuals tell of it."""
-
-MIN_LEFT, NONE_LEFT = 0.05, 0.5
-"""The smallest fraction of the rows that are residual degrees of freedom of penalized terms, whose number is estimated;
-and the number below which a model is saturated: unpenalized terms have whole degrees of freedom, up to rounding."""
 
 MAX_CHANGE = math.log(30.0)
 """The largest change of the logarithm of a variance in one update."""
@@ -139,7 +123,8 @@ class VarianceComponents:
             self.edf[solver.together] *= solver.rank_together() / len(solver.together)
         self.used_jointly: float | None = None
         self._given: list[int] = []
-        self._min_dispersion, self._event, self._constant_loss = 0.0, 0.0, 0.0
+        self._constant_loss = 0.0
+        self._working: WorkingDispersion | None = None
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -147,12 +132,11 @@ class VarianceComponents:
     def start(self) -> None:
         """Set the initial variances, at the coefficients of the constant model."""
         solver = self.solver
-        positive = solver.count_positive() if solver.loss.log_link else 0
-        if 0 < 2 * positive < solver.n_rows:
-            self._min_dispersion = max(MIN_DISPERSION, min(MIN_POSITIVE / positive, 1.0)) * solver.dispersion()
-        power = solver.loss.variance_power
-        if power is not None and solver.loss.code in (POISSON, TWEEDIE):
-            self._event = solver.lowest_positive() ** (2.0 - power)
+        if solver.loss.log_link:
+            self._working = WorkingDispersion.of(
+                solver.loss, solver.total, solver.n_rows, solver.count_positive(), solver.lowest_positive(),
+                solver.dispersion(),
+            )  # fmt: skip
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -283,31 +267,29 @@ class VarianceComponents:
             self.pearson = self._for_freedom_left(statistic, self.used_jointly)
 
     def _for_freedom_left(self, a_row: float, used: float | None = None) -> float:
-        """A dispersion per row, rescaled to the residual degrees of freedom; NaN where there are none.
+        """A dispersion per row, rescaled to the residual degrees of freedom; NaN where there are none."""
+        left = self._freedom_left(used)
+        if left < NONE_LEFT:
+            return np.nan
+        return float(max(a_row * self.solver.total / left, 1e-12 * self.solver.target_scale))
 
-        Penalized terms leave at least `MIN_LEFT` of what unpenalized ones leave.
-        """
+    def _freedom_left(self, used: float | None = None) -> float:
+        """The residual degrees of freedom; penalized terms leave at least `MIN_LEFT` of what unpenalized ones leave."""
         solver = self.solver
         if used is None:
             used = float(self.edf[~solver.dropped].sum())
         free = float(self.edf[~solver.dropped & (solver.precision == 0.0)].sum())
-        left = max(solver.total - used, MIN_LEFT * (solver.total - free))
-        if left < NONE_LEFT:
-            return np.nan
-        return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
+        return max(solver.total - used, MIN_LEFT * (solver.total - free))
 
     def _move_dispersion(self) -> float:
         """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
-        used = float(self.edf[~solver.dropped].sum())
         now = self._for_freedom_left(solver.dispersion())
-        if solver.loss.log_link and np.isfinite(now):
-            deviance = self._for_freedom_left(solver.mean_deviance())
-            left = max(solver.total - used, MIN_LEFT * solver.total)
-            now = working_dispersion(now, deviance, left, solver.loss, self._event)
-        now = max(now, self._min_dispersion, self._event * min(used / solver.total, 1.0))
         if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
+        elif self._working is not None:
+            now = self._working(now, self._for_freedom_left(solver.mean_deviance()), self._freedom_left())
+        used = float(self.edf[~solver.dropped].sum())
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
