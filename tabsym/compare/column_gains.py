@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.ranking import CONSTANT, baseline_in
+from tabsym.compare.ranking import ALPHA, CONSTANT, baseline_in
 from tabsym.compare.results import load_prediction
-from tabsym.compare.significance import ALPHA
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
 from tabsym.compare.table.prepare import CLASSES, Prepared
@@ -267,7 +266,12 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
 
     if prepared.task not in CLASSES:  # partitions of two numbers take far longer: few rows, in which little is visible
         return []
-    X, y = _with_dates(prepared), prepared.y
+    y = prepared.y
+    days = {  # as the dates they are, so that intervals are of dates
+        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
+        for name in prepared.features.dates
+    }
+    X = prepared.X.assign(**days) if days else prepared.X
     if len(y) > MAX_LEVEL_ROWS:
         rows = np.sort(np.random.RandomState(seed).permutation(len(y))[:MAX_LEVEL_ROWS])
         X, y = X.iloc[rows], y[rows]
@@ -282,12 +286,3 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
         level, parts = encoder.levels_[name], fitted.partition.n_parts
         out.append({"column": name, "level": level, "parts": parts, "labels": fitted.labels})
     return sorted(out, key=lambda one: -one["level"])
-
-
-def _with_dates(prepared: Prepared) -> pd.DataFrame:
-    """Days as the dates they are, so that intervals are of dates."""
-    days = {
-        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
-        for name in prepared.features.dates
-    }
-    return prepared.X.assign(**days) if days else prepared.X

@@ -116,7 +116,9 @@ def train(model: Any, data: Data) -> Trained:
     """
     fresh = clone(model)
     y, weight, seen = data.y, data.weight, np.empty(0, dtype=np.int64)
-    names = _as_classes(data.names)
+    names = data.names
+    if names is not None and names.dtype.kind == "f" and (names != np.round(names)).any():
+        names = None  # scikit-learn takes fractions for numbers, so that codes stand for these classes
     if data.task in CLASSES:  # some rows can lack a class: code those they have
         seen, y = np.unique(y, return_inverse=True)
         if names is not None:
@@ -135,13 +137,6 @@ def train(model: Any, data: Data) -> Trained:
         codes = np.arange(len(seen))
         seen = seen[_positions_of(fresh, codes, codes)] if names is None else _positions_of(fresh, names, seen)
     return Trained(fresh, seen, unweighted=weight is not None and not arguments)
-
-
-def _as_classes(names: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Names that scikit-learn takes for classes; fractions it takes for numbers, so that codes stand for them."""
-    if names is None or (names.dtype.kind == "f" and (names != np.round(names)).any()):
-        return None
-    return names
 
 
 def weights_for(model: Any, weight: Floats) -> dict[str, Floats]:
@@ -165,12 +160,13 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
 
 
 def _positions_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
-    """Where the model's own classes are among the names; without a word from it they are sorted."""
-    own = getattr(model, "classes_", None)
+    """Where the model's `classes_` are among the names; those of a model without them are sorted."""
+    classes = getattr(model, "classes_", None)
+    classes = [] if classes is None else np.asarray(classes).tolist()
     position = {name: position for position, name in enumerate(names.tolist())}
-    if own is None or len(own) != len(seen) or not {*np.asarray(own).tolist()} <= position.keys():
+    if len(classes) != len(seen) or not set(classes) <= position.keys():
         return np.asarray(seen[np.argsort(names[seen], kind="stable")])
-    return np.array([position[name] for name in np.asarray(own).tolist()], dtype=np.int64)
+    return np.array([position[name] for name in classes], dtype=np.int64)
 
 
 def take_rows(X: Any, positions: Places) -> Any:

@@ -101,18 +101,18 @@ def kill_descendants(pid: int | None = None, *, but: int = 0, first: Callable[[]
     """Kill all processes below one, by default this, but one of its children; `first` is called when they are known."""
     for _ in range(_ROUNDS):  # what is started meanwhile is found in the next
         try:
-            found = [one for one in psutil.Process(pid).children(recursive=True) if one.pid != but]
+            children = [one for one in psutil.Process(pid).children(recursive=True) if one.pid != but]
         except psutil.NoSuchProcess:
-            found = []
+            children = []
         first()
-        for process in found:
+        for process in children:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         if pid is None:
-            for process in found:
+            for process in children:
                 with suppress(ChildProcessError):
                     os.waitpid(process.pid, 0)
-        if not found or pid is not None:
+        if not children or pid is not None:
             return
 
 

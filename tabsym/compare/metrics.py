@@ -104,8 +104,8 @@ def _deviances(y: Floats, p: Floats, w: Floats | None) -> Floats:
 
 def _surprises(y: Floats, p: Floats, w: Floats | None) -> Floats:
     """- ln of the probability of what came, the probabilities made to add up to 1."""
-    own = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
-    return np.asarray(-np.log(np.clip(own, _SMALLEST, 1.0)))
+    observed = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
+    return np.asarray(-np.log(np.clip(observed, _SMALLEST, 1.0)))
 
 
 def _hits(y: Floats, p: Floats, w: Floats | None) -> Floats:
@@ -125,23 +125,23 @@ def _auc_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
     w = np.ones(len(y)) if w is None else w
     order = np.argsort(score, kind="stable")
     first, last = (np.searchsorted(score[order], score, side=side) for side in ("left", "right"))
-    right, parts = np.empty(len(y)), ((positive, 1), (~positive, -1))
-    for mine, sign in parts:
-        others = np.append(0.0, np.cumsum(np.where(mine, 0.0, w)[order]))
-        below = (others[first] + others[last])[mine] / (2 * max(others[-1], 1e-300))
-        right[mine] = below if sign > 0 else 1 - below
+    right = np.empty(len(y))
+    for of_class, sign in ((positive, 1), (~positive, -1)):
+        others = np.append(0.0, np.cumsum(np.where(of_class, 0.0, w)[order]))
+        below = (others[first] + others[last])[of_class] / (2 * max(others[-1], 1e-300))
+        right[of_class] = below if sign > 0 else 1 - below
     auc = np.average(right[positive], weights=w[positive])
-    of_class = np.where(positive, w[positive].sum(), w[~positive].sum())
-    return np.asarray(auc + (right - auc) * w.sum() / of_class)
-
-
-def _mean_of(rows: Callable[[Floats, Floats, Floats | None], Floats]) -> Callable[..., float]:
-    return lambda y, p, w=None: float(np.average(rows(y, p, w), weights=w))
+    class_weight = np.where(positive, w[positive].sum(), w[~positive].sum())
+    return np.asarray(auc + (right - auc) * w.sum() / class_weight)
 
 
 def _mean(name: str, rows: Callable[[Floats, Floats, Floats | None], Floats], *, larger_is_better: bool) -> Metric:
     """A metric that is the mean of what the rows add."""
-    return Metric(name, larger_is_better, _mean_of(rows), rows)
+
+    def score(y: Floats, p: Floats, w: Floats | None = None) -> float:
+        return float(np.average(rows(y, p, w), weights=w))
+
+    return Metric(name, larger_is_better, score, rows)
 
 
 def _of_scikit(score: Callable[..., Any], column: int) -> Callable[..., float]:

@@ -114,8 +114,8 @@ def write_report(
     from jinja2 import Environment
 
     settings = results.settings
-    held = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
-    known = {name: folds for name, folds in held.items() if folds is not None}
+    rows_of = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
+    known = {name: folds for name, folds in rows_of.items() if folds is not None}
     ginis = {name: mean_gini(folds) for name, folds in known.items()}
     drawn = {} if drawn is None else drawn
     if not drawn:
@@ -123,8 +123,8 @@ def write_report(
             every = {name: pooled(folds) for name, folds in known.items()}
             curves = {name: in_parts(one.predicted, one.observed, one.weight) for name, one in every.items()}
         else:
-            found = {name: reliability_of_classes(name, prepared, splits, folder) for name in held}
-            curves = {name: curve for name, curve in found.items() if curve is not None}
+            of_classes = {name: reliability_of_classes(name, prepared, splits, folder) for name in rows_of}
+            curves = {name: curve for name, curve in of_classes.items() if curve is not None}
         drawn["plots"] = _plots(results, ranking, curves) if ranking else []
         drawn["lift"] = _lift(ranking, known, settings)
     script = _SCRIPT.read_text(encoding="utf-8").strip()
@@ -163,10 +163,10 @@ def write_report(
 
 def sort_key(text: Any) -> float | None:
     """The number at the start of a cell, to sort by; a difference for the better is negative."""
-    found = _NUMBER.match(str(text).strip())
-    if found is None:
+    match = _NUMBER.match(str(text).strip())
+    if match is None:
         return None
-    value = float(found.group(1).replace(",", ""))
+    value = float(match.group(1).replace(",", ""))
     return -value if re.search(r"^[^\[]*\bbetter\b", str(text)) else value
 
 
@@ -200,8 +200,8 @@ def _lift(
     if first.observed.min() >= 0 and float(first.weight @ first.observed) > 0:
         weight = settings["exposure"] or ("exposure" if settings["offset"] and settings["task"] == "count" else "")
         curve = lorenz_plot(
-            [(row["label"], lorenz(held.predicted, held.observed, held.weight))
-             for row in best for held in [every[row["name"]]]],
+            [(row["label"], lorenz(rows.predicted, rows.observed, rows.weight))
+             for row in best for rows in [every[row["name"]]]],
             f"exposure ({weight})" if weight else "rows" if settings["weight"] is None else "weight",
             f"observed {settings['target']}" if settings["task"] != "binary" else f"class {settings['classes'][1]}",
         )  # fmt: skip
@@ -251,14 +251,11 @@ def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tu
     for row in ranking:
         for fold, result in results.contenders[row["name"]]["folds"].items():
             if result.get("params") is not None and results.settings["tune"]:
-                chosen = ", ".join(f"{name}={_short(value)}" for name, value in result["params"].items()) or "defaults"
+                shown = {n: f"{v:.3g}" if isinstance(v, float) else str(v) for n, v in result["params"].items()}
+                chosen = ", ".join(f"{name}={value}" for name, value in shown.items()) or "defaults"
                 tried = f"of {result['tried']} tried" + (f", {result['failed']} failed" if result["failed"] else "")
                 out.append((f"{row['label']}, fold {int(fold) + 1}", f"{chosen} ({tried})"))
     return out
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _column_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:

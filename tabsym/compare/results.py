@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.job import MEASURED, RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
-from tabsym.compare.ranking import rank
-from tabsym.compare.significance import Pair, pair_of_rows
+from tabsym.compare.ranking import Pair, pair_of_rows, rank
 from tabsym.compare.splits import Split
 from tabsym.compare.table.prepare import Prepared
 from tabsym.compare.text import MAX_FOLDER_NAME, folder_name
@@ -135,13 +134,13 @@ def load_prediction(folder: Path, name: str, fold: int) -> NDArray[np.float64] |
 
 def load_predictions(folder: Path, name: str, splits: list[Split]) -> list[NDArray[np.float64]] | None:
     """The predictions of all folds; None where one is gone, or is of other rows."""
-    found = []
+    predictions = []
     for fold, (_, test) in enumerate(splits):
         prediction = load_prediction(folder, name, fold)
         if prediction is None or len(prediction) != len(test):
             return None
-        found.append(prediction)
-    return found
+        predictions.append(prediction)
+    return predictions
 
 
 def load_results(folder: Path) -> Results:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.contenders import Contender
+from tabsym.compare.custom_contenders import digest_of
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS
-from tabsym.compare.own_contenders import digest_of
 from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
@@ -51,7 +52,6 @@ def check_numbers(
     check_option("seed", seed, [Number(at_least=0, at_most=MAX_SEED, whole=True)])
     check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
     check_option("max_rows", max_rows, [Number(at_least=2, whole=True), None])
-
     check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None])
     if memory_limit is not None and not can_limit_memory():
         raise ValueError(
@@ -105,12 +105,6 @@ def _na_values(given: Any) -> dict[str, list[str]]:
         name, separator, cell = str(word).partition("=")
         out.setdefault(name if separator else "", []).append(cell if separator else str(word))
     return out
-
-
-def check_resume(out: str | Path | None, resume: bool) -> None:
-    """Results to go on with have a name: of the folders that were made without one, which is meant is not known."""
-    if resume and out is None:
-        raise ValueError("resume needs the folder of the results: add out='FOLDER' (--out FOLDER).")
 
 
 def file_for_best(path: str | Path) -> Path:
@@ -249,7 +243,8 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         if key == "columns" and isinstance(before, dict):
             before, now = list(before), list(now)  # their order, too, by which `data` has the values
         if before != now or now == _NOT_KNOWN:
-            what = _LONG.get(key, f"{key}: {_shown(before)}, now {now!r}")
+            shown = f"{before!r:.100}" if before is None or isinstance(before, str | int | float) else "something else"
+            what = _LONG.get(key, f"{key}: {shown}, now {now!r}")
             raise ValueError(
                 f"The results in {folder} are of a comparison with other settings ({what}); use the same settings, or "
                 "choose another folder."
@@ -258,12 +253,6 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         if isinstance(entry, dict):
             entry["error"] = None  # tried again
     return Results(settings, old.contenders)
-
-
-def _shown(value: Any) -> str:
-    """A setting as it is read, whatever it is."""
-    simple = value is None or isinstance(value, str | int | float)
-    return f"{value!r:.100}" if simple else "something else"
 
 
 def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
@@ -345,10 +334,8 @@ def _describe(column: pd.Series) -> str:
 
 
 def _versions() -> dict[str, str]:
-    out = {}
+    versions = {}
     for library in _LIBRARIES:
-        try:
-            out[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return out
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
+    return versions

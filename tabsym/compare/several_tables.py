@@ -113,7 +113,13 @@ def compare_tables(
         raise ValueError("No table could be compared: " + "; ".join(f"{n}: {why}" for n, why in failures.items()))
     ranks = rank_tables(done)
     critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
-    sentences = summary(ranks, critical, p, failures) + _of_unfinished(done, ranks)
+    sentences = summary(ranks, critical, p, failures)
+    unfinished = []
+    for label in ranks.index:
+        missed = [table for table, one in done.items() if label not in set(one.ranking["label"])]
+        unfinished += [f"{label} ({', '.join(missed)})"] if missed else []
+    if unfinished:
+        sentences.append(f"Failed or stopped, and ranked last there: {'; '.join(unfinished)}.")
     result = Comparisons(done, ranks, critical, p, sentences, failures, folder)
     write_summary(result)
     if not quiet:
@@ -182,16 +188,6 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     return out
 
 
-def _of_unfinished(done: dict[str, Comparison], ranks: pd.DataFrame) -> list[str]:
-    """That contenders did not finish on tables, where they have the last rank."""
-    found = []
-    for label in ranks.index:
-        missed = [table for table, one in done.items() if label not in set(one.ranking["label"])]
-        if missed:
-            found.append(f"{label} ({', '.join(missed)})")
-    return [f"Failed or stopped, and ranked last there: {'; '.join(found)}."] if found else []
-
-
 def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
     if not isinstance(tables, Mapping):
         names = [Path(path).stem for path, _ in tables]
@@ -211,23 +207,23 @@ def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) ->
     return dict(tables)
 
 
-def write_summary(found: Comparisons) -> Path:
+def write_summary(result: Comparisons) -> Path:
     """Write the ranks and a page of them into the folder; names from data are escaped."""
     from jinja2 import Environment
 
-    found.folder.mkdir(parents=True, exist_ok=True)
-    found.ranks.to_csv(found.folder / "summary.csv")
+    result.folder.mkdir(parents=True, exist_ok=True)
+    result.ranks.to_csv(result.folder / "summary.csv")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
-        n_tables=len(found.tables),
+        n_tables=len(result.tables),
         scheme=SCHEME,
-        summary=found.summary,
-        plot=svg(ranks_figure(found.ranks["mean"], found.critical_difference)),
-        tables=list(found.tables),
-        rows=[_row(found, label) for label in found.ranks.index],
-        links=[(name, quote(f"{name}/report.html")) for name in found.tables],
+        summary=result.summary,
+        plot=svg(ranks_figure(result.ranks["mean"], result.critical_difference)),
+        tables=list(result.tables),
+        rows=[_row(result, label) for label in result.ranks.index],
+        links=[(name, quote(f"{name}/report.html")) for name in result.tables],
     )
-    path = found.folder / "summary.html"
+    path = result.folder / "summary.html"
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -247,11 +243,11 @@ def ranks_figure(means: pd.Series, critical: float) -> Any:
     return figure
 
 
-def _row(found: Comparisons, label: str) -> list[Any]:
-    ranks: dict[str, float] = found.ranks.loc[label].to_dict()  # type: ignore[assignment]
+def _row(result: Comparisons, label: str) -> list[Any]:
+    ranks: dict[str, float] = result.ranks.loc[label].to_dict()  # type: ignore[assignment]
     cells: list[Any] = [label, f"{ranks['mean']:.2f}"]
-    for name, one in found.tables.items():
-        own = one.ranking[one.ranking["label"] == label]
-        score = f"{own['score'].iloc[0]:.5g}" if len(own) else "failed"
+    for name, one in result.tables.items():
+        row = one.ranking[one.ranking["label"] == label]
+        score = f"{row['score'].iloc[0]:.5g}" if len(row) else "failed"
         cells.append(f"{ranks[name]:g} ({score})")
     return cells

@@ -18,8 +18,6 @@ from tabsym.frame.dates import date_format
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]
 
-HOW = ("random", "groups", "time", "column", "unseen")
-
 
 @dataclass(frozen=True)
 class SplitPlan:
@@ -55,7 +53,12 @@ class SplitPlan:
         ValueError
             There are too few rows, groups or moments, or a fold has one class only.
         """
-        self._check(len(y))
+        if self.folds < 2:
+            raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
+        if self.folds > len(y):
+            raise ValueError(f"folds={self.folds} is more than the {len(y)} rows; use fewer.")
+        if self.repeats > 1 and self.how in ("time", "column"):
+            raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
         splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
         remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
         for train, test in splits if task in CLASSES else ():
@@ -79,14 +82,6 @@ class SplitPlan:
         else:
             plan = SplitPlan("groups", self.column, min(4, n_keys), 1, self.seed, keys)
         return list(plan._once(y[rows], task, self.seed))[-1]
-
-    def _check(self, n: int) -> None:
-        if self.folds < 2:
-            raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
-        if self.folds > n:
-            raise ValueError(f"folds={self.folds} is more than the {n} rows; use fewer.")
-        if self.repeats > 1 and self.how in ("time", "column"):
-            raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
 
     def _once(self, y: NDArray[np.generic], task: str, state: int) -> list[Split]:
         n = len(y)
@@ -130,15 +125,14 @@ def make_plan(
     ValueError
         More than one way is asked for, or a column does not allow it.
     """
-    asked = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
-    asked = {how: name for how, name in asked.items() if name is not None}
-    if len(asked) > 1:
-        options = " and ".join("fold_column" if how == "column" else how for how in asked)
+    ways = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
+    requested = [(how, name) for how, name in ways.items() if name is not None]
+    if len(requested) > 1:
+        options = " and ".join("fold_column" if how == "column" else how for how, _ in requested)
         raise ValueError(f"{options} cannot go together; choose one split.")
-    if not asked:
+    if not requested:
         return SplitPlan("random", None, folds, repeats, seed)
-    how, name = next(iter(asked.items()))
-    assert name is not None
+    how, name = requested[0]
     column = frame[name]
     if how != "unseen" and column.isna().any():
         as_read, remedy = _words_read_as_missing(name, notes), ""

@@ -287,8 +287,8 @@ def _run(folder: Path, token: str, pipe: int) -> None:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            is_own = job.own or job.address is not None
-            remedy = remedy_for_text(error, work.data.X, work.model) if is_own else ""
+            is_custom = job.custom or job.address is not None
+            remedy = remedy_for_text(error, work.data.X, work.model) if is_custom else ""
             say({"fold": fold, "error": why(error) + remedy})
             return
         np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)

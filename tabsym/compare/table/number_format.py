@@ -228,12 +228,12 @@ def separators_of(
         return ",", "." + GROUP_MARKS
     if looks_ambiguous(list(cells)) == "." and prefer == ".":
         return ".", "," + GROUP_MARKS
-    best, most = (".", ","), -1  # those under which most of these digits are numbers; the preferred ones in a tie
+    best, best_read = (".", ","), -1  # those under which most of these digits are numbers; in a tie the preferred ones
     for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
         thousands = mark + GROUP_MARKS
         read = sum(times for digits, times in cells.items() if number_of(digits, decimal, thousands) is not None)
-        if read > most:
-            best, most = (decimal, thousands), read
+        if read > best_read:
+            best, best_read = (decimal, thousands), read
     return best
 
 
@@ -349,9 +349,9 @@ class TextColumn:
     def read(self) -> tuple[NumberFormat, str] | str | PlainNumbers | None:
         """The format and a note; a note that the column is read as text; None where it is plainly text."""
         forced = self.name in self.options.numeric
-        found = {text: split_cell(text) for text in self.counts}
-        cells = {text: (cell, self.counts[text]) for text, cell in found.items() if cell is not None}
-        words = {text: times for text, times in self.counts.items() if found[text] is None}
+        parsed = {text: split_cell(text) for text in self.counts}
+        cells = {text: (cell, self.counts[text]) for text, cell in parsed.items() if cell is not None}
+        words = {text: times for text, times in self.counts.items() if parsed[text] is None}
         total = sum(self.counts.values())
         numeric = sum(times for _, times in cells.values())
         known = sum(times for word, times in words.items() if means_missing(word))
@@ -368,8 +368,9 @@ class TextColumn:
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
         scaled = len({factors[cell.unit] for cell, _ in cells.values()}) > 1
-        asked = self.options.decimal, self.options.thousands
-        decimal, thousands = separators_of(digits, *asked, prefer=self.prefer, scaled=scaled)
+        decimal, thousands = separators_of(
+            digits, self.options.decimal, self.options.thousands, prefer=self.prefer, scaled=scaled
+        )
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}

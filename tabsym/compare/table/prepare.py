@@ -284,15 +284,15 @@ def prepare(
         notes.insert(0, sampled)
     frame = frame.reset_index(drop=True)
     _note_rare(read_as, notes)
-    own = dict.fromkeys([target, *drop, *roles.named().values()])
-    raw = frame.drop(columns=list(own))
+    no_features = dict.fromkeys([target, *drop, *roles.named().values()])
+    raw = frame.drop(columns=list(no_features))
     if roles.groups is not None:
         notes.append(
             f"Column {roles.groups!r} groups the rows and is not a feature, as the groups of test rows are not in the "
             "training rows."
         )
     if raw.shape[1] == 0:
-        if len(own) == 1:
+        if len(no_features) == 1:
             raise ValueError(f"The table has no column but the target {target!r}; add columns to predict it from.")
         raise ValueError("No feature column is left; drop fewer columns.")
     raw = without_infinity(raw, reading.categorical, notes)
@@ -306,9 +306,7 @@ def prepare(
     weight, exposure, offset = weights_of(frame, read_as.task, roles)
     if weight is not None and weight.sum() <= 0:
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
-    return Prepared(
-        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, source.whole
-    )  # fmt: skip
+    return Prepared(X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, source.whole)
 
 
 def _note_rare(target: ComparisonTarget, notes: list[str]) -> None:
@@ -427,43 +425,43 @@ def _types_in_fit(model: Any) -> dict[str, str] | None:
 
     As wide models know it, that of a stack too, and encoders, also as steps of a pipeline, the first of which counts.
     """
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
         wide = getattr(step, "wide_", step)
         if isinstance(step, Pipeline):
-            own = _types_in_fit(step) or {}
+            of_step = _types_in_fit(step) or {}
         elif isinstance(getattr(wide, "model_", None), WideModel):
-            own = _types_of_wide(wide)
+            of_step = _types_of_wide(wide)
         else:
-            own = _types_of_encoder(getattr(step, "encoder_", step))
-        found = own | found
-    return found or None
+            of_step = _types_of_encoder(getattr(step, "encoder_", step))
+        types = of_step | types
+    return types or None
 
 
 def _types_of_wide(wide: Any) -> dict[str, str]:
-    held = getattr(wide, "_moments", {})
-    found = {
-        name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
+    moments = getattr(wide, "_moments", {})
+    types = {
+        name: next((kind for kind in ("date", "duration") if kind in moments.get(name, "")), "number")
         for name in wide.model_.spec.number_columns
     }
     for source in wide.model_.spec.sources:
         kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
         if kind is not None:
-            found |= dict.fromkeys(source.columns, kind)
-    return found
+            types |= dict.fromkeys(source.columns, kind)
+    return types
 
 
 def _types_of_encoder(encoder: Any) -> dict[str, str]:
     """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
-    states, found = getattr(encoder, "columns_", None), {}
+    states, types = getattr(encoder, "columns_", None), {}
     for name, state in states.items() if isinstance(states, Mapping) else ():
         alphabet = getattr(state, "alphabet", None)
         if alphabet is not None:
-            found[name] = _type_of(alphabet.symbols) or "number"
+            types[name] = _type_of(alphabet.symbols) or "number"
         else:
             measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
-            found[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
-    return found
+            types[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
+    return types
 
 
 def _type_of(symbols: NDArray[Any]) -> str | None:
