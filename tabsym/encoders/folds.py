@@ -118,13 +118,13 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         raise TypeError(f"groups={groups!r} is text; pass the label of each row, such as X[{groups!r}].")
     if groups is None:
         return None
-    found = column_or_1d(groups)
-    if len(found) != n_rows:
-        raise ValueError(f"The table has {n_rows} rows and groups {len(found)} values; pass one group for each row.")
-    missing = pd.isna(found)
+    labels = column_or_1d(groups)
+    if len(labels) != n_rows:
+        raise ValueError(f"The table has {n_rows} rows and groups {len(labels)} values; pass one group for each row.")
+    missing = pd.isna(labels)
     if missing.any():
         raise ValueError(f"The group of row {int(np.argmax(missing))} is missing; give every row one.")
-    return np.asarray(found)
+    return np.asarray(labels)
 
 
 def never_held(splits: Sequence[Split], n_rows: int) -> NDArray[np.int64]:
@@ -137,10 +137,10 @@ def never_held(splits: Sequence[Split], n_rows: int) -> NDArray[np.int64]:
 
 def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
     """A `UserWarning` where rows are held out in no fold, with their number."""
-    found = len(never_held(splits, n_rows))
-    if found:
+    n_others = len(never_held(splits, n_rows))
+    if n_others:
         warn_user(
-            f"cv holds {found:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
+            f"cv holds {n_others:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
             "Leave them out of training, or use a splitter that holds every row out."
         )
 
@@ -232,13 +232,13 @@ def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
 
 
 def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
-    found = np.asarray(rows)
-    found = np.flatnonzero(found) if found.dtype == bool else found.astype(np.int64)
-    if len(found) and (found.min() < 0 or found.max() >= n_rows):
+    numbers = np.asarray(rows)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= n_rows):
         raise ValueError(
             f"Fold {fold} of cv names a row outside 0 to {n_rows - 1}; make the splits for the table given to fit."
         )
-    return found
+    return numbers
 
 
 # -- encoders by folds -----------------------------------------------------------------------------
@@ -369,9 +369,10 @@ class OutOfFoldEncoder(ColumnEncoder):
         """The rows of fit, each encoded by the folds of `cv` that do not hold it."""
         if not self.columns_:
             return self.transform(X)
-        table, own = self._read_as_fitted(X), copy(self)
-        own.cv = cv
-        return self._put_together(table, own._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
+        table, encoder = self._read_as_fitted(X), copy(self)
+        encoder.cv = cv
+        weight = check_weights(sample_weight, len(table))
+        return self._put_together(table, encoder._out_of_fold(table, y, weight, groups))
 
     def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:
         """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers.

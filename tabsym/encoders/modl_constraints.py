@@ -69,7 +69,7 @@ def settings_of_columns(
     if encoder.monotonic is True or isinstance(encoder.monotonic, np.bool_):
         numeric = [name for name, measure in kinds.items() if measure is not None and name not in splits]
         by_column = dict.fromkeys(numeric, bool(encoder.monotonic))
-    found = {}
+    of_columns = {}
     for name, measure in kinds.items():
         is_given = name in splits or name in codes
         is_monotonic, direction = _direction(f"monotonic[{name!r}]", by_column.get(name, False))
@@ -78,13 +78,13 @@ def settings_of_columns(
         if is_monotonic and classes is not None and classes > 2:
             remedy = f"leave {name!r} out" if isinstance(encoder.monotonic, Mapping) else "set it to False"
             raise ValueError(f"monotonic={encoder.monotonic!r} needs two classes or a continuous target; {remedy}.")
-        found[name] = replace(
+        of_columns[name] = replace(
             settings,
             monotonic=is_monotonic,
             direction=direction,
             given=_given(name, splits.get(name), codes.get(name, []), measure) if is_given else None,
         )
-    return found
+    return of_columns
 
 
 def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Settings]) -> None:
@@ -94,7 +94,14 @@ def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Setti
         if given is None:
             continue
         if table.is_numeric:
-            _check_sketch(name, table, [code for codes in given.specials for code in codes])
+            assert table.lows is not None
+            for code in (code for codes in given.specials for code in codes):
+                inside = (table.lows.real <= code.real) & (code.real <= table.values.real)
+                if (inside & (table.lows != table.values)).any():
+                    raise ValueError(
+                        f"Column {name!r} has so many values that the special code {code.real!r} is counted together "
+                        "with its neighbours; make it missing, and use None as the special code."
+                    )
             continue
         known = [one for one in map(plain, table.values.tolist()) if one is not None]
         named = [one for part in (*(given.splits or ()), *given.specials) for one in part if one is not None]
@@ -103,17 +110,6 @@ def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Setti
             raise TypeError(
                 f"Column {name!r} holds {type(known[0]).__name__} such as {known[0]!r}, and splits or special_codes "
                 f"name {other[0]!r}; name its categories as they are in the table."
-            )
-
-
-def _check_sketch(name: str, table: Contingency, codes: list[float | complex]) -> None:
-    assert table.lows is not None
-    for code in codes:
-        inside = (table.lows.real <= code.real) & (code.real <= table.values.real) & (table.lows != table.values)
-        if inside.any():
-            raise ValueError(
-                f"Column {name!r} has so many values that the special code {code.real!r} is counted together with its "
-                "neighbours; make it missing, and use None as the special code."
             )
 
 
@@ -217,7 +213,7 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float | com
         if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {NUMBERS}; use finite numbers.")
     try:
-        found, rest = exact_parts(number)
+        exact, rest = exact_parts(number)
     except OverflowError:
         raise ValueError(f"{option}[{name!r}] holds a number beyond 1.8e308; use smaller ones.") from None
-    return complex(found, rest) if rest else found
+    return complex(exact, rest) if rest else exact

@@ -176,10 +176,10 @@ class Counting:
     ) -> Counted:
         """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
         if before.is_classes:  # it may hold one class only, or new ones
-            found = pd.unique(check_target(y, len(table), self.caller))
-            known = found[:0] if classes is None else classes
-            check_target_piece(known, found)
-            coded = check_classes(y, len(table), classes=np.union1d(known, found), caller=self.caller)
+            new = pd.unique(check_target(y, len(table), self.caller))
+            known = new[:0] if classes is None else classes
+            check_target_piece(known, new)
+            coded = check_classes(y, len(table), classes=np.union1d(known, new), caller=self.caller)
             target = CodedTarget(coded.codes, coded.classes, True)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
@@ -218,8 +218,8 @@ class Counting:
         def count(column: Column) -> Contingency:
             return self.coded(column, rows).count(target.codes, target.values, weight, rows)
 
-        found = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
-        tables = {column.name: one for column, one in zip(columns, found, strict=True)}
+        counted = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
+        tables = {column.name: one for column, one in zip(columns, counted, strict=True)}
         return Counted(tables, target.is_classes)
 
 
@@ -317,8 +317,8 @@ class OutOfFold:
         def encode(state: MODLColumn) -> Floats:
             return self._column(table, state, weight, folds)
 
-        found = in_threads(encode, states, self.counting.n_jobs)
-        pairs = zip(states, found, strict=True)
+        encoded = in_threads(encode, states, self.counting.n_jobs)
+        pairs = zip(states, encoded, strict=True)
         return {new: column for state, values in pairs for new, column in zip(state.names, values.T, strict=True)}
 
     def _column(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:

@@ -108,10 +108,10 @@ class PartitionReport:
     @property
     def certificates_(self) -> dict[str, Certificate]:
         """A lower bound and the optimality gap of each column's partition."""
-        found = {name: one.partition for name, one in self.partitions_.items()}
+        partitions = {name: one.partition for name, one in self.partitions_.items()}
         return {
             name: Certificate(one.lower_bound, one.gap, one.is_optimal, one.is_best_without_garbage)
-            for name, one in found.items()
+            for name, one in partitions.items()
         }
 
     @property
@@ -123,8 +123,8 @@ class PartitionReport:
         fitted = self.partitions_
         if not all(_has_two_classes(one) for one in fitted.values()):
             raise AttributeError("iv_ is there for two classes only; levels_ is for any target.")
-        found = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        values = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
+        return dict(sorted(values.items(), key=lambda item: -item[1]))
 
     def psi(
         self,
@@ -320,9 +320,9 @@ def stability_table(labels: Mapping[str, list[str]], before: PartSample, after: 
     for sample in (before, after):
         if any(not len(parts) for parts in sample.parts.values()):
             raise ValueError("psi needs rows in both samples, and one has none.")
-    found = [_stability_of(name, own, before, after) for name, own in labels.items()]
+    tables = [_stability_of(name, parts, before, after) for name, parts in labels.items()]
     head = pd.DataFrame({"column": pd.Series(dtype=str), "part": [], "expected": [], "actual": [], "psi": []})
-    table = pd.concat(found, ignore_index=True) if found else head
+    table = pd.concat(tables, ignore_index=True) if tables else head
     if by == "part":
         return table
     total = table.groupby("column", sort=False)["psi"].sum().sort_values(ascending=False, kind="stable")
@@ -362,10 +362,10 @@ def partitions_html(encoder: PartitionReport) -> str:
         rows.append([name, f"{levels[name]:.5f}", Raw(bar(levels[name] / most)), f"{one.n_parts:,}", kind,
                      f"{one.cost:,.1f}", f"{one.null_cost:,.1f}"])  # fmt: skip
         if one.n_parts > 1:
-            told = parts_table(fitted)
-            cells = [[_cell_text(cell) for cell in row] for row in told.head(_MAX_LINES).itertuples(index=False)]
-            more = paragraph(f"{_MAX_LINES} of {len(told)} parts.", muted=True) if len(told) > _MAX_LINES else ""
-            parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, told.columns)), cells) + more))
+            shown = parts_table(fitted)
+            cells = [[_cell_text(cell) for cell in row] for row in shown.head(_MAX_LINES).itertuples(index=False)]
+            more = paragraph(f"{_MAX_LINES} of {len(shown)} parts.", muted=True) if len(shown) > _MAX_LINES else ""
+            parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, shown.columns)), cells) + more))
     left = len(levels) - len(rows)
     more = paragraph(f"{left} further columns; see levels_.", muted=True) if left > 0 else ""
     heading = f"{type(encoder).__name__}: {len(levels)} columns by Level, the normalized gain of their parts"
@@ -399,10 +399,10 @@ def evidence(counts: Any) -> tuple[Any, Any]:
 
     A part without rows has none of either.
     """
-    held = counts.any(axis=1)
+    has_rows = counts.any(axis=1)
     woe = estimates(counts, "logodds")[:, 0]
-    shares = (counts + 1) / (counts.sum(axis=0) + held.sum())
-    return woe, np.where(held, (shares[:, 1] - shares[:, 0]) * woe, 0.0)
+    shares = (counts + 1) / (counts.sum(axis=0) + has_rows.sum())
+    return woe, np.where(has_rows, (shares[:, 1] - shares[:, 0]) * woe, 0.0)
 
 
 def _has_two_classes(fitted: Intervals | Groups) -> bool:

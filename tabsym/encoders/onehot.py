@@ -52,7 +52,7 @@ MAX_NANS = 1 << 22
 """NaN entries that a sparse matrix may hold in any case: 50 MB."""
 NANS_PER_ONE = 16
 """NaN entries for each entry that the matrix has without them, above which it is refused."""
-_TILE = 1 << 18  # entries that are written at once
+_CHUNK = 1 << 18  # entries that are written at once
 
 
 class OneHotEncoder(ColumnEncoder):
@@ -485,7 +485,7 @@ def _write(
     rows = np.flatnonzero(ones.indices >= 0)
     indices[at[rows]] = first + ones.indices[rows]
     across = np.arange(ones.width)
-    empty, step = np.flatnonzero(ones.indices == NANS), max(_TILE // max(ones.width, 1), 1)
+    empty, step = np.flatnonzero(ones.indices == NANS), max(_CHUNK // max(ones.width, 1), 1)
     for start in range(0, len(empty), step):
         entries = at[empty[start : start + step], None] + across
         indices[entries], data[entries] = first + across, np.nan
@@ -548,19 +548,19 @@ class SparseEncoding:
     def indices(self, width: int) -> Indices:
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
-        for rows in self._tiles():
-            block, found_in = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
-            found_in[block.row[np.isnan(block.data)]] = NANS
-            found = np.flatnonzero(block.data > 0)
-            order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
-            found_in[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
+        for rows in self._chunks():
+            block, of_chunk = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
+            of_chunk[block.row[np.isnan(block.data)]] = NANS
+            above = np.flatnonzero(block.data > 0)
+            order = above[np.lexsort((-block.col[above], block.data[above], block.row[above]))]
+            of_chunk[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
         return indices
 
-    def _tiles(self) -> Iterator[slice]:
+    def _chunks(self) -> Iterator[slice]:
         """Rows of so few entries together that copies of them do not matter, as rows of NaN are long."""
         pointer, start = self._matrix.indptr, 0
         while start < self.n_rows:
-            stop = int(np.searchsorted(pointer, pointer[start] + _TILE))
+            stop = int(np.searchsorted(pointer, pointer[start] + _CHUNK))
             stop = min(max(stop, start + 1), self.n_rows)
             yield slice(start, stop)
             start = stop

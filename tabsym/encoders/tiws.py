@@ -486,8 +486,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         if X is not None:
             return donor_table(state, [(self.unseen_rows(X, column).unseen, None)], n_donors)
         codes = np.flatnonzero(state.fitted.sums.rows > 0)
-        found = [(state.fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
-        return donor_table(state, found, n_donors)
+        unknown = [(state.fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
+        return donor_table(state, unknown, n_donors)
 
     def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
         """The rows of X with an unknown category of a column, and their contexts.
@@ -504,7 +504,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         -------
         UnseenRows
             `rows` (r,), `unseen` (m documents) and `which` (r,) of these each row goes by: what
-            ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
+            ``columns_[column].fitted.weights(rows.unseen)`` (m, donors) takes.
 
         Examples
         --------
@@ -597,16 +597,16 @@ class TIWSEncoder(OutOfFoldEncoder):
             pieces.append(unknown_in(frame, known))
         if self.handle_missing == "value" and not categories_of(self.counts_, state.fitted.number).has_missing:
             pieces.append(frame.filter(is_missing(frame, name)))
-        found = [one.select(self._names_in).collect() for one in pieces]
-        found = [one for one in found if len(one)]
-        if not found:
+        collected = [one.select(self._names_in).collect() for one in pieces]
+        collected = [one for one in collected if len(one)]
+        if not collected:
             return known
         if self.context == "row":
             raise ValueError(
                 f"context='row' estimates the unknown categories of column {name!r} from single rows, which is not "
                 "done lazily; collect the frame, or set_params(context='batch')."
             )
-        table = read_table(nw.concat(found).to_native(), caller=type(self).__name__)
+        table = read_table(nw.concat(collected).to_native(), caller=type(self).__name__)
         unseen = self._rows.unseen(table, name).unseen
         values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
         columns = self._kept_columns(state, values)
