@@ -97,19 +97,14 @@ class Mixture:
     @classmethod
     def of(cls, donors: list[Donors], max_donors: int | None, *, combined: bool = True) -> Mixture:
         """Combinations of the heaviest donors, all if None; `combined`: at most `MAX_COMBINATIONS` of a row."""
-        ranked = [Ranked.of(one.weights) for one in donors]
-        sizes = np.stack(
-            [
-                np.where(one.document < 0, 1, np.append(rank.sizes, 1)[one.document])
-                for one, rank in zip(donors, ranked, strict=True)
-            ],
-            axis=1,
-        )
+        ranked = [(Ranked.of(one.weights), one.document) for one in donors]
+        counts = [np.where(document < 0, 1, np.append(rank.sizes, 1)[document]) for rank, document in ranked]
+        sizes = np.stack(counts, axis=1)
         allowed = sizes if max_donors is None else np.minimum(sizes, max_donors)
         kept = _bounded(allowed) if combined else allowed
         columns = [
-            (rank, one.document, kept[:, j], _heaviest(rank, one.document, kept[:, j]))
-            for j, (one, rank) in enumerate(zip(donors, ranked, strict=True))
+            (rank, document, kept[:, j], _heaviest(rank, document, kept[:, j]))
+            for j, (rank, document) in enumerate(ranked)
         ]
         return cls(columns, kept.prod(axis=1), np.asarray((kept < allowed).any(axis=1)))
 
@@ -133,23 +128,23 @@ class Mixture:
         step = max(1, TILE // n_draws)
         for first in range(0, len(self.sizes), step):
             rows = np.repeat(np.arange(first, min(first + step, len(self.sizes))), n_draws)
-            found: list[Places] = [rows]
+            picks: list[Places] = [rows]
             for ranked, document, kept, total in self.columns:
                 sums = np.append(0.0, ranked.weight.cumsum())
                 start = ranked.starts[document[rows]]
                 aim = sums[start] + random.random(len(rows)) * total[rows]
                 digit = np.searchsorted(sums, aim, side="right") - 1 - start
                 digit = np.clip(digit, 0, kept[rows] - 1)
-                found.append(_picked(ranked, document[rows], digit, total[rows])[0])
-            drawn, times = np.unique(np.stack(found), axis=1, return_counts=True)
+                picks.append(_picked(ranked, document[rows], digit, total[rows])[0])
+            drawn, times = np.unique(np.stack(picks), axis=1, return_counts=True)
             yield drawn[0], list(drawn[1:]), times / n_draws
 
 
 def _picked(ranked: Ranked, document: Places, digit: Places, total: Floats) -> tuple[Places, Floats]:
     """Donors by rank, and their weights among those kept; where the value was seen its own, of weight 1."""
-    own = document < 0
-    at = np.where(own, 0, ranked.starts[document] + digit)
-    return np.where(own, -1, ranked.donor[at]), np.where(own, 1.0, ranked.weight[at] / total)
+    is_known = document < 0
+    at = np.where(is_known, 0, ranked.starts[document] + digit)
+    return np.where(is_known, -1, ranked.donor[at]), np.where(is_known, 1.0, ranked.weight[at] / total)
 
 
 def _heaviest(ranked: Ranked, document: Places, kept: Places) -> Floats:
@@ -166,8 +161,8 @@ def _bounded(sizes: Places) -> Places:
     kept = sizes.copy()
     many = np.flatnonzero(np.prod(sizes.astype(np.float64), axis=1) > MAX_COMBINATIONS)
     several = many[(sizes[many] > 1).sum(axis=1) > 1]
-    found, which = np.unique(sizes[several], axis=0, return_inverse=True)
-    caps = np.array([_caps(row) for row in found], dtype=sizes.dtype).reshape(found.shape)
+    distinct, which = np.unique(sizes[several], axis=0, return_inverse=True)
+    caps = np.array([_caps(row) for row in distinct], dtype=sizes.dtype).reshape(distinct.shape)
     kept[several] = caps[which.ravel()]
     return kept
 

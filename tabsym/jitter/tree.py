@@ -170,7 +170,7 @@ class TreeColumns:
 DONOR_MODES = ("similar", "similar_per_node")
 MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
 """Values of `handle_unknown` as `kernels_descend` knows them."""
-_TILE = 1024  # rows at a time, so that weights of all donors for each stay small
+_CHUNK = 1024  # rows at a time, so that weights of all donors for each stay small
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class TreeDonors:
     """A column's unknown categories: rows that have them, and how each resembles the known categories `codes` (d,)."""
 
     fitted: FittedColumn
-    found: UnseenRows
+    unseen_rows: UnseenRows
     codes: NDArray[np.int64]
     alike: Floats | None  # (m, d), where one document's weights depend on the others
 
@@ -186,22 +186,22 @@ class TreeDonors:
     def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> TreeDonors:
         """Of a fitted encoder, for the rows of a table whose categories in `column` it has not seen."""
         fitted = encoder.columns_[column].fitted
-        found = encoder.unseen_rows(table, column, context=context)
+        unseen_rows = encoder.unseen_rows(table, column, context=context)
         if fitted.method.method != "poster":
-            return cls(fitted, found, fitted.donors, None)
-        return cls(fitted, found, *fitted.shown_weights(found.unseen))
+            return cls(fitted, unseen_rows, fitted.donors, None)
+        return cls(fitted, unseen_rows, *fitted.shown_weights(unseen_rows.unseen))
 
     def weights(self, positions: NDArray[np.int64]) -> Floats:
         """Of the donors (len(positions), d) for some of the documents; they sum to 1."""
         if self.alike is not None:
             return self.alike[positions]
-        return self.fitted.weights(self.found.unseen.take(positions))
+        return self.fitted.weights(self.unseen_rows.unseen.take(positions))
 
     def table(self, categories: list[Any], n_donors: int) -> pd.DataFrame:
         """The heaviest donors of each unknown category, by name: `categories` are the known ones of the column."""
-        weights = self.weights(np.arange(len(self.found.unseen)))
+        weights = self.weights(np.arange(len(self.unseen_rows.unseen)))
         records = []
-        for unknown, row in zip(self.found.unseen.symbols, weights, strict=True):
+        for unknown, row in zip(self.unseen_rows.unseen.symbols, weights, strict=True):
             heaviest = np.argsort(-row, kind="stable")[:n_donors]
             records += [[unknown, categories[self.codes[one]], row[one]] for one in heaviest if row[one] > 0]
         return pd.DataFrame(records, columns=["category", "donor", "weight"])
@@ -223,10 +223,12 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) 
     rows = np.flatnonzero((cells[tree.splits_symbols] < 0).any(axis=0))
     which = np.full((len(donors), cells.shape[1]), -1, dtype=np.int64)
     for slot, one in enumerate(donors.values()):
-        which[slot, one.found.rows] = one.found.which
-    for first in range(0, len(rows), _TILE):
-        tile = rows[first : first + _TILE]
-        out[tile], heaviest[tile] = _spread(tree, np.ascontiguousarray(cells[:, tile]), mode, donors, which[:, tile])
+        which[slot, one.unseen_rows.rows] = one.unseen_rows.which
+    for first in range(0, len(rows), _CHUNK):
+        chunk = rows[first : first + _CHUNK]
+        out[chunk], heaviest[chunk] = _spread(
+            tree, np.ascontiguousarray(cells[:, chunk]), mode, donors, which[:, chunk]
+        )
     return out, heaviest
 
 

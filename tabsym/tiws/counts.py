@@ -97,8 +97,8 @@ class NumberWords:
             return np.full(len(column.missing), UNSEEN, dtype=np.int32)
         column.check_measure(self.measure)
         values = column.values
-        found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
-        return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
+        bins = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
+        return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, bins).astype(np.int32)
 
     def joined(self, other: NumberWords) -> NumberWords:
         """The words of both, which have the same edges."""
