@@ -39,15 +39,7 @@ from scipy.special import xlog1py, xlogy
 
 from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.cuts import Bounds, OutOfTime, PricedSearch, is_cheaper
-from tabsym.modl.grouping import (
-    Grouping,
-    GroupingUnits,
-    GroupTask,
-    by_main_axis,
-    by_proportion,
-    costs_of_groups,
-    polish,
-)
+from tabsym.modl.grouping import Grouping, GroupTask, by_main_axis, by_proportion, costs_of_groups, polish
 from tabsym.modl.partition import cheapest, labels_along, labels_of
 
 Floats = NDArray[np.float64]
@@ -172,8 +164,13 @@ def _likely_proportions(counts: Floats) -> list[float]:
 
 def _uninformative_as_garbage(task: GroupTask) -> list[Grouping]:
     """The modalities that are most informative each, 2, 4, 8, 16, ... of them; the rest garbage."""
-    units = task.units
-    order = np.argsort(-_gain_over_all(units), kind="stable")
+    units, sizes = task.units, task.units.counts.sum(axis=1)
+    base = units.counts.sum(axis=0) / sizes.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
+    # what each modality's class proportions save over those of all, in nats per modality
+    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
+    order = np.argsort(-gain / units.weights, kind="stable")
     informative = np.cumsum(units.weights[order])
     starts: list[Grouping] = []
     wanted, last = 2.0, 0
@@ -227,16 +224,6 @@ def _others_as_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     labels = np.full(len(units), len(ends), dtype=np.int64)
     labels[order] = labels_of(ends, len(order))
     return task.price(labels)
-
-
-def _gain_over_all(units: GroupingUnits) -> Floats:
-    """What each modality's own class proportions save over those of all, in nats per modality."""
-    sizes = units.counts.sum(axis=1)
-    base = units.counts.sum(axis=0) / sizes.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
-    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
-    return np.asarray(gain / units.weights)
 
 
 # -- gains of groups of two classes with a garbage group of a given proportion --------------------------
