@@ -157,11 +157,11 @@ def show_as_ratios(axis: Any, values: Floats) -> None:
         ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high) if tick > 0.0]
     ticks = [tick for tick in ticks if 0.8 * low <= tick <= 1.25 * high] or [1.0]
     axis.set_major_locator(FixedLocator(np.log(ticks).tolist()))
-    axis.set_major_formatter(FixedFormatter(told_apart(ticks)))
+    axis.set_major_formatter(FixedFormatter(_distinct_texts(ticks)))
     axis.set_minor_locator(FixedLocator([]))
 
 
-def told_apart(values: Iterable[float]) -> list[str]:
+def _distinct_texts(values: Iterable[float]) -> list[str]:
     """Numbers as text, in four digits, or as many as tell them apart."""
     numbers = list(values)
     for digits in (4, 7, 10):
@@ -174,7 +174,7 @@ def told_apart(values: Iterable[float]) -> list[str]:
 def bounds_as_text(bounds: Iterable[float], is_date: bool) -> list[str]:
     """Bounds of bins as text; those of dates are days since 1970."""
     if not is_date:
-        return told_apart(map(float, bounds))
+        return _distinct_texts(map(float, bounds))
     return [str(pd.Timestamp(bound, unit="D").round("s")).removesuffix(" 00:00:00") for bound in bounds]
 
 

@@ -188,16 +188,9 @@ def draw_heatmap(
     Bins, and categories that are numbers (also "week 7"), lie in their order, others by their mean value. Of more than
     30 (60 in order) the most frequent are shown, which the label of the axis says.
     """
-    pairs = pd.DataFrame(
-        {
-            "row": [one[0] for one in table["category"]],
-            "column": [one[1] for one in table["category"]],
-            "value": table["value"].to_numpy(),
-            "rows": table["rows"].fillna(1.0).to_numpy(),
-        }
-    )
-    for side in ("row", "column"):
-        pairs[side] = pairs[side].map(category_text)
+    combined = [(category_text(one[0]), category_text(one[1])) for one in table["category"]]
+    pairs = pd.DataFrame(combined, columns=["row", "column"])
+    pairs["value"], pairs["rows"] = table["value"].to_numpy(), table["rows"].fillna(1.0).to_numpy()
     sides = [_side(pairs, side, order) for side, order in zip(("row", "column"), orders, strict=True)]
     (down, n_down), (across, n_across) = sides
     pairs = pairs[pairs["row"].isin(down) & pairs["column"].isin(across)]
@@ -292,9 +285,9 @@ def _repeat_last(values: Floats) -> Floats:
 
 def _draw_missing(ax: Any, tables: dict[str, pd.DataFrame], edges: Floats, is_log: bool) -> float:
     """The coefficient of missing values to the left of the others; the new left end."""
-    own = np.log(edges) if is_log else edges
-    width = own[-1] - own[0]
-    position, left = own[0] - 0.06 * width, own[0] - 0.11 * width
+    on_axis = np.log(edges) if is_log else edges
+    width = on_axis[-1] - on_axis[0]
+    position, left = on_axis[0] - 0.06 * width, on_axis[0] - 0.11 * width
     if is_log:
         position, left = np.exp(position), np.exp(left)
     for _, table, colour in coloured(tables):

@@ -479,24 +479,18 @@ class _Evaluator:
 
     def blended(self, started: _Evaluated, alone: _Evaluated) -> list[Component]:
         """The components, the larger weight first: `started` alone, unless a blend with `alone` is certain to gain."""
-        blends = self._blends(started, alone.scores)
-        for weight, gains in blends.items():
-            self._record("both", "", -1, weight, gains)
+        blends: dict[float, PairedGains] = {}
+        for weight in WEIGHTS:
+            pairs = zip(started.scores, alone.scores, strict=True)
+            mixed = [(1 - weight) * first + weight * second for first, second in pairs]
+            blends[weight] = self._paired_gains(self._losses(mixed), started.losses)
+            self._record("both", "", -1, weight, blends[weight])
         weight = min(blends, key=lambda weight: (blends[weight].loss, weight))
         weight = weight if blends[weight].is_certain else 0.0
         components = [replace(started.component, weight=round(1 - weight, 10)), replace(alone.component, weight=weight)]
         return sorted(
             (component for component in components if component.weight > 0), key=lambda component: -component.weight
         )
-
-    def _blends(self, started: _Evaluated, scores: list[Floats]) -> dict[float, PairedGains]:
-        blends = {}
-        for weight in WEIGHTS:
-            mixed = [
-                (1 - weight) * first + weight * second for first, second in zip(started.scores, scores, strict=True)
-            ]
-            blends[weight] = self._paired_gains(self._losses(mixed), started.losses)
-        return blends
 
     def _curve(self, plan: Plan, position: int, every: int) -> _Curve:
         """Of a split, after every few rounds of all that the booster asks for."""
@@ -514,20 +508,13 @@ class _Evaluator:
 
     def _losses(self, scores: list[Floats]) -> list[Floats]:
         """The losses of the scores of each split."""
-        return [
-            self._criterion(split_scores, split.held_out.y)
-            for split_scores, split in zip(scores, self.splits, strict=True)
-        ]
+        pairs = zip(scores, self.splits, strict=True)
+        return [self._criterion(split_scores, split.held_out.y) for split_scores, split in pairs]
 
     def _paired_gains(self, losses: list[Floats], baseline: list[Floats]) -> PairedGains:
         """Of losses in the splits."""
         parts = zip(losses, baseline, self.splits, strict=True)
-        return PairedGains.total(
-            [
-                PairedGains.of(split_losses, split_baseline, split.held_out)
-                for split_losses, split_baseline, split in parts
-            ]
-        )
+        return PairedGains.total([PairedGains.of(one, base, split.held_out) for one, base, split in parts])
 
     def _record(self, mode: str, variant: str, rounds: int, weight: float, gains: PairedGains) -> None:
         row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": weight, "loss": gains.loss}
