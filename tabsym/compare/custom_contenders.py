@@ -219,10 +219,7 @@ def _function_contents(value: FunctionType, seen: list[Any]) -> list[Any]:
     read = {name: value.__globals__.get(name) for name in sorted(_names_in(value.__code__))}
     used = {name: item for name, item in read.items() if isinstance(item, _CONTENTS) or _is_user_defined(item, seen)}
     closure = [cell.cell_contents for cell in value.__closure__ or ()]
-    return [
-        _code_contents(value.__code__),
-        _contents([value.__defaults__, value.__kwdefaults__, closure, used], seen),
-    ]
+    return [_code_contents(value.__code__), _contents([value.__defaults__, value.__kwdefaults__, closure, used], seen)]
 
 
 def _class_contents(value: type, seen: list[Any]) -> Any:

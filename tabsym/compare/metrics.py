@@ -262,19 +262,17 @@ def refuse_unscorable(prepared: Prepared, plan: SplitPlan, splits: Sequence[Spli
                     f"All {what} rows of {name} have weight 0 in column {prepared.roles.weight!r}; "
                     "give some of them weight, drop the rows of weight 0, or choose another split."
                 )
-        if METRICS[prepared.task].get(metric.name) is metric and np.isnan(_score_of_guess(prepared, test, metric)):
+        if METRICS[prepared.task].get(metric.name) is not metric:
+            continue
+        y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
+            score = metric.of(y, _guess(y, len(prepared.classes)), weight)
+        if np.isnan(score):  # that of uninformative predictions: no others have one either
             raise ValueError(
                 f"metric={metric.name!r} cannot be computed on the test rows of {name} ({len(test):,} of them); "
                 "use fewer folds, another split, or another metric."
             )
-
-
-def _score_of_guess(prepared: Prepared, test: Places, metric: Metric) -> float:
-    """The score of uninformative predictions: NaN where no prediction of these rows has one."""
-    y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
-        return metric.of(y, _guess(y, len(prepared.classes)), weight)
 
 
 def _guess(y: Floats, n_classes: int) -> Floats:

@@ -177,12 +177,16 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
     predicted = np.sum([fold["predicted"] for fold in folds], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         totals = np.where(observed != 0, predicted / observed, np.nan)
+    by_metric = {metric: [fold["scores"][metric] for fold in folds] for metric in folds[0]["scores"]}
     return {
         "name": name,
         "label": entry["label"],
         "score": float(scores.mean()),
         "sd": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
-        "scores": {metric: _mean_of(folds, metric) for metric in folds[0]["scores"]},
+        # None where a fold has too few rows for the metric
+        "scores": {
+            name: None if None in of_folds else float(np.mean(of_folds)) for name, of_folds in by_metric.items()
+        },
         "totals": [None if np.isnan(one) else float(one) for one in totals],
         "fit_seconds": median("fit_seconds"),
         "fit_cpu_seconds": median("fit_cpu_seconds"),
@@ -197,12 +201,6 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "untuned": sum(1 < fold.get("tried", 0) <= fold["failed"] + 1 for fold in folds),
         "unweighted": any(fold["unweighted"] for fold in folds),
     }
-
-
-def _mean_of(folds: list[dict[str, Any]], metric: str) -> float | None:
-    """Over all folds; None where one of them has too few rows for the metric."""
-    scores = [fold["scores"][metric] for fold in folds]
-    return None if None in scores else float(np.mean(scores))
 
 
 # -- tests of contenders against the best -----------------------------------------------------------

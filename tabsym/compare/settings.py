@@ -33,29 +33,26 @@ MAX_SEED = 2**32 - 1
 """NumPy's."""
 
 
-def check_numbers(
-    *,
-    folds: int,
-    repeats: int,
-    jobs: int,
-    threads: int | None,
-    seed: int,
-    time_limit: float | None,
-    max_rows: int | None,
-    memory_limit: float | None,
-) -> None:
-    """Numbers that are possible, and a limit of memory where processes can be held to it."""
-    check_option("folds", folds, [Number(at_least=2, whole=True)])
-    check_option("repeats", repeats, [Number(at_least=1, whole=True)])
-    check_option("jobs", jobs, [Number(at_least=1, whole=True)])
-    check_option("threads", threads, [Number(at_least=1, whole=True), None])
-    check_option("seed", seed, [Number(at_least=0, at_most=MAX_SEED, whole=True)])
-    check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
-    check_option("max_rows", max_rows, [Number(at_least=2, whole=True), None])
-    check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None])
-    if memory_limit is not None and not can_limit_memory():
+_NUMBERS: dict[str, list[Number | None]] = {
+    "folds": [Number(at_least=2, whole=True)],
+    "repeats": [Number(at_least=1, whole=True)],
+    "jobs": [Number(at_least=1, whole=True)],
+    "threads": [Number(at_least=1, whole=True), None],
+    "seed": [Number(at_least=0, at_most=MAX_SEED, whole=True)],
+    "time_limit": [Number(above=0, of="seconds"), None],
+    "max_rows": [Number(at_least=2, whole=True), None],
+    "memory_limit": [Number(above=0, of="gigabytes"), None],
+}
+
+
+def check_numbers(**options: Any) -> None:
+    """The options of `compare` that are numbers, and whether processes can be held to a limit of memory."""
+    for name, value in options.items():
+        check_option(name, value, _NUMBERS[name])
+    if options["memory_limit"] is not None and not can_limit_memory():
         raise ValueError(
-            f"memory_limit={memory_limit} is not possible, as this system limits no process's memory; leave it out."
+            f"memory_limit={options['memory_limit']} is not possible, as this system limits no process's memory; leave "
+            "it out."
         )
 
 
@@ -67,16 +64,7 @@ def check_lists(**lists: Any) -> None:
 
 
 def reading_options(
-    *,
-    numeric: Sequence[str] | None,
-    categorical: Sequence[str] | None,
-    na_values: Any,
-    decimal: str | None,
-    thousands: str | None,
-    sep: str | None,
-    encoding: str | None,
-    dayfirst: bool | None,
-    sheet: str | None,
+    *, numeric: Any, categorical: Any, na_values: Any, decimal: Any, thousands: Any, **others: Any
 ) -> ReadOptions:
     """What the user decided of reading the table, checked.
 
@@ -90,7 +78,7 @@ def reading_options(
         )
     return ReadOptions(
         [str(name) for name in numeric or []], [str(name) for name in categorical or []], _na_values(na_values),
-        decimal, thousands, sep, encoding, dayfirst, sheet,
+        decimal, thousands, **others,
     )  # fmt: skip
 
 

@@ -133,7 +133,13 @@ def summary(
         out.append(f"Its gain over the baseline is {best['gain']:.4g}; differences are in percent of it.")
     if best["name"] == CONSTANT and others:
         out.append("No contender does better than the baseline.")
-    nothing = _nothing_predicts(ranking)
+    # the baseline is best of several, or not significantly worse than a best that it beats in some fold
+    constant = baseline_in(ranking)
+    nothing = (
+        constant is not None
+        and len(ranking) > 1
+        and (constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0))
+    )
     out += _others(best, others, settings, nothing=nothing)
     if not nothing:
         out += _fastest(ranking)
@@ -147,14 +153,6 @@ def summary(
     if untuned:
         out.append(f"Not tuned in some folds, as all settings but one failed there: {_names(untuned)}.")
     return out + failures
-
-
-def _nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
-    """Whether the baseline is best of several, or not significantly worse than a best that it beats in some fold."""
-    constant = baseline_in(ranking)
-    if constant is None or len(ranking) < 2:
-        return False
-    return constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0)
 
 
 def _others(

@@ -319,10 +319,7 @@ def run_fold(work: WorkerJob, split: Split) -> tuple[dict[str, Any], np.ndarray]
         peak_bytes=memory.bytes,
         model_bytes=_size(trained.model),
     )
-    result = asdict(measured) | {
-        "busy": was_busy(fit.others, work.job.threads),
-        "unweighted": trained.unweighted,
-    }
+    result = asdict(measured) | {"busy": was_busy(fit.others, work.job.threads), "unweighted": trained.unweighted}
     return result | chosen, prediction
 
 

@@ -20,14 +20,7 @@ from tabsym.categories.contingency import CodedValues, Contingency, code_numbers
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
-from tabsym.encoders.modl_column import (
-    MODLColumn,
-    Output,
-    estimates,
-    look_up,
-    parts_of_rows,
-    with_donors,
-)
+from tabsym.encoders.modl_column import MODLColumn, Output, estimates, look_up, parts_of_rows, with_donors
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,

@@ -548,22 +548,17 @@ class SparseEncoding:
     def indices(self, width: int) -> Indices:
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
-        for rows in self._chunks():
+        pointer, start = self._matrix.indptr, 0
+        while start < self.n_rows:  # rows of so few entries together that copies of them do not matter
+            stop = int(np.searchsorted(pointer, pointer[start] + _CHUNK))
+            rows = slice(start, min(max(stop, start + 1), self.n_rows))
             block, of_chunk = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
             of_chunk[block.row[np.isnan(block.data)]] = NANS
             above = np.flatnonzero(block.data > 0)
             order = above[np.lexsort((-block.col[above], block.data[above], block.row[above]))]
             of_chunk[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
+            start = rows.stop
         return indices
-
-    def _chunks(self) -> Iterator[slice]:
-        """Rows of so few entries together that copies of them do not matter, as rows of NaN are long."""
-        pointer, start = self._matrix.indptr, 0
-        while start < self.n_rows:
-            stop = int(np.searchsorted(pointer, pointer[start] + _CHUNK))
-            stop = min(max(stop, start + 1), self.n_rows)
-            yield slice(start, stop)
-            start = stop
 
 
 def restored_frame(
@@ -593,6 +588,6 @@ def restored_frame(
     if doubtful:
         warn_user(
             f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
-            "does not distinguish; they come back as missing.",
+            "does not distinguish; they come back as missing."
         )
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

@@ -20,14 +20,7 @@ from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
-from tabsym.frame import (
-    Table,
-    check_classes,
-    check_regression_target,
-    check_target,
-    holds_classes,
-    name_of_target,
-)
+from tabsym.frame import Table, check_classes, check_regression_target, check_target, holds_classes, name_of_target
 from tabsym.models.export_terms import Coding
 from tabsym.threads import in_threads
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows

@@ -406,18 +406,13 @@ def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
     typed, _ = retype(frame.drop(columns=text), options, source.untyped, source.separator, [])
     for name in text:
-        typed[name] = _of_type(frame[name], (known or {})[name])
+        kind, typed[name] = (known or {})[name], frame[name]
+        if kind == "duration":
+            typed[name] = pd.to_timedelta(frame[name], errors="coerce")
+        elif kind in ("date", "day"):
+            moments = moments_of(name, frame[name], "moments")
+            typed[name] = moments if kind == "date" else moments.dt.date
     return typed[list(frame.columns)]
-
-
-def _of_type(text: pd.Series, kind: str) -> pd.Series:
-    """Text as what a column held in fit: see `_types_in_fit`."""
-    if kind == "duration":
-        return pd.to_timedelta(text, errors="coerce")
-    if kind not in ("date", "day"):
-        return text
-    moments = moments_of(str(text.name), text, "moments")
-    return moments if kind == "date" else moments.dt.date
 
 
 def _types_in_fit(model: Any) -> dict[str, str] | None:
