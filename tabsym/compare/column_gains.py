@@ -70,7 +70,7 @@ def column_gains(
         reached = np.max([_reached(model, folds, rulers) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
         fractions[source] = np.maximum(fractions.get(source, np.zeros(len(rulers))), reached).tolist()
-    times = {name for name in prepared.features.dates if prepared.X[name].notna().all()}
+    times = {name for name in prepared.features.parts if prepared.X[name].notna().all()}
     return [
         {
             "column": name,
@@ -269,7 +269,7 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
     y = prepared.y
     days = {  # as the dates they are, so that intervals are of dates
         name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
-        for name in prepared.features.dates
+        for name in prepared.features.parts
     }
     X = prepared.X.assign(**days) if days else prepared.X
     if len(y) > MAX_LEVEL_ROWS:

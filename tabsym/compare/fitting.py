@@ -32,12 +32,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.compare.metrics import Metric
-from tabsym.compare.splits import Split
+from tabsym.compare.splits import Indices, Split
 from tabsym.compare.table.prepare import CLASSES, Prepared, numbers_of_target, weights_of
 from tabsym.frame import relative_weights
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Data:
     offset: Floats | None = None
     names: NDArray[Any] | None = None
 
-    def rows(self, positions: Places) -> Data:
+    def rows(self, positions: Indices) -> Data:
         """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
         every = {name: getattr(self, name) for name in ("y", "weight", "exposure", "offset")}
         some: dict[str, Any] = {name: None if values is None else values[positions] for name, values in every.items()}
@@ -69,7 +68,7 @@ class Trained:
     """A trained contender, and which classes it has seen; `unweighted`: there were weights and it takes none."""
 
     model: Any
-    seen: Places
+    seen: Indices
     unweighted: bool = False
 
     def predict(self, data: Data) -> Floats:
@@ -159,7 +158,7 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
     return _weight_names(inner, last=last) if inner is not None and hands_on else []
 
 
-def _positions_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
+def _positions_of(model: Any, names: NDArray[Any], seen: Indices) -> Indices:
     """Where the model's `classes_` are among the names; those of a model without them are sorted."""
     classes = getattr(model, "classes_", None)
     classes = [] if classes is None else np.asarray(classes).tolist()
@@ -169,7 +168,7 @@ def _positions_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
     return np.array([position[name] for name in classes], dtype=np.int64)
 
 
-def take_rows(X: Any, positions: Places) -> Any:
+def take_rows(X: Any, positions: Indices) -> Any:
     """Some rows of a frame, with a fresh index where it has one."""
     if hasattr(X, "iloc"):
         return X.iloc[positions].reset_index(drop=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn import metrics
 
-from tabsym.compare.splits import Places, Split, SplitPlan
+from tabsym.compare.splits import Indices, Split, SplitPlan
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
@@ -228,7 +228,7 @@ def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None)
         ) from None
 
 
-def score_fold(prepared: Prepared, test: Places, prediction: Floats, metric: Metric) -> dict[str, Any]:
+def score_fold(prepared: Prepared, test: Indices, prediction: Floats, metric: Metric) -> dict[str, Any]:
     """Scores, and totals of what was predicted and what came (of each class, or in one)."""
     y = prepared.y[test]
     weight = None if prepared.weight is None else prepared.weight[test]

@@ -278,7 +278,7 @@ def against_best(differences: Floats, pairs: list[Pair | None], test_over_train:
     test_over_train : float
         Test rows over training rows of a fold.
     scale : (K - 1,)
-        The size of the scores, beside which a difference can be rounding.
+        The size of the scores, compared with which a difference can be rounding.
     """
     folds, mean = differences.shape[1], differences.mean(axis=1)
     scatter = differences.var(axis=1, ddof=1) if folds > 1 else np.zeros(len(mean))

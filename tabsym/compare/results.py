@@ -1,4 +1,4 @@
-"""Results as they arrive: kept in one JSON file, written anew after every fold, with the predictions beside it.
+"""Results as they arrive: kept in one JSON file, written anew after every fold, next to the predictions.
 
 Read back, folds of a damaged folder that are not complete are ignored, with a message, and run again. The predictions
 give the contribution of each test row to the difference of two contenders, for its variance over rows.

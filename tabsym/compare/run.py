@@ -267,7 +267,7 @@ def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:
             f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
             "categories cannot be held out; keep it as a feature, or name another unseen column."
         )
-    if split["unseen"] in prepared.features.dates:
+    if split["unseen"] in prepared.features.parts:
         name = split["unseen"]
         raise ValueError(
             f"Column {name!r} is read as dates; to hold its categories out, read it as categories: "

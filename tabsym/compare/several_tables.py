@@ -18,10 +18,10 @@ import pandas as pd
 from scipy import stats
 
 from tabsym.compare.comparison import Comparison
+from tabsym.compare.ranking import ALPHA
 from tabsym.compare.run import compare
 from tabsym.plots.style import BLUE, PALE, SCHEME, dressed, new_figure, plain, svg
 
-ALPHA = 0.05
 _TEMPLATE = Path(__file__).with_name("summary.html.jinja")
 _MIN_CONTENDERS, _MIN_TABLES = 3, 2  # of Friedman's test
 

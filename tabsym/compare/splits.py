@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from tabsym.compare.table.prepare import CLASSES
 from tabsym.frame.dates import date_format
 
-Places = NDArray[np.int64]
-Split = tuple[Places, Places]
+Indices = NDArray[np.int64]
+Split = tuple[Indices, Indices]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SplitPlan:
     folds: int
     repeats: int
     seed: int
-    keys: Places | None = None
+    keys: Indices | None = None
 
     @property
     def unseen(self) -> str | None:
@@ -41,7 +41,7 @@ class SplitPlan:
         return self.column if self.how == "unseen" else None
 
     @property
-    def clusters(self) -> Places | None:
+    def clusters(self) -> Indices | None:
         """Groups or categories (n,) that are held out whole, if any are."""
         return self.keys if self.how in ("groups", "unseen") else None
 
@@ -66,10 +66,10 @@ class SplitPlan:
                 raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
         return splits
 
-    def inside(self, rows: Places, y: NDArray[np.generic], task: str) -> Split:
+    def inside(self, rows: Indices, y: NDArray[np.generic], task: str) -> Split:
         """A split of some rows in the same manner, to choose settings by: the last in time, else a quarter at random.
 
-        In places of `rows`.
+        As positions among `rows`.
         """
         keys = None if self.keys is None else np.unique(self.keys[rows], return_inverse=True)[1]
         n_keys = len(rows) if keys is None else int(keys.max()) + 1
@@ -173,8 +173,8 @@ def _words_read_as_missing(name: str, notes: Sequence[str]) -> str:
     return f", as it {note.removeprefix(start).removesuffix(end).rstrip('.')}" if note else ""
 
 
-def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Places:
-    """Places in the order of time: of dates and of numbers, both also written as text."""
+def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Indices:
+    """Ranks in the order of time: of dates and of numbers, both also written as text."""
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
         text = column.astype("str").str.strip()
@@ -190,7 +190,7 @@ def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None
     return np.asarray(np.unique(column.to_numpy(), return_inverse=True)[1], dtype=np.int64)
 
 
-def _expanding(moments: Places, folds: int) -> list[Split]:
+def _expanding(moments: Indices, folds: int) -> list[Split]:
     """Blocks of about as many rows one after another, none within a moment; each but the first tested once."""
     before = np.cumsum(np.bincount(moments))  # rows up to each moment
     last, edges = len(before) - 1, [0]

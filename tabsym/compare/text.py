@@ -289,7 +289,7 @@ def _bounds(row: dict[str, Any], settings: dict[str, Any]) -> str:
 
 
 def _no_rounding(value: float, row: dict[str, Any]) -> float:
-    """Without what is rounding beside the scores, and without a sign for nothing."""
+    """Without what is rounding compared with the scores, and without a sign for nothing."""
     return 0.0 if abs(value) <= 1e-9 * abs(row["best_score"]) else value
 
 

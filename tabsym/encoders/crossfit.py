@@ -32,7 +32,7 @@ from tabsym.encoders.dates import DateParts
 from tabsym.encoders.folds import (
     OutOfFoldEncoder,
     Split,
-    never_held,
+    never_held_out,
     refuse_lost_groups,
     split_by_target,
     warn_of_lost_categories,
@@ -213,7 +213,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
-        is_ours, others = isinstance(self.encoder, OutOfFoldEncoder), never_held(splits, len(target))
+        is_ours, others = isinstance(self.encoder, OutOfFoldEncoder), never_held_out(splits, len(target))
         if not is_ours:  # tabsym's warn by themselves
             warn_of_small_folds(splits)
         if is_ours or (_takes_folds(self.encoder) and not len(others)):
@@ -325,7 +325,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _prior(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, rows: NDArray[Any], wanted: list[Any]
     ) -> Any:
-        """Rows encoded as if nothing told them from others, but for columns that the encoder leaves as they are."""
+        """Rows encoded as if nothing distinguished them from others, but in columns that the encoder leaves alone."""
         missing = np.zeros(data.shape[0], dtype=np.int64)
         for column in columns_of(data):
             missing += np.asarray(pd.isna(column))

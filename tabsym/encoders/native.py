@@ -229,7 +229,7 @@ class NativeCategories(TableTransformer):
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
             texts = [str(symbol) for symbol in alphabet.symbols]
-            special = [word_beside(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
+            special = [unused_word(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
             words = np.array([*texts, *special], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
         if self.output == "ordinal":
@@ -278,7 +278,7 @@ def _coded(columns: list[Column]) -> dict[str, RawCodes]:
     return column_codes
 
 
-def word_beside(categories: Set[Any], word: str) -> str:
+def unused_word(categories: Set[Any], word: str) -> str:
     """The word, in more brackets where it is one of the categories already."""
     while word in categories:
         word = f"({word})"

@@ -1,4 +1,4 @@
-"""One-hot encoding: category_encoders' contract, with scikit-learn's options beside it; dense, sparse or as codes.
+"""One-hot encoding: category_encoders' contract, and scikit-learn's options; dense, sparse or as codes.
 
 A CSR matrix is written row by row into arrays of the right length, as stacking blocks holds every entry three times. A
 row of NaN has an entry in every output column of its category: what such rows take is known, and refused where it would

@@ -53,7 +53,7 @@ class InfrequentRule:
     """What makes a category infrequent.
 
     `smallest`: fewer rows than this number, or than this share of all; `at_most`: the most output columns.
-    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one ungrouped.
     """
 
     smallest: float | None = None

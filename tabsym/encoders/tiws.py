@@ -558,7 +558,6 @@ class TIWSEncoder(OutOfFoldEncoder):
         self.columns_ = states
         if table is not None:
             self._remember(table)
-            self._library_in = library_of_frame(table.native)
         self.counts_ = counts
         self._classes = classes
         if classes is not None:

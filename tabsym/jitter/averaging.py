@@ -24,10 +24,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories, TIWSEncoder
-from tabsym.encoders.native import word_beside
+from tabsym.encoders.native import unused_word
 from tabsym.frame import match_features, read_table, take_rows
 from tabsym.integrations import available, load_adapter
-from tabsym.jitter.replacing import Donors, Longer, Mixture, Tile, longer, replaced, source_of, without_strange_levels
+from tabsym.jitter.replacing import Chunk, Donors, Longer, Mixture, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.regression import DonorRule
 
@@ -104,7 +104,7 @@ def placeholder(symbols: Sequence[Any], road: Road) -> Any:
         return None
     present = [symbol for symbol in symbols if symbol is not None]
     if all(isinstance(symbol, str) for symbol in present):
-        return word_beside(set(present), "(never seen)")
+        return unused_word(set(present), "(never seen)")
     if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
         return type(present[0])(max(present) + 1)
     return None
@@ -184,14 +184,14 @@ class Spread:
     std: Floats
 
 
-def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int) -> Spread:
-    """Moments of what is answered, of rows in order; `ask` takes the rows of a tile and their donors.
+def averaged(chunks: Iterable[Chunk], ask: Callable[[Any, Any], Any], n_rows: int) -> Spread:
+    """Moments of what is answered, of rows in order; `ask` takes the rows of a chunk and their donors.
 
     Sums are of differences to a row's first answer, so that equal answers have no spread at all.
     """
     first: Floats | None = None
     known = 0
-    for rows, symbols, weights in tiles:
+    for rows, symbols, weights in chunks:
         values = np.asarray(ask(rows, symbols), dtype=np.float64)
         if first is None:
             first, sums, squares = (np.zeros((n_rows, *values.shape[1:])) for _ in range(3))
@@ -208,7 +208,7 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
     return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
 
 
-Places = NDArray[np.integer]
+Indices = NDArray[np.integer]
 
 MAX_WEIGHTS = 1 << 22
 """Of rows and donors, at a time."""
@@ -233,8 +233,8 @@ class UnknownValues:
     `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
     """
 
-    document: Places
-    weigh: Callable[[Places], Floats]
+    document: Indices
+    weigh: Callable[[Indices], Floats]
 
     def donors(self) -> Donors:
         """With the weights of the documents that these rows go by, numbered anew."""
@@ -312,10 +312,10 @@ class Batch:
         rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
         return self.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in self.unknown])
 
-    def spread(self, tiles: Iterable[Tile], ask: Ask, link: Link | None) -> Spread:
+    def spread(self, chunks: Iterable[Chunk], ask: Ask, link: Link | None) -> Spread:
         """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
         if link is None:
-            return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+            return averaged(chunks, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
         shape: tuple[int, ...] = ()
 
         def both(rows: Any, symbols: list[Any]) -> Floats:
@@ -324,7 +324,7 @@ class Batch:
             shape, made = scores.shape[1:], link(scores)
             return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
 
-        spread = averaged(tiles, both, len(self.rows))
+        spread = averaged(chunks, both, len(self.rows))
         width = int(np.prod(shape, dtype=int))
         mean = link(spread.mean[:, :width].reshape(-1, *shape))
         return Spread(mean, spread.std[:, width:].reshape(mean.shape))
@@ -357,7 +357,7 @@ class Batch:
         return out
 
 
-def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Places], Floats]:
+def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Indices], Floats]:
     if treatment.used == "missing":
         return lambda numbers: np.ones((len(numbers), 1))
     if treatment.rule is None and fitted.method.method == "poster":  # weights depend on all documents of a call
@@ -467,14 +467,14 @@ class Answers:
         if self.n_draws is not None:
             return batch.spread(self._draws(batch, self.n_draws), ask, link)
         mixture = Mixture.of(batch.donors, self.max_donors)
-        out = batch.spread(mixture.tiles(), ask, link)
+        out = batch.spread(mixture.chunks(), ask, link)
         cut = np.flatnonzero(mixture.cut)
         if self.return_std and len(cut):
             some = batch.some(cut)
             out.std[cut] = some.spread(self._draws(some, DRAWS), ask, link).std
         return out
 
-    def _draws(self, batch: Batch, n: int) -> Iterator[Tile]:
+    def _draws(self, batch: Batch, n: int) -> Iterator[Chunk]:
         return Mixture.of(batch.donors, self.max_donors, combined=False).draws(n, self.random)
 
     def _joined_std(self, std: Any) -> Any:

@@ -36,7 +36,7 @@ from tabsym.jitter.averaging import (
     road_of,
     score_of,
 )
-from tabsym.jitter.replacing import TILE, longer, replaced, source_of, without_strange_levels
+from tabsym.jitter.replacing import CHUNK, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
 from tabsym.tiws.regression import MIN_TO_TUNE, DonorRule
@@ -84,7 +84,7 @@ class Losses:
         return np.asarray(2 * (logs - truth + means))
 
 
-Places = NDArray[np.integer]
+Indices = NDArray[np.integer]
 
 MAX_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
@@ -131,8 +131,8 @@ class CalibrationSample:
 
     source: Any
     table: Table
-    rows: Places
-    codes: Places
+    rows: Indices
+    codes: Indices
     weight: Floats
 
 
@@ -191,15 +191,15 @@ def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
     return rule.others(geometry)
 
 
-def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, positions: Places) -> Floats:
+def _plain(fitted: FittedColumn, codes: Indices, geometry: Geometry, positions: Indices) -> Floats:
     """Weights by the encoder's own rule."""
     if fitted.method.method == "poster":
         return fitted.weights(fitted.as_unseen(codes), codes)
     return fitted.rule.weights(geometry, positions)
 
 
-def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Places:
-    """Places (m, k) of the donors of each category that are asked about."""
+def _chosen(geometry: Geometry, positions: Indices, rules: list[DonorRule]) -> Indices:
+    """Indices (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
     if donors <= MAX_DONORS:
         return np.tile(np.arange(donors), (m, 1))
@@ -210,13 +210,13 @@ def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Pl
     return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
-def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Places) -> Floats:
+def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Indices) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
     symbols = fitted.donor_symbols
     column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
-    parts = [slice(first, first + TILE) for first in range(0, len(rows), TILE)]
+    parts = [slice(first, first + CHUNK) for first in range(0, len(rows), CHUNK)]
     answers = [np.asarray(ask(replaced(sample.source, rows[part], [column], [donors[part]]))) for part in parts]
     flat = np.concatenate(answers).astype(np.float64)
     return flat.reshape(*chosen.shape, *flat.shape[1:])
@@ -236,7 +236,7 @@ def _default(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> 
     return model.losses.of(model.finish(scores), sample.rows)
 
 
-def _error(difference: Floats, group: Places, weight: Floats) -> float:
+def _error(difference: Floats, group: Indices, weight: Floats) -> float:
     """Standard error of a weighted mean (n,) of which rows of a group go together; endless for a single group."""
     groups = int(group.max()) + 1
     if groups < 2:
@@ -293,7 +293,7 @@ def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
     return Asking(score, link_of(score(some), answer(some)), losses, road_of(model))
 
 
-def _stratified(rows: Places, losses: Losses, codes: Places, n_rows: int, random: Any) -> Places:
+def _stratified(rows: Indices, losses: Losses, codes: Indices, n_rows: int, random: Any) -> Indices:
     """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
     if len(rows) <= n_rows:
         return rows

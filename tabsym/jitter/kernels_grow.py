@@ -239,7 +239,7 @@ def set_keys(runs, m, sums, node, axis, keys):
 
 @kernel
 def sort(keys, m, ranks):
-    """Places 0..m-1 by ascending key into `ranks[0]`, equal keys in order; `ranks[1]`: scratch. A merge sort."""
+    """Indices 0..m-1 by ascending key into `ranks[0]`, equal keys in order; `ranks[1]`: scratch. A merge sort."""
     for c in range(m):
         ranks[0, c] = c
     now, width = 0, 1

@@ -54,7 +54,7 @@ def calibration(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any =
     >>> ax.get_xlabel()
     'predicted (means of tenths of the rows)'
     """
-    held_out = held_of(y, prediction, sample_weight)
+    held_out = held_out_rows(y, prediction, sample_weight)
     curve = in_parts(held_out.predicted, held_out.observed, held_out.weight)
     ax = axes_of(ax, 4.6, 4.4)
     draw_reliability(ax, curve, widened(float(curve.min()), float(curve.max())))
@@ -90,7 +90,7 @@ def lift(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any = None) 
     >>> [line.get_label() for line in ax.lines]
     ['observed', 'predicted', 'mean']
     """
-    held_out = held_of(y, prediction, sample_weight)
+    held_out = held_out_rows(y, prediction, sample_weight)
     ax = axes_of(ax, height=3.8)
     draw_deciles(ax, deciles(held_out))
     mean = float(np.average(held_out.observed, weights=held_out.weight))
@@ -136,7 +136,7 @@ def double_lift(
     """
     if len(labels) != 2:
         raise ValueError(f"labels has {len(labels)} names; give two, of the first and of the second predictions.")
-    one, two = held_of(y, first, sample_weight), held_of(y, second, sample_weight)
+    one, two = held_out_rows(y, first, sample_weight), held_out_rows(y, second, sample_weight)
     is_ratio = one.predicted.min() > 0.0 and two.predicted.min() > 0.0
     order = two.predicted / one.predicted if is_ratio else two.predicted - one.predicted
     columns = (one.observed, one.predicted, two.predicted)
@@ -173,7 +173,7 @@ def draw_reliability(ax: Any, curve: Floats, limits: tuple[float, float]) -> Non
     ax.set_ylim(*limits)
 
 
-def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOutRows:
+def held_out_rows(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOutRows:
     """Observed and predicted values of rows, validated.
 
     Raises

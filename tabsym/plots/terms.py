@@ -47,7 +47,7 @@ _ROWS_HEIGHT = 0.16
 
 @dataclass(frozen=True)
 class Look:
-    """What a picture of coefficients says beside them.
+    """What a picture of coefficients says about them.
 
     `name`: the term; `unit`: the label of the values' axis; `ratios`: whether values are logarithms to be shown as
     ratios, around 1; `level` of the intervals, None where there are none; `note`: more for the title.
@@ -140,7 +140,7 @@ def draw_curve(
         low -= 1.15 * _ROWS_HEIGHT * (high - low) / (1.0 - _ROWS_HEIGHT)
         _draw_rows(ax, edges, first["rows"].to_numpy(dtype=np.float64)[apart:], is_log)
     ax.set_ylim(low, high)
-    if apart:  # the word beside the point of missing values, where the point is not
+    if apart:  # the word next to the point of missing values, where the point is not
         is_high = np.mean([table["value"].iloc[0] for table in tables.values()]) > np.mean(ax.get_ylim())
         x, y = float(np.sqrt(left * edges[0]) if is_log else (left + edges[0]) / 2), 0.02 if is_high else 0.98
         at = {"ha": "center", "va": "bottom" if is_high else "top", "rotation": 90, "fontsize": 7, "color": INK}

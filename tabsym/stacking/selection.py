@@ -25,7 +25,7 @@ from tabsym.stacking.layer import Layer, Plan, StackRows, margins_of, rounds_of
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
-Places = NDArray[Any]
+Indices = NDArray[Any]
 
 
 def fitted_wide(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
@@ -43,7 +43,7 @@ class Learner:
     weight: Floats | None
     classes: NDArray[Any] | None
 
-    def fit(self, train: Places) -> Any:
+    def fit(self, train: Indices) -> Any:
         """A clone fitted on some rows, for its margins only.
 
         Of clones that did not converge, or read codes as numbers, there is no warning: the model of all rows, which has
@@ -56,7 +56,7 @@ class Learner:
             model._only_predicts = True  # without what else a fit computes
             return model.fit(take_rows(self.X, train), self.y[train], sample_weight=weight)
 
-    def margins(self, model: Any, rows: Places) -> Floats:
+    def margins(self, model: Any, rows: Indices) -> Floats:
         """Of a fitted clone, of some rows."""
         return margins_of(model, take_rows(self.X, rows), self.classes)
 
@@ -85,7 +85,7 @@ class OutOfFoldMargins:
         return self._margins[fold]
 
     @cached_property
-    def rows(self) -> Places:
+    def rows(self) -> Indices:
         """The rows that a fold holds out, ascending: a splitter over time leaves the first ones out."""
         return np.sort(np.concatenate([test for _, test in self.splits]))
 
@@ -116,7 +116,7 @@ class NestedCV:
         self.out_of_fold, self._learner, self._splits = out_of_fold, out_of_fold.learner, out_of_fold.splits
         self._known: dict[tuple[int, int], Floats] = {}
 
-    def rows(self, fold: int) -> Places:
+    def rows(self, fold: int) -> Indices:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
         rows_of_folds = [self._rows_of(other, fold) for other in self._others(fold)]
         return np.sort(np.concatenate(rows_of_folds)) if rows_of_folds else np.arange(0)
@@ -153,12 +153,12 @@ class NestedCV:
         y = self._learner.y[self._rows_without(fold, other)]
         return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
 
-    def _rows_of(self, fold: int, other: int) -> Places:
+    def _rows_of(self, fold: int, other: int) -> Indices:
         """The rows that a fold holds out and the other trains on."""
         test = self._splits[fold][1]
         return test[np.isin(test, self._splits[other][0], assume_unique=True)]
 
-    def _rows_without(self, fold: int, other: int) -> Places:
+    def _rows_without(self, fold: int, other: int) -> Indices:
         """The rows that a fold trains on and the other does not hold out."""
         return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
 

@@ -235,7 +235,7 @@ class FittedColumn:
         return self.donors, self.weights(unseen, codes)
 
     def between(self, unseen: Unseen) -> Geometry:
-        """Unknown categories beside the donors."""
+        """Unknown categories compared with the donors."""
         return Geometry.between(self._describe(unseen.documents, unseen.symbols), self._described)
 
     def as_unseen(self, codes: NDArray[np.integer]) -> Unseen:

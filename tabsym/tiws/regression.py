@@ -343,9 +343,9 @@ class DonorRule:
         truth, everyone = sums.means - components.centre, np.arange(len(sums.rows))
 
         def left_out_error(one: DonorRule) -> float:
-            """Of categories foretold by the others, as far as that is worth."""
-            foretold = one.weights(geometry, everyone) @ estimates - components.centre
-            return float((sure[:, None] * (truth - worth(foretold, truth, sure) * foretold) ** 2).sum())
+            """Of categories predicted by the others, as far as that is worth."""
+            predicted = one.weights(geometry, everyone) @ estimates - components.centre
+            return float((sure[:, None] * (truth - worth(predicted, truth, sure) * predicted) ** 2).sum())
 
         return min(rule.others(geometry), key=left_out_error)
 
@@ -380,7 +380,7 @@ def _known(rows: Floats, components: Components) -> Floats:
     return rows / (rows + components.ratio)
 
 
-def worth(foretold: Floats, truth: Floats, sure: Floats) -> float:
-    """The share in [0, 1] of what is foretold (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
-    square = float((sure[:, None] * foretold**2).sum())
-    return float(np.clip((sure[:, None] * foretold * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0
+def worth(predicted: Floats, truth: Floats, sure: Floats) -> float:
+    """The share in [0, 1] of what is predicted (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
+    square = float((sure[:, None] * predicted**2).sum())
+    return float(np.clip((sure[:, None] * predicted * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0

@@ -279,11 +279,11 @@ def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *
     Parameters
     ----------
     seen, unseen : sparse
-        Counts; columns beside the `words` that count are empty.
+        Counts; columns other than the `words` that count are empty.
     words : int
         Words there are in the other columns.
     batch : bool
-        Whether words are standardised over all documents of the call, or each unknown one alone beside the seen ones.
+        Whether words are standardised over all documents of the call, or each unknown one alone with the seen ones.
     """
     if batch:
         return _similarities(seen, unseen, words)

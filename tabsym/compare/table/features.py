@@ -62,11 +62,6 @@ class Features:
                 columns[name] = numbers_of(name, frame[name])
         return pd.DataFrame(columns)
 
-    @property
-    def dates(self) -> list[str]:
-        """Columns that hold dates."""
-        return list(self.parts)
-
 
 def refuse_absent(frame: pd.DataFrame, names: Iterable[str]) -> None:
     """A `ValueError` where a table lacks columns of the training."""

@@ -350,9 +350,9 @@ _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {
 COPIES = 10
 """Times a table as pandas that a comparison takes: features, encodings, and the processes' own."""
 _MAX_CLASSES = 20  # distinct values of a target by which rows are stratified
-_SPARE = 1.2  # rows that are held per row of the sample, so that each class has enough
-_OF_RARE = 200  # rows of each class that are held in any case
-_MANY = 5.0  # standard deviations by which the rows held may be fewer than expected
+_SPARE = 1.2  # rows that are kept per row of the sample, so that each class has enough
+_OF_RARE = 200  # rows of each class that are kept in any case
+_MANY = 5.0  # standard deviations by which the rows kept may be fewer than expected
 _MEASURED = 10_000  # rows by which the size of one is known
 
 
@@ -370,15 +370,12 @@ class Whole:
             yield read(one, self.options if batches is None else None).frame
 
 
-@dataclass(frozen=True)
-class Sampled(Source):
-    """Some rows of a table; `whole`: all of them, None where these are all."""
+def read_some(
+    table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int
+) -> tuple[Source, Whole | None, str]:
+    """As `read`, of a table of more rows a sample, stratified by the target's few classes.
 
-    whole: Whole | None = None
-
-
-def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Sampled, str]:
-    """As `read`, and what to say of it: of a table of more rows a sample, stratified by the target's few classes.
+    Returns also all rows, None where these are all, and a note on the sample, "" where there is none.
 
     Parameters
     ----------
@@ -398,23 +395,19 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
         if n_rows > n_wanted:
             frame, by = _sample(batches, target, n_rows, n_wanted, seed)
             why = "" if max_rows else ", as more may not fit into memory"
-            return _of(read(frame), whole), _note(n_rows, len(frame), by, why)
+            return read(frame), whole, _note(n_rows, len(frame), by, why)
         if is_dataset(table) or _is_folder(table):  # which `read` does not know
-            return _of(read(batches.whole())), ""
+            return read(batches.whole()), None, ""
     source = read(table, options)
     n_rows = len(source.frame)
     if max_rows is None or n_rows <= max_rows:
-        return _of(source), ""
+        return source, None, ""
     values = source.frame[target] if target in source.frame.columns else pd.Series(dtype=object)
     counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
     positions = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
     some = source.frame.iloc[positions].reset_index(drop=True)
     by = target if _has_classes(counts) else None
-    return _of(replace(source, frame=some), whole), _note(n_rows, len(positions), by, "")
-
-
-def _of(source: Source, whole: Whole | None = None) -> Sampled:
-    return Sampled(source.frame, source.untyped, source.separator, source.notes, whole)
+    return replace(source, frame=some), whole, _note(n_rows, len(positions), by, "")
 
 
 def _note(n_rows: int, n_drawn: int, by: str | None, why: str) -> str:
@@ -455,7 +448,7 @@ def _rows_that_fit(first: Any) -> int:
 
 
 def _sample(batches: Batches, target: str, n_rows: int, n_wanted: int, seed: int) -> tuple[pd.DataFrame, str | None]:
-    """In one pass: each row gets a random key, and rows of small keys are held, also of each class.
+    """In one pass: each row gets a random key, and rows of small keys are kept, also of each class.
 
     Returns the rows, and the target where they are stratified by it.
     """
@@ -497,7 +490,7 @@ def _has_classes(counts: dict[Any, int]) -> bool:
 
 
 def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int], n_wanted: int) -> NDArray[np.intp]:
-    """Places of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
+    """Positions of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
     order = np.argsort(keys, kind="stable")
     if not _has_classes(counts):
         return np.sort(order[:n_wanted])

@@ -193,7 +193,7 @@ def looks_ambiguous(cells: Sequence[str]) -> str | None:
 
 
 def are_thousands(cells: Sequence[str]) -> bool:
-    """Whether points separate thousands: groups of three, round ones among them, beside numbers without a point.
+    """Whether points separate thousands: groups of three, round ones among them, and other numbers have no point.
 
     Numbers of three decimals would all have a point where zeros are kept, and would not all have three where not.
     """
@@ -279,7 +279,7 @@ def unit_factors(cells: Sequence[tuple[Cell, int]]) -> dict[str, float] | str:
 
 
 def _one_unit(unit: str, units: Counter[str], cells: Sequence[tuple[Cell, int]]) -> dict[str, float]:
-    """One unit beside bare numbers: a multiplier or per cent where the bare numbers are of another size."""
+    """One unit, and bare numbers: a multiplier or per cent where the bare numbers are of another size."""
     if "" not in units:
         return {unit: 1.0, "": 1.0}
     if unit in _MULTIPLIERS and _middle(cells, "") > _SMALLER * _middle(cells, unit):
@@ -323,7 +323,7 @@ _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being 
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
 _INFINITE = re.compile(r"\s*[-+]?inf(?:inity)?\s*", re.IGNORECASE)  # missing, as infinite numbers are
 _MAX_TYPING_ERRORS = 0.01  # of the cells, whatever they hold
-_MIN_DISTINCT = 10  # numbers, beside words that are not known to mean missing
+_MIN_DISTINCT = 10  # numbers, next to words that are not known to mean missing
 MAX_CLASSES = 20
 """Of a target of text."""
 

@@ -264,7 +264,7 @@ def prepare(
     reading = reading or ReadOptions()
     drop = [str(name) for name in drop or []]
     notes: list[str] = []
-    source, sampled = read_some(table, reading, target, max_rows, seed)
+    source, whole, sampled = read_some(table, reading, target, max_rows, seed)
     notes.extend(source.notes)
     _check_names(list(source.frame.columns), target, drop, reading, roles)
     frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target)
@@ -302,11 +302,11 @@ def prepare(
     decided = [*reading.numeric, *reading.categorical, *features.parts]
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
     X = features.apply(raw)
-    notes += far_dates(raw, X, features.dates)
+    notes += far_dates(raw, X, list(features.parts))
     weight, exposure, offset = weights_of(frame, read_as.task, roles)
     if weight is not None and weight.sum() <= 0:
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
-    return Prepared(X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, source.whole)
+    return Prepared(X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, whole)
 
 
 def _note_rare(target: ComparisonTarget, notes: list[str]) -> None:

@@ -277,7 +277,7 @@ def retype(
 
 
 def _read_as_text(names: Sequence[str], what: str) -> list[str]:
-    """That these columns hold something beside plain text; nothing where there are none."""
+    """That these columns hold more than plain text; nothing where there are none."""
     if not names:
         return []
     them = columns_that(names, f"holds {what} is", f"hold {what} are")
@@ -330,7 +330,7 @@ def _holds_text(column: pd.Series) -> bool:
 
 
 def _mixes_text(column: pd.Series) -> bool:
-    """Whether a column of objects holds text beside numbers, booleans or dates."""
+    """Whether a column of objects holds text as well as numbers, booleans or dates."""
     if not pd.api.types.is_object_dtype(column.dtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
         return False
     kinds = {type(value) for value in column.dropna()}
@@ -367,7 +367,7 @@ def _is_number(column: pd.Series) -> bool:
 
 
 # -- types that text files do not have -----------------------------------------------------------------
-# Decimals, durations, and dates beside text become what the columns of a text file would be, so that a column is the
+# Decimals, durations, and dates among text become what the columns of a text file would be, so that a column is the
 # same from CSV, Excel, Parquet, JSON and frames, in training and in `predict`.
 
 _SAMPLE = 200
