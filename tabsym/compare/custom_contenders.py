@@ -61,7 +61,7 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             raise TypeError(
                 f"contenders contains {name!r}; pass estimators in a dict with names: contenders={{'mine': ...}}."
             )
-        if value is not None and (name in known or name == ALL or name in {one.label for one in known.values()}):
+        if value is not None and (name in known or name == ALL or name in {c.label for c in known.values()}):
             raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
         if value is not None and len(folder_name(name).encode()) > MAX_FOLDER_NAME:
             raise ValueError(f"The contender's name {name[:40]!r}... is too long for a folder; give it a shorter one.")
@@ -165,7 +165,7 @@ def digest_of(*made_of: Any) -> str | None:
     Functions by their code, arrays and frames by their content.
     """
     try:
-        return str(joblib.hash([_contents(one) for one in made_of], hash_name="sha1"))
+        return str(joblib.hash([_contents(part) for part in made_of], hash_name="sha1"))
     except Exception:  # the user's own code may raise anything
         return None
 
@@ -194,9 +194,9 @@ def _contents(value: Any, seen: list[Any] | None = None) -> Any:
     if isinstance(value, Mapping):
         return ["mapping", sorted([repr(_contents(name, seen)), _contents(item, seen)] for name, item in value.items())]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *(_contents(one, seen) for one in value)]
+        return [type(value).__name__, *(_contents(item, seen) for item in value)]
     if isinstance(value, (set, frozenset)):
-        return ["set", *sorted(repr(_contents(one, seen)) for one in value)]
+        return ["set", *sorted(repr(_contents(item, seen)) for item in value)]
     if isinstance(value, type):
         return [_name_of(value), _class_contents(value, seen)] if _is_user_defined(value, seen) else _name_of(value)
     if isinstance(value, FunctionType):
@@ -213,7 +213,7 @@ def _contents(value: Any, seen: list[Any] | None = None) -> Any:
 
 def _function_contents(value: FunctionType, seen: list[Any]) -> list[Any]:
     """The code of a function, and what it reads that is the user's own: functions and classes it calls, constants."""
-    if any(value is one for one in seen):
+    if any(value is item for item in seen):
         return []
     seen.append(value)
     read = {name: value.__globals__.get(name) for name in sorted(_names_in(value.__code__))}
@@ -225,19 +225,19 @@ def _function_contents(value: FunctionType, seen: list[Any]) -> list[Any]:
 def _class_contents(value: type, seen: list[Any]) -> Any:
     """The methods and constants of a class, and of the user's own that it comes from."""
     seen.append(value)
-    bases = [one for one in value.__mro__[1:] if _is_user_defined(one, seen)]
+    bases = [base for base in value.__mro__[1:] if _is_user_defined(base, seen)]
     inner = {
-        name: getattr(one, "__func__", getattr(one, "fget", one))  # of class methods and properties
-        for name, one in vars(value).items()
-        if not (name.startswith("__") and isinstance(one, _CONSTANTS))
+        name: getattr(member, "__func__", getattr(member, "fget", member))  # of class methods and properties
+        for name, member in vars(value).items()
+        if not (name.startswith("__") and isinstance(member, _CONSTANTS))
     }
-    kept = {name: one for name, one in inner.items() if isinstance(one, (FunctionType, *_CONSTANTS))}
+    kept = {name: member for name, member in inner.items() if isinstance(member, (FunctionType, *_CONSTANTS))}
     return _contents([kept, bases], seen)
 
 
 def _is_user_defined(value: Any, seen: list[Any]) -> bool:
     """Whether a function, a class or what is made of one is of no library, and not in `seen`."""
-    if isinstance(value, ModuleType) or any(value is one for one in seen):
+    if isinstance(value, ModuleType) or any(value is item for item in seen):
         return False
     kind = value if isinstance(value, (FunctionType, type)) else type(value)
     if kind.__module__ == "builtins":
@@ -248,12 +248,12 @@ def _is_user_defined(value: Any, seen: list[Any]) -> bool:
 
 def _names_in(code: CodeType) -> set[str]:
     """The global names that a function looks up, those of functions inside it too."""
-    names = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return names.union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_names_in(item) for item in code.co_consts if isinstance(item, CodeType)))
 
 
 def _code_contents(code: CodeType) -> list[Any]:
-    constants = [_code_contents(one) if isinstance(one, CodeType) else _contents(one) for one in code.co_consts]
+    constants = [_code_contents(item) if isinstance(item, CodeType) else _contents(item) for item in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 
 

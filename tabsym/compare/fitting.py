@@ -154,7 +154,7 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
     if has_fit_parameter(model, "sample_weight"):
         return ["sample_weight"]
     inner = getattr(model, "estimator", getattr(model, "regressor", None))  # a search or the like, that hands them on
-    hands_on = any(one.kind is one.VAR_KEYWORD for one in signature(model.fit).parameters.values())
+    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature(model.fit).parameters.values())
     return _weight_names(inner, last=last) if inner is not None and hands_on else []
 
 
@@ -260,7 +260,7 @@ def _unknown_names(model: Any, space: dict[str, Any], seed: int) -> list[str]:
     """Those that the model does not take, unless of a part that the space replaces; boosters take unlisted ones."""
     unknown = []
     for name, value in next(iter(ParameterSampler(space, 1, random_state=seed)), {}).items() if space else ():
-        if any(name.startswith(f"{one}__") for one in space):
+        if any(name.startswith(f"{part}__") for part in space):
             continue
         try:
             clone(model).set_params(**{name: value})

@@ -101,7 +101,7 @@ def kill_descendants(pid: int | None = None, *, but: int = 0, first: Callable[[]
     """Kill all processes below one, by default this, but one of its children; `first` is called when they are known."""
     for _ in range(_ROUNDS):  # what is started meanwhile is found in the next
         try:
-            children = [one for one in psutil.Process(pid).children(recursive=True) if one.pid != but]
+            children = [child for child in psutil.Process(pid).children(recursive=True) if child.pid != but]
         except psutil.NoSuchProcess:
             children = []
         first()

@@ -205,7 +205,7 @@ def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats 
     """
     if not np.isfinite(p).all():
         raise ValueError("The predictions contain NaN or infinity.")
-    scores = {one.name: one.of(y, p, weight) for one in {**METRICS[task], ranking.name: ranking}.values()}
+    scores = {metric.name: metric.of(y, p, weight) for metric in {**METRICS[task], ranking.name: ranking}.values()}
     if np.isinf(list(scores.values())).any() or np.isnan(scores[ranking.name]):
         raise ValueError("A score is not finite: the target or the predictions are too large.")
     return {name: None if np.isnan(score) else score for name, score in scores.items()}

@@ -187,7 +187,7 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "scores": {
             name: None if None in of_folds else float(np.mean(of_folds)) for name, of_folds in by_metric.items()
         },
-        "totals": [None if np.isnan(one) else float(one) for one in totals],
+        "totals": [None if np.isnan(total) else float(total) for total in totals],
         "fit_seconds": median("fit_seconds"),
         "fit_cpu_seconds": median("fit_cpu_seconds"),
         "busy": sum(bool(fold.get("busy")) for fold in folds) > len(folds) / 2,
@@ -250,7 +250,7 @@ def pair_of_rows(
     n = 1 + max(int((test if clusters is None else clusters[test]).max()) for test in tests)
     total, times = np.zeros(n), np.zeros(n, dtype=np.int64)
     weights = [np.ones(len(test)) if weight is None else weight[test] for test in tests]
-    means = [float(np.average(one, weights=w)) for one, w in zip(differences, weights, strict=True)]
+    means = [float(np.average(difference, weights=w)) for difference, w in zip(differences, weights, strict=True)]
     within = []
     for difference, w, mean, test in zip(differences, weights, means, tests, strict=True):
         off = w / w.sum() * (difference - (mean if clusters is None else np.mean(means)))

@@ -121,7 +121,7 @@ def write_report(
     if not drawn:
         if prepared.task in TASKS:
             every = {name: pooled(folds) for name, folds in known.items()}
-            curves = {name: in_parts(one.predicted, one.observed, one.weight) for name, one in every.items()}
+            curves = {name: in_parts(rows.predicted, rows.observed, rows.weight) for name, rows in every.items()}
         else:
             of_classes = {name: reliability_of_classes(name, prepared, splits, folder) for name in rows_of}
             curves = {name: curve for name, curve in of_classes.items() if curve is not None}
@@ -227,20 +227,20 @@ def _errors(
     """Where the best contender errs, columns of large single gain first."""
     if not ranking or ranking[0]["name"] not in known:
         return None
-    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    gains = {gain["column"]: gain["fraction"] for gain in settings.get("column_gains", [])}
     kinds = list(prepared.features.kinds)
     order = sorted(map(str, prepared.X.columns), key=lambda name: -gains.get(source_column(name, kinds), 0.0))
     tables = error_tables(
         pooled(known[ranking[0]["name"]]), prepared.X, prepared.weight, prepared.task, order, clusters
     )
-    for one in tables["columns"]:
-        one["rows"] = [
+    for column in tables["columns"]:
+        column["rows"] = [
             (cell["flagged"],
              [cut(cell["category"], _MAX_TEXT),
               f"{cell['rows']:,}", f"{cell['observed']:.4g}", f"{cell['predicted']:.4g}",
               _or_dash(cell["predicted"] / cell["observed"]) if cell["observed"] > 0 else "-",
               f"{cell['difference']:+.3g}", f"{cell['error']:.2g}", f"{cell['z']:+.1f}"])
-            for cell in one["cells"]
+            for cell in column["cells"]
         ]  # fmt: skip
     return tables | {"label": ranking[0]["label"]}
 
@@ -260,8 +260,8 @@ def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tu
 
 def _column_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Single columns, largest gain first: fraction of the best's gain, and for classes MODL's Level and parts."""
-    levels = {one["column"]: one for one in settings.get("levels", [])}
-    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    levels = {level["column"]: level for level in settings.get("levels", [])}
+    gains = {gain["column"]: gain["fraction"] for gain in settings.get("column_gains", [])}
     names = [*gains, *(name for name in levels if name not in gains)]
     rows = []
     for name in names[:_MAX_COLUMNS]:
@@ -385,7 +385,7 @@ def limits(means: Floats, values: Floats) -> tuple[float, float]:
 def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
     """A figure and its panels, row by row."""
     figure = new_figure(8.4, height)
-    return figure, [dressed(one) for one in figure.subplots(rows, columns, squeeze=False).flat]
+    return figure, [dressed(panel) for panel in figure.subplots(rows, columns, squeeze=False).flat]
 
 
 _MAX_POINTS = 400  # of a curve in the page

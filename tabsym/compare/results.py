@@ -313,7 +313,7 @@ def _close(old: Any, new: Any) -> bool:
     """Whether scores or totals are those computed now, rounding apart."""
     if isinstance(new, dict):
         return list(old) == list(new) and _close(list(old.values()), list(new.values()))
-    if len(old) != len(new) or [one is None for one in old] != [one is None for one in new]:
+    if len(old) != len(new) or [score is None for score in old] != [score is None for score in new]:
         return False
     known = [(a, b) for a, b in zip(old, new, strict=True) if a is not None]
     return all(bool(np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE)) for a, b in known)

@@ -214,7 +214,7 @@ def compare(
         ranking, sentences = _concluded(config, results, folder, live)
     failures = {name: entry["error"] for name, entry in results.contenders.items() if entry["error"]}
     ranked = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    by_name = {one.name: one for one in chosen}
+    by_name = {contender.name: contender for contender in chosen}
     comparison = Comparison(ranked, sentences, failures, folder, config.metric.larger_is_better, config, by_name)
     if not quiet:
         live.close_with(results, ranking, sentences, folder)

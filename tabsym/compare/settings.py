@@ -254,8 +254,8 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
         entry = results.entry(contender.name, contender.label)
         entry["label"] = contender.label
         needed = set(_PEERS) if contender.raw else {name.replace("_", "-") for name in contender.requires}
-        known = {name: one for name, one in _versions().items() if name not in _PEERS or name in needed}
-        versions = ", ".join(f"{name} {one}" for name, one in known.items())  # of libraries that it is made with
+        known = {name: number for name, number in _versions().items() if name not in _PEERS or name in needed}
+        versions = ", ".join(f"{name} {number}" for name, number in known.items())  # of libraries that it is made with
         other = _other_versions(entry, versions) if entry["folds"] else None
         why = _changed(entry, contender) if entry["folds"] else None
         if why is None and len(entry["folds"]) < results.settings["n_splits"]:

@@ -116,7 +116,7 @@ def compare_tables(
     sentences = summary(ranks, critical, p, failures)
     unfinished = []
     for label in ranks.index:
-        missed = [table for table, one in done.items() if label not in set(one.ranking["label"])]
+        missed = [table for table, comparison in done.items() if label not in set(comparison.ranking["label"])]
         unfinished += [f"{label} ({', '.join(missed)})"] if missed else []
     if unfinished:
         sentences.append(f"Failed or stopped, and ranked last there: {'; '.join(unfinished)}.")
@@ -129,14 +129,14 @@ def compare_tables(
 
 def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
     """Ranks of the contenders that took part in every table, best mean first."""
-    took_part = [set(one.ranking["name"]) | set(one.failures) for one in done.values()]
+    took_part = [set(comparison.ranking["name"]) | set(comparison.failures) for comparison in done.values()]
     everywhere = sorted(set.intersection(*took_part))
     labels: dict[str, str] = {}
     columns = {}
-    for table, one in done.items():
-        position = {row["name"]: row["score"] for row in one.ranking.to_dict("records")}
-        labels |= dict(zip(one.ranking["name"], one.ranking["label"], strict=True))
-        sign = -1.0 if one.larger_is_better else 1.0
+    for table, comparison in done.items():
+        position = {row["name"]: row["score"] for row in comparison.ranking.to_dict("records")}
+        labels |= dict(zip(comparison.ranking["name"], comparison.ranking["label"], strict=True))
+        sign = -1.0 if comparison.larger_is_better else 1.0
         columns[table] = stats.rankdata([sign * position[name] if name in position else np.inf for name in everywhere])
     ranks = pd.DataFrame(columns, index=pd.Index([labels.get(name, name) for name in everywhere], name="contender"))
     ranks["mean"] = ranks.mean(axis=1)
@@ -176,7 +176,7 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     elif p >= ALPHA:
         out.append(f"No significant difference between contenders over {n} tables (Friedman, p = {p:.2f}).")
     else:
-        worse = [str(name) for name, one in ranks["mean"].items() if one - mean > critical]
+        worse = [str(name) for name, rank in ranks["mean"].items() if rank - mean > critical]
         near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
         out.append(f"Mean ranks that differ by more than {critical:.2f} differ significantly (Nemenyi, 5 %).")
         if worse:
@@ -246,8 +246,8 @@ def ranks_figure(means: pd.Series, critical: float) -> Any:
 def _row(result: Comparisons, label: str) -> list[Any]:
     ranks: dict[str, float] = result.ranks.loc[label].to_dict()  # type: ignore[assignment]
     cells: list[Any] = [label, f"{ranks['mean']:.2f}"]
-    for name, one in result.tables.items():
-        row = one.ranking[one.ranking["label"] == label]
+    for name, comparison in result.tables.items():
+        row = comparison.ranking[comparison.ranking["label"] == label]
         score = f"{row['score'].iloc[0]:.5g}" if len(row) else "failed"
         cells.append(f"{ranks[name]:g} ({score})")
     return cells

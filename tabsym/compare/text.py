@@ -56,7 +56,7 @@ def remedy_for_text(error: Exception, X: pd.DataFrame, model: Any) -> str:
 
 def perhaps(name: str, names: Sequence[str]) -> str:
     """The nearest of the names that there are, in brackets, to be put behind an unknown one."""
-    lower = {one.lower(): one for one in names}
+    lower = {known.lower(): known for known in names}
     near = get_close_matches(name.lower(), lower, n=1)
     return f" (did you mean {lower[near[0]]!r}?)" if near else ""
 
@@ -255,11 +255,11 @@ def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
 
 def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
     out = []
-    for one in partial:
-        text = f"{one['label']} completed {one['folds']} of {settings['n_splits']} folds and is not ranked: "
-        text += f"{settings['metric']} {one['score']:.5g} on these folds"
-        if "best" in one:
-            text += f"; {one['best']} has {one['best_score']:.5g} on the same folds"
+    for row in partial:
+        text = f"{row['label']} completed {row['folds']} of {settings['n_splits']} folds and is not ranked: "
+        text += f"{settings['metric']} {row['score']:.5g} on these folds"
+        if "best" in row:
+            text += f"; {row['best']} has {row['best_score']:.5g} on the same folds"
         out.append(text + ".")
     return out
 
@@ -356,7 +356,7 @@ def other_headings(settings: dict[str, Any]) -> list[str]:
 
 def other_cells(row: dict[str, Any], position: int, settings: dict[str, Any]) -> list[str]:
     """Every metric of a contender, and how its predictions add up."""
-    totals = [(one, position) for position, one in enumerate(row["totals"]) if one is not None]
+    totals = [(total, position) for position, total in enumerate(row["totals"]) if total is not None]
     furthest, where = max(totals, key=lambda one: abs(one[0] - 1), default=(None, 0))
     total = "" if furthest is None else f"{furthest:.4f}"
     if furthest is not None and settings["task"] == "multiclass":

@@ -413,7 +413,7 @@ def _shows_no_target(encoder: Any) -> bool:
         return True
     if parts := _parts_of(encoder):
         return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts.values())
-    names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
+    names = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
 
 
@@ -547,9 +547,9 @@ def _written(value: Any) -> list[Any]:
     if _is_listed(value):
         return ["encoder", _written_encoder(value)]
     if type(value) is dict:
-        return ["dict", [_written(key) for key in value], [_written(one) for one in value.values()]]
+        return ["dict", [_written(key) for key in value], [_written(item) for item in value.values()]]
     if type(value) in (list, tuple, set):
-        return [type(value).__name__, [_written(one) for one in value]]
+        return [type(value).__name__, [_written(item) for item in value]]
     if isinstance(value, _PLAIN):
         return ["value", value]
     raise _Unknown(type(value).__name__)

@@ -119,7 +119,7 @@ class DateParts(TableTransformer):
             return pd.DataFrame(columns, index=frame.index)
         untouched = set(self.feature_names_in_) - set(self.formats_)
         out = {  # NaN is a number to libraries other than pandas
-            str(name): native[name] if name in untouched else [None if pd.isna(one) else one for one in column]
+            str(name): native[name] if name in untouched else [None if pd.isna(value) else value for value in column]
             for name, column in columns.items()
         }
         return nw.from_dict(out, backend=native.implementation).to_native()

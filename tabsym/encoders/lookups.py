@@ -184,24 +184,24 @@ def _encoded(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFra
         values[lookup.values == -2] = np.nan
     outputs, missing = [column.tolist() for column in values.T], is_missing(frame, lookup.column)
     if lookup.coding.bounds is not None:
-        columns = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in outputs])
+        columns = by_bin(frame, lookup.column, lookup.coding.bounds, [out[1:-1] for out in outputs])
         missing_code = 0
     else:
         keys, codes = _keys(lookup)
-        known = [[one[code] for code in codes] for one in outputs]
+        known = [[out[code] for code in codes] for out in outputs]
         if _by_expression(frame, keys):
             key = _key(frame, lookup)
             columns = [_replaced(key, keys, one, all_[-1]) for one, all_ in zip(known, outputs, strict=True)]
         else:
-            frame, position = _joined(frame, lookup, {str(j): one for j, one in enumerate(known)})
+            frame, position = _joined(frame, lookup, {str(j): out for j, out in enumerate(known)})
             columns = [
-                nw.when(position.is_null()).then(nw.lit(one[-1])).otherwise(nw.col(f"{lookup.column}_{_POSITION}_{j}"))
-                for j, one in enumerate(outputs)
+                nw.when(position.is_null()).then(nw.lit(out[-1])).otherwise(nw.col(f"{lookup.column}_{_POSITION}_{j}"))
+                for j, out in enumerate(outputs)
             ]
         categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
         missing_code = categories.index(None) if None in categories else -1
     pairs = zip(columns, outputs, strict=True)
-    return frame, [nw.when(missing).then(nw.lit(one[missing_code])).otherwise(column) for column, one in pairs]
+    return frame, [nw.when(missing).then(nw.lit(out[missing_code])).otherwise(column) for column, out in pairs]
 
 
 def _by_expression(frame: nw.LazyFrame[Any], keys: list[Any]) -> bool:
@@ -222,7 +222,7 @@ def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dt
     if _have_nanoseconds(keys):
         is_duration = isinstance(keys[0], timedelta)
         key = key.dt.total_nanoseconds() if is_duration else key.dt.timestamp("ns")
-        keys = [(pd.Timedelta if is_duration else pd.Timestamp)(one).value for one in keys]
+        keys = [(pd.Timedelta if is_duration else pd.Timestamp)(moment).value for moment in keys]
     return key.replace_strict(keys, values, default=nw.lit(default, dtype), return_dtype=dtype)
 
 
@@ -234,10 +234,10 @@ def _joined(
     name, position = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_POSITION}"
     dtype = frame.collect_schema()[lookup.column]
     dtype = nw.String() if isinstance(dtype, _TEXT) else dtype
-    columns: dict[str, Any] = {name: keys, position: codes} | {f"{position}_{j}": one for j, one in values.items()}
+    columns: dict[str, Any] = {name: keys, position: codes} | {f"{position}_{j}": cells for j, cells in values.items()}
     schema = {name: dtype, position: nw.Int64()}
-    for j, one in values.items():
-        is_text = any(isinstance(value, str) for value in one)
+    for j, cells in values.items():
+        is_text = any(isinstance(value, str) for value in cells)
         schema[f"{position}_{j}"] = nw.String() if is_text else nw.Float64()
     table = _in_engine_of(frame, nw.from_dict(columns, schema, backend="pyarrow"))
     frame = frame.with_columns(_key(frame, lookup).alias(name))

@@ -480,8 +480,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _fit_counts(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
-        kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
-        n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
+        kinds = {name: counts.measure if counts.is_numeric else None for name, counts in tables.items()}
+        n_classes = max((len(counts.targets) for counts in tables.values()), default=0) if classes else None
         settings = self._settings(kinds, n_classes)
         check_counts(tables, settings)
         fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
@@ -545,7 +545,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
                 donors = fit_donors(self, take_rows(table.native, known), values[known], each, lacking)
             folds.append(Fold(known, held_out, target.present_in(known), donors))
         fitted = {name: state.fitted for name, state in self.columns_.items()}
-        kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
+        kinds = {name: column.measure if isinstance(column, Intervals) else None for name, column in fitted.items()}
         classes = self.classes_ if self._classes else None
         settings = self._settings(kinds, None if classes is None else len(classes))
         how = OutOfFold(self._counting(), settings, self._output(), classes, self.prove is True)

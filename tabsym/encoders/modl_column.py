@@ -288,11 +288,11 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
             )
     if isinstance(fitted, Intervals):
         if fitted.middle_rests is None or fitted.measure.name != "numbers":
-            return np.array([fitted.middles[position[one]] if one in position else np.nan for one in labels])
+            return np.array([fitted.middles[position[label]] if label in position else np.nan for label in labels])
         pairs = zip(fitted.middles.tolist(), fitted.middle_rests.tolist(), strict=True)
-        middles = [None if np.isnan(one) else exact_number(one, rest) for one, rest in pairs]
-        return object_array([middles[position[one]] if one in position else None for one in labels])
-    return object_array([fitted.groups[position[one]][0] if one in position else None for one in labels])
+        middles = [None if np.isnan(middle) else exact_number(middle, rest) for middle, rest in pairs]
+        return object_array([middles[position[label]] if label in position else None for label in labels])
+    return object_array([fitted.groups[position[label]][0] if label in position else None for label in labels])
 
 
 # -- as lookups, for exports and lazy frames --------------------------------------------------------

@@ -24,7 +24,7 @@ def check_constraints(encoder: Any) -> None:
     """A `ValueError` where an option holds what no column can take, or two of them contradict each other."""
     splits, codes = _lists("splits", encoder.splits), _lists("special_codes", encoder.special_codes)
     for name, value in splits.items():
-        nested = [_is_list(one) for one in value]
+        nested = [_is_list(entry) for entry in value]
         if any(nested) and not all(nested):
             raise ValueError(
                 f"splits[{name!r}] holds lists and single values; use numbers for cut points, or a list for each group."
@@ -33,7 +33,7 @@ def check_constraints(encoder: Any) -> None:
         for name, value in given.items():
             _check_once(option, name, [plain(one) for part in value for one in (part if _is_list(part) else [part])])
     for name, value in codes.items():
-        missing = any(one is None for part in _parts(value) for one in part)
+        missing = any(code is None for part in _parts(value) for code in part)
         if missing and encoder.handle_missing != "value":
             raise ValueError(
                 f"special_codes[{name!r}] makes missing values a part, and handle_missing={encoder.handle_missing!r} "
@@ -103,9 +103,9 @@ def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Setti
                         "with its neighbours; make it missing, and use None as the special code."
                     )
             continue
-        known = [one for one in map(plain, table.values.tolist()) if one is not None]
-        named = [one for part in (*(given.splits or ()), *given.specials) for one in part if one is not None]
-        other = [one for one in named if known and isinstance(one, str) != isinstance(known[0], str)]
+        known = [value for value in map(plain, table.values.tolist()) if value is not None]
+        named = [value for part in (*(given.splits or ()), *given.specials) for value in part if value is not None]
+        other = [value for value in named if known and isinstance(value, str) != isinstance(known[0], str)]
         if other:
             raise TypeError(
                 f"Column {name!r} holds {type(known[0]).__name__} such as {known[0]!r}, and splits or special_codes "
@@ -126,15 +126,15 @@ def _lists(option: str, value: Any) -> dict[Any, list[Any]]:
         return {}
     if not isinstance(value, Mapping):
         raise ValueError(f"{option}={value!r} is not possible; use {{column: [...]}} or None.")
-    for name, one in value.items():
-        if not _is_list(one):
-            raise ValueError(f"{option}[{name!r}] is {one!r}; use a list.")
-    return {name: list(one) for name, one in value.items()}
+    for name, entries in value.items():
+        if not _is_list(entries):
+            raise ValueError(f"{option}[{name!r}] is {entries!r}; use a list.")
+    return {name: list(entries) for name, entries in value.items()}
 
 
 def _parts(codes: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
     """Parts of special codes: each code one, or each list of them."""
-    return tuple(tuple(map(plain, one)) if _is_list(one) else (plain(one),) for one in codes)
+    return tuple(tuple(map(plain, code)) if _is_list(code) else (plain(code),) for code in codes)
 
 
 def _check_once(option: str, name: Any, values: list[Any]) -> None:
@@ -164,10 +164,10 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
     if any(not part for part in parts):
         raise ValueError(f"special_codes[{name!r}] holds an empty list; leave it out.")
     if measure is not None:
-        numbers = tuple(tuple(_number("special_codes", name, one, measure) for one in part) for part in parts)
+        numbers = tuple(tuple(_number("special_codes", name, value, measure) for value in part) for part in parts)
         bounds = None if splits is None else _bounds(name, splits, measure)
         if bounds and any(-math.inf in part for part in numbers):  # missing values are a part of their own already
-            bounds = tuple(one for one in bounds if math.isfinite(one.real))
+            bounds = tuple(bound for bound in bounds if math.isfinite(bound.real))
         return Given(bounds, numbers)
     if splits is None:
         return Given(None, parts)
@@ -178,16 +178,16 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
     named = tuple(tuple(map(plain, group)) for group in splits)
     if any(not group for group in named):
         raise ValueError(f"splits[{name!r}] holds an empty group; leave it out.")
-    _check_once("splits and special_codes", name, [one for part in (*named, *parts) for one in part])
+    _check_once("splits and special_codes", name, [value for part in (*named, *parts) for value in part])
     return Given(named, parts)
 
 
 def _bounds(name: str, splits: list[Any], measure: Measure) -> tuple[float | complex, ...]:
     """Ascending bounds; -inf only as the first."""
-    if any(_is_list(one) for one in splits):
+    if any(_is_list(bound) for bound in splits):
         raise ValueError(f"splits[{name!r}] holds groups, and the column holds {measure}; use its cut points.")
-    bounds = tuple(_number("splits", name, one, measure) for one in splits)
-    if any(one is None for one in map(plain, splits)) or any(math.isinf(one.real) for one in bounds[1:]):
+    bounds = tuple(_number("splits", name, bound, measure) for bound in splits)
+    if any(bound is None for bound in map(plain, splits)) or any(math.isinf(bound.real) for bound in bounds[1:]):
         raise ValueError(f"splits[{name!r}] needs finite cut points (-inf first parts missing values from the rest).")
     if any((low.real, low.imag) >= (high.real, high.imag) for low, high in pairwise(bounds)):
         raise ValueError(f"splits[{name!r}] is {list(splits)!r}; give the cut points in ascending order.")

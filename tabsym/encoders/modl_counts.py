@@ -81,7 +81,7 @@ def code_target(y: Any, n_rows: int, *, classes: bool, caller: str) -> CodedTarg
 
 def check_target_piece(before: Any, now: Any) -> None:
     """A `TypeError` where the classes of two pieces are numbers in one and text in the other."""
-    kinds = ["numbers" if np.asarray(one).dtype.kind in "biuf" else "text" for one in (before, now)]
+    kinds = ["numbers" if np.asarray(target).dtype.kind in "biuf" else "text" for target in (before, now)]
     if len(before) and kinds[0] != kinds[1]:
         raise TypeError(
             f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
@@ -176,7 +176,7 @@ class Counting:
             target = CodedTarget(coded.codes, coded.classes, True)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
-        columns = [table[n].as_numbers() if one.is_numeric else table[n] for n, one in before.tables.items()]
+        columns = [table[n].as_numbers() if counts.is_numeric else table[n] for n, counts in before.tables.items()]
         target, rows = _with_weight(target, weight)
         return self._count(columns, target, weight, rows)
 
@@ -212,7 +212,7 @@ class Counting:
             return self.coded(column, rows).count(target.codes, target.values, weight, rows)
 
         counted = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
-        tables = {column.name: one for column, one in zip(columns, counted, strict=True)}
+        tables = {column.name: counts for column, counts in zip(columns, counted, strict=True)}
         return Counted(tables, target.is_classes)
 
 
@@ -241,14 +241,14 @@ def check_mergeable(one: Any, other: Any) -> None:
 
 def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
     """The counts so far and those of a further piece; a `TypeError` where one column holds text and other things."""
-    for name, one in now.items():
-        kinds = [_kind_of(table) for table in (before[name], one)]
-        if before[name].is_numeric != one.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+    for name, counts in now.items():
+        kinds = [_kind_of(table) for table in (before[name], counts)]
+        if before[name].is_numeric != counts.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
             was, is_now = (kind or "missing values only" for kind in kinds)
             raise TypeError(
                 f"Column {name!r} held {was} before and holds {is_now} now; convert it to one type in every piece."
             )
-    return {name: merge_tables(before[name], one) for name, one in now.items()}
+    return {name: merge_tables(before[name], counts) for name, counts in now.items()}
 
 
 def _kind_of(table: Contingency) -> str | None:

@@ -81,18 +81,18 @@ class PartitionReport:
     @property
     def levels_(self) -> dict[str, float]:
         """Khiops' Level of each column, greatest first: the normalized gain 1 - cost / null cost; 0: uninformative."""
-        levels = {name: one.partition.level for name, one in self.partitions_.items()}
+        levels = {name: fitted.partition.level for name, fitted in self.partitions_.items()}
         return dict(sorted(levels.items(), key=lambda item: -item[1]))
 
     @property
     def costs_(self) -> dict[str, float]:
         """The cost (description length) of each column's partition, in nats."""
-        return {name: one.partition.cost for name, one in self.partitions_.items()}
+        return {name: fitted.partition.cost for name, fitted in self.partitions_.items()}
 
     @property
     def likelihood_costs_(self) -> dict[str, float]:
         """The part of each cost that is the target's negative log-likelihood given the partition, in nats."""
-        return {name: likelihood_cost(one) for name, one in self.partitions_.items()}
+        return {name: likelihood_cost(fitted) for name, fitted in self.partitions_.items()}
 
     @property
     def prior_costs_(self) -> dict[str, float]:
@@ -103,12 +103,12 @@ class PartitionReport:
     @property
     def null_costs_(self) -> dict[str, float]:
         """The cost without the column (one part), in nats."""
-        return {name: one.partition.null_cost for name, one in self.partitions_.items()}
+        return {name: fitted.partition.null_cost for name, fitted in self.partitions_.items()}
 
     @property
     def certificates_(self) -> dict[str, Certificate]:
         """A lower bound and the optimality gap of each column's partition."""
-        partitions = {name: one.partition for name, one in self.partitions_.items()}
+        partitions = {name: fitted.partition for name, fitted in self.partitions_.items()}
         return {
             name: Certificate(one.lower_bound, one.gap, one.is_optimal, one.is_best_without_garbage)
             for name, one in partitions.items()
@@ -121,9 +121,9 @@ class PartitionReport:
         The sum of the `iv` of its parts (see `parts`).
         """
         fitted = self.partitions_
-        if not all(_has_two_classes(one) for one in fitted.values()):
+        if not all(_has_two_classes(column) for column in fitted.values()):
             raise AttributeError("iv_ is there for two classes only; levels_ is for any target.")
-        values = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
+        values = {name: float(evidence(column.target.counts)[1].sum()) for name, column in fitted.items()}
         return dict(sorted(values.items(), key=lambda item: -item[1]))
 
     def psi(
@@ -173,7 +173,7 @@ class PartitionReport:
                 (self._read_as_fitted(X_actual), weight_actual, "weight_actual"),  # type: ignore[attr-defined]
             )
         )
-        return stability_table({name: one.labels for name, one in self.partitions_.items()}, before, after, by)
+        return stability_table({name: fitted.labels for name, fitted in self.partitions_.items()}, before, after, by)
 
     def parts(self, column: str) -> pd.DataFrame:
         """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd.
@@ -522,7 +522,7 @@ def plot_cells(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
         ratio = np.log2(counts / (total * np.outer(across, down)))
     known = np.where(np.isfinite(ratio), ratio, np.nan)
     reach = max(1.0, float(np.nanmax(np.abs(known))))
-    edges = [np.append(0.0, np.cumsum(one)) for one in (across, down)]
+    edges = [np.append(0.0, np.cumsum(sizes)) for sizes in (across, down)]
     style = {"cmap": diverging(), "norm": TwoSlopeNorm(0.0, -reach, reach)}
     cells = ax.pcolormesh(*edges, np.ma.masked_invalid(known.T), edgecolors="#ffffff40", linewidth=0.4, **style)
     _label_parts(ax.xaxis, fitted.labels, edges[0][:-1], across)

@@ -233,7 +233,7 @@ class OneHotEncoder(ColumnEncoder):
     def drop_idx_(self) -> dict[str, int | None]:
         """The index in `categories_` of each column's dropped category."""
         check_is_fitted(self, "columns_")
-        return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
+        return {name: None if state.dropped == UNSEEN else state.dropped for name, state in self.columns_.items()}
 
     @property
     def mapping(self) -> list[dict[str, Any]]:
@@ -358,14 +358,14 @@ class OneHotEncoder(ColumnEncoder):
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)
         if self.handle_unknown == "warn" or self.drop is not None:
-            names = [name for name, one in codes.items() if (one == UNSEEN).any()]
+            names = [name for name, column_codes in codes.items() if (column_codes == UNSEEN).any()]
             _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return codes
 
     def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
         lookups = super()._lazy_lookups(frame)
         if self.handle_unknown == "warn" or self.drop is not None:
-            names = [name for name, one in lookups.items() if len(unknown_in(frame, one).head(1).collect())]
+            names = [name for name, lookup in lookups.items() if len(unknown_in(frame, lookup).head(1).collect())]
             _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return lookups
 
@@ -376,7 +376,7 @@ class OneHotEncoder(ColumnEncoder):
         codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
         names = self._kept_names(state)
         new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
-        new[[state.names.index(one) for one in names]], new[-2] = np.arange(len(names)), -2
+        new[[state.names.index(new_name) for new_name in names]], new[-2] = np.arange(len(names)), -2
         values = new[state.indices(np.append(codes, UNSEEN))]
         return ColumnLookup(name, "category", names, coding, values, self.handle_unknown == "error")
 

@@ -102,7 +102,7 @@ def options_of(encoder: Any, encoded: list[str]) -> OneHotOptions:
     combiner, categories = encoder.feature_name_combiner, encoder.categories
     given: Mapping[str, Any] = {}
     if not (categories is None or (isinstance(categories, str) and categories == "auto")):
-        given = {name: list(one) for name, one in _by_column("categories", categories, encoded).items()}
+        given = {name: list(entries) for name, entries in _by_column("categories", categories, encoded).items()}
     drop = encoder.drop
     if isinstance(drop, str):
         check_option("drop", drop, ["first", "if_binary", None], "a category for each column in a list or dict")
@@ -290,9 +290,9 @@ def _alphabet(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categor
 
 
 def _given_categories(name: str, given: list[Any], missing_is_category: bool) -> NDArray[Any]:
-    if not all(isinstance(one, Hashable) for one in given):
+    if not all(isinstance(value, Hashable) for value in given):
         raise TypeError(f"categories of column {name!r} hold nested values; give a list of categories for each column.")
-    symbols = plain_symbols([None if pd.api.types.is_scalar(one) and pd.isna(one) else one for one in given])
+    symbols = plain_symbols([None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in given])
     if len(set(symbols.tolist())) < len(symbols):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")
     if None in symbols.tolist() and not missing_is_category:

@@ -328,7 +328,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_mergeable(self, other)
         self._add(other.counts_)
         theirs = carried_over(other._observed, other.counts_, self.counts_, self.columns_)
-        self._observed = {name: one + theirs[name].all() for name, one in self._observed.items()}
+        self._observed = {name: observed + theirs[name].all() for name, observed in self._observed.items()}
         return self
 
     def observe(self, X: Any) -> TIWSEncoder:
@@ -356,8 +356,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         """
         table, rows = self._read_as_fitted(X), self._rows
         self._observed = {
-            name: one + rows.unseen(table, name, context="batch", anew=True).unseen
-            for name, one in self._observed.items()
+            name: observed + rows.unseen(table, name, context="batch", anew=True).unseen
+            for name, observed in self._observed.items()
         }
         return self
 
@@ -596,8 +596,8 @@ class TIWSEncoder(OutOfFoldEncoder):
             pieces.append(unknown_in(frame, known))
         if self.handle_missing == "value" and not categories_of(self.counts_, state.fitted.number).has_missing:
             pieces.append(frame.filter(is_missing(frame, name)))
-        collected = [one.select(self._names_in).collect() for one in pieces]
-        collected = [one for one in collected if len(one)]
+        collected = [piece.select(self._names_in).collect() for piece in pieces]
+        collected = [piece for piece in collected if len(piece)]
         if not collected:
             return known
         if self.context == "row":

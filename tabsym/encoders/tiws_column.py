@@ -164,8 +164,8 @@ class RowEncoding:
         has_missing = categories_of(self.counts, self.columns[name].fitted.number).has_missing
         by_row = [
             f"handle_{what}='return_nan'"
-            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
-            if one not in ("return_nan", "error") and not (what == "missing" and has_missing)
+            for what, how in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
+            if how not in ("return_nan", "error") and not (what == "missing" and has_missing)
         ]
         if by_row:
             raise ValueError(
@@ -219,14 +219,14 @@ def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
 
 def print_columns(states: dict[str, TIWSColumn]) -> None:
     """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
-    for name, one in ((name, state.fitted) for name, state in states.items()):
-        share = one.covariance.share
+    for name, fitted in ((name, state.fitted) for name, state in states.items()):
+        share = fitted.covariance.share
         finding = (
-            f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
+            f"contexts explain {share:.0%} of the variance between categories (kernel {fitted.covariance.kernel})"
             if share
             else "contexts are uninformative"
         )
-        print(f"{name}: {len(one.symbols)} categories, {finding}", file=sys.stderr)
+        print(f"{name}: {len(fitted.symbols)} categories, {finding}", file=sys.stderr)
 
 
 def donor_table(state: TIWSColumn, unknown: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
@@ -254,10 +254,10 @@ def carried_over(
     positions = before.positions_among(now.words)
     of_words = np.concatenate([now.offsets[j] + position for j, position in enumerate(positions)])
     out = {}
-    for name, one in observed.items():
+    for name, old in observed.items():
         known = set(columns[name].fitted.symbols)
-        keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
-        out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
+        keep = np.array([symbol not in known for symbol in old.symbols], dtype=bool)
+        out[name] = old.placed(of_words, int(now.offsets[-1]), keep)
     return out
 
 

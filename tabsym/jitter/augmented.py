@@ -295,7 +295,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             return nw.from_native(rows, eager_only=True).drop(column).to_native()
 
         if without.cols is not None and not (isinstance(without.cols, str) and without.cols == "all"):
-            named = [one.name for one in symbolic_columns(read_table(X), without.cols, booleans=False)]
+            named = [c.name for c in symbolic_columns(read_table(X), without.cols, booleans=False)]
             without.set_params(cols=[name for name in named if name != column])
         if isinstance(without.numeric, dict):
             without.set_params(numeric={name: how for name, how in without.numeric.items() if name != column})
@@ -317,10 +317,10 @@ def _plain(rows: Any) -> Any:
     if not is_frame(rows) or not rows.shape[1]:
         return rows
     table = read_table(rows, allow_empty=True)
-    numbers = [one for one in table.columns if one.kind is not Kind.SYMBOLIC and _is_of_rare_type(one)]
+    numbers = [column for column in table.columns if column.kind is not Kind.SYMBOLIC and _is_of_rare_type(column)]
     if not numbers:
         return rows
-    return assemble_frame(table, {one.name: {one.name: to_numbers(one.stored, one.name)} for one in numbers})
+    return assemble_frame(table, {c.name: {c.name: to_numbers(c.stored, c.name)} for c in numbers})
 
 
 def _is_of_rare_type(column: Column) -> bool:

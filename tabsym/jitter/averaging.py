@@ -310,7 +310,7 @@ class Batch:
     def first_rows(self) -> Any:
         """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
         rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
-        return self.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in self.unknown])
+        return self.frame(rows, [np.where(column.document[rows] < 0, -1, 0) for column in self.unknown])
 
     def spread(self, chunks: Iterable[Chunk], ask: Ask, link: Link | None) -> Spread:
         """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
@@ -332,7 +332,7 @@ class Batch:
     @cached_property
     def donors(self) -> list[Donors]:
         """Of each column."""
-        return [one.donors() for one in self.unknown]
+        return [column.donors() for column in self.unknown]
 
     def parts(self) -> Iterator[Batch]:
         """Some rows with unknown values at a time, so that their weights stay small."""
@@ -342,7 +342,7 @@ class Batch:
 
     def some(self, rows: NDArray[np.int64]) -> Batch:
         """Some of the rows with unknown values."""
-        unknown = [UnknownValues(one.document[rows], one.weigh) for one in self.unknown]
+        unknown = [UnknownValues(column.document[rows], column.weigh) for column in self.unknown]
         return replace(self, rows=self.rows[rows], unknown=unknown)
 
     def joined(self, known: Any, mixed: Any) -> Any:
@@ -457,7 +457,7 @@ class Answers:
             score, some = score_of(self.model), self.batch.first_rows()
             ask, link = score, link_of(score(some), ask(some))
         parts = [self._spread(part, ask, link) for part in self.batch.parts()]
-        return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
+        return Spread(np.concatenate([part.mean for part in parts]), np.concatenate([part.std for part in parts]))
 
     def _spread(self, batch: Batch, ask: Ask, link: Link | None) -> Spread:
         """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.

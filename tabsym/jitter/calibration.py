@@ -161,7 +161,7 @@ def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Ask
 
     plain = loss(_plain(fitted, categories, geometry, positions))
     by_rule = [loss(rule.weights(geometry, positions)) for rule in rules]
-    totals = [float(sample.weight @ one) for one in by_rule]
+    totals = [float(sample.weight @ losses) for losses in by_rule]
     best = int(np.argmin(totals)) if totals else -1
     keep_plain = best < 0 or sample.weight @ plain <= totals[best]
     calibrated = plain if keep_plain else by_rule[best]

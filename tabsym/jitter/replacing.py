@@ -97,7 +97,7 @@ class Mixture:
     @classmethod
     def of(cls, donors: list[Donors], max_donors: int | None, *, combined: bool = True) -> Mixture:
         """Combinations of the heaviest donors, all if None; `combined`: at most `MAX_COMBINATIONS` of a row."""
-        ranked = [(Ranked.of(one.weights), one.document) for one in donors]
+        ranked = [(Ranked.of(column.weights), column.document) for column in donors]
         counts = [np.where(document < 0, 1, np.append(rank.sizes, 1)[document]) for rank, document in ranked]
         sizes = np.stack(counts, axis=1)
         allowed = sizes if max_donors is None else np.minimum(sizes, max_donors)
@@ -216,11 +216,11 @@ def replaced(source: Any, rows: Indices, columns: Sequence[Longer], symbols: Seq
     """Rows of a source, each of the columns with the categories of these numbers (below 0: the row's own)."""
     part = take_rows(source, rows)
     if isinstance(part, np.ndarray):
-        part = part.astype(np.result_type(part, *(one.values for one in columns)))
+        part = part.astype(np.result_type(part, *(column.values for column in columns)))
     elif isinstance(part, pd.DataFrame):
         part = part.copy()
-    for one, symbol in zip(columns, symbols, strict=True):
-        part = _with_column(part, one, np.where(symbol < 0, rows, one.n_rows + symbol))
+    for column, symbol in zip(columns, symbols, strict=True):
+        part = _with_column(part, column, np.where(symbol < 0, rows, column.n_rows + symbol))
     return part
 
 
@@ -261,7 +261,7 @@ def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "US" and not any(symbol is None for symbol in below):
         return np.concatenate([values, below.astype(values.dtype.kind)])
     if values.dtype.kind in "biuf":
-        return np.concatenate([values, np.array([np.nan if one is None else one for one in below.tolist()])])
+        return np.concatenate([values, np.array([np.nan if symbol is None else symbol for symbol in below.tolist()])])
     return np.concatenate([values.astype(object), below])
 
 

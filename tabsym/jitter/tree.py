@@ -203,7 +203,7 @@ class TreeDonors:
         records = []
         for unknown, row in zip(self.unseen_rows.unseen.symbols, weights, strict=True):
             heaviest = np.argsort(-row, kind="stable")[:n_donors]
-            records += [[unknown, categories[self.codes[one]], row[one]] for one in heaviest if row[one] > 0]
+            records += [[unknown, categories[self.codes[at]], row[at]] for at in heaviest if row[at] > 0]
         return pd.DataFrame(records, columns=["category", "donor", "weight"])
 
 
@@ -222,8 +222,8 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) 
     out, heaviest = np.zeros((cells.shape[1], tree.value.shape[1])), np.zeros(cells.shape[1], dtype=np.int64)
     rows = np.flatnonzero((cells[tree.splits_symbols] < 0).any(axis=0))
     which = np.full((len(donors), cells.shape[1]), -1, dtype=np.int64)
-    for slot, one in enumerate(donors.values()):
-        which[slot, one.unseen_rows.rows] = one.unseen_rows.which
+    for slot, column_donors in enumerate(donors.values()):
+        which[slot, column_donors.unseen_rows.rows] = column_donors.unseen_rows.which
     for first in range(0, len(rows), _CHUNK):
         chunk = rows[first : first + _CHUNK]
         out[chunk], heaviest[chunk] = _spread(
@@ -236,17 +236,17 @@ def _spread(
     tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors], which: NDArray[np.int64]
 ) -> tuple[Floats, NDArray[np.int64]]:
     n, many = cells.shape[1], len(donors)
-    sizes = np.array([len(one.codes) for one in donors.values()], dtype=np.int64)
+    sizes = np.array([len(column_donors.codes) for column_donors in donors.values()], dtype=np.int64)
     most = int(sizes.max(initial=1))
     slot, codes = np.full(len(cells), -1, dtype=np.int64), np.zeros((many, most), dtype=np.int64)
     weights, local = [], np.full((many, n), -1, dtype=np.int64)
-    for u, (column, one) in enumerate(donors.items()):
-        slot[column], codes[u, : sizes[u]] = u, one.codes
+    for u, (column, column_donors) in enumerate(donors.items()):
+        slot[column], codes[u, : sizes[u]] = u, column_donors.codes
         there = which[u] >= 0
         positions, number = np.unique(which[u, there], return_inverse=True)
         local[u, there] = number
-        weights.append(one.weights(positions).ravel())
-    firsts = np.cumsum([0, *(len(one) for one in weights)], dtype=np.int64)
+        weights.append(column_donors.weights(positions).ravel())
+    firsts = np.cumsum([0, *(len(column_weights) for column_weights in weights)], dtype=np.int64)
     out, heaviest = np.zeros((n, tree.value.shape[1])), np.zeros(n, dtype=np.int64)
     live, masses = np.zeros((many, most), dtype=np.int64), np.zeros(tree.depth + 2)
     stack = np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64)

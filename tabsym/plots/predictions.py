@@ -385,7 +385,7 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     positions = np.arange(len(donors))
     ax.barh(positions, donors["weight"].to_numpy(), height=0.62, color=BLUE)
     ax.set_yticks(
-        positions, [f"{label_of(one)}  ({int(n):,})" for one, n in zip(donors["donor"], donors["rows"], strict=True)]
+        positions, [f"{label_of(name)}  ({int(n):,})" for name, n in zip(donors["donor"], donors["rows"], strict=True)]
     )
     if "estimate" in donors:
         texts = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
@@ -414,7 +414,7 @@ class HeldOutRows:
 def pooled(folds: list[HeldOutRows]) -> HeldOutRows:
     """The rows of all folds, one after another."""
     fields = ("rows", "predicted", "observed", "weight")
-    return HeldOutRows(*(np.concatenate([getattr(one, name) for one in folds]) for name in fields))
+    return HeldOutRows(*(np.concatenate([getattr(fold, name) for fold in folds]) for name in fields))
 
 
 def deciles(held_out: HeldOutRows) -> list[dict[str, float]]:
@@ -463,7 +463,7 @@ def gini(held_out: HeldOutRows) -> float:
 
 def mean_gini(folds: list[HeldOutRows]) -> float | None:
     """The mean over folds, as other scores; None where a fold has none."""
-    values = [gini(one) for one in folds]
+    values = [gini(fold) for fold in folds]
     return None if np.isnan(values).any() else float(np.mean(values))
 
 
@@ -529,7 +529,7 @@ def error_tables(
     row_weight = np.ones(len(rows)) if row_weight is None else row_weight[rows]
     cluster = rows if clusters is None else clusters[rows]
     tables = []
-    for name in [one for one in order if one in X.columns]:
+    for name in [name for name in order if name in X.columns]:
         codes, labels = cells_of(X[name], rows)
         tables.append((name, _cells(codes, labels, predicted, observed, weight, row_weight, cluster, task)))
     number = sum(len(cells) for _, cells in tables)
@@ -558,11 +558,11 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
             ends = [f"{edge:.6g}" for edge in edges]
             labels = [f"up to {ends[0]}", *(f"({a}, {b}]" for a, b in pairwise(ends)), f"over {ends[-1]}"]
         else:
-            codes, labels = np.searchsorted(distinct, numbers), [f"{one:.6g}" for one in distinct]
+            codes, labels = np.searchsorted(distinct, numbers), [f"{value:.6g}" for value in distinct]
         missing = np.isnan(numbers)
         return np.where(missing, len(labels), codes).astype(np.int64), [*labels, "(missing)"]
     codes, categories = pd.factorize(values, use_na_sentinel=True)
-    labels = [str(one) for one in categories] + ["(missing)"]
+    labels = [str(category) for category in categories] + ["(missing)"]
     codes = np.where(codes < 0, len(categories), codes).astype(np.int64)
     if len(labels) > _MAX_CATEGORIES:
         count = np.bincount(codes, minlength=len(labels))
@@ -570,7 +570,7 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
         new = np.full(len(labels), len(common))
         new[common] = np.arange(len(common))
         rest = len(labels) - len(common)
-        return new[codes], [labels[one] for one in common] + [f"({rest:,} less frequent ones)"]
+        return new[codes], [labels[code] for code in common] + [f"({rest:,} less frequent ones)"]
     return codes, labels
 
 

@@ -168,7 +168,7 @@ def draw_ordered(tables: dict[str, pd.DataFrame], look: Look, column: str, *, ax
         known = np.isfinite(table["lower"].to_numpy()) & np.isfinite(table["upper"].to_numpy())
         ax.vlines(positions[known], table["lower"].to_numpy()[known], table["upper"].to_numpy()[known], colors=colour)
     first = next(iter(tables.values()))
-    labels = [label_of(one, 16) for one in first["category"]]
+    labels = [label_of(category, 16) for category in first["category"]]
     turned = {"rotation": 35, "ha": "right"} if sum(map(len, labels)) > 40 else {}
     ax.set_xticks(np.arange(len(first)), labels, **turned)
     ax.axhline(0.0, color=INK, linewidth=0.8)
@@ -188,7 +188,7 @@ def draw_heatmap(
     Bins, and categories that are numbers (also "week 7"), lie in their order, others by their mean value. Of more than
     30 (60 in order) the most frequent are shown, which the label of the axis says.
     """
-    combined = [(category_text(one[0]), category_text(one[1])) for one in table["category"]]
+    combined = [(category_text(category[0]), category_text(category[1])) for category in table["category"]]
     pairs = pd.DataFrame(combined, columns=["row", "column"])
     pairs["value"], pairs["rows"] = table["value"].to_numpy(), table["rows"].fillna(1.0).to_numpy()
     sides = [_side(pairs, side, order) for side, order in zip(("row", "column"), orders, strict=True)]
@@ -201,7 +201,7 @@ def draw_heatmap(
     ax = axes_of(ax, height=0.24 * len(down) + 1.9)
     reach = float(np.nanmax(np.abs(grid))) or 1.0
     image = ax.imshow(grid, cmap=diverging(), vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
-    ax.set_yticks(np.arange(len(down)), [label_of(one, 24) for one in down])
+    ax.set_yticks(np.arange(len(down)), [label_of(category, 24) for category in down])
     every = max(1, -(-len(across) // 16)) if orders[1] is not None or _natural_order(across) is not None else 1
     ticks = np.arange(0, len(across), every)
     ax.set_xticks(ticks, [label_of(across[tick], 16) for tick in ticks], rotation=45, ha="right")

@@ -514,7 +514,7 @@ class _Evaluator:
     def _paired_gains(self, losses: list[Floats], baseline: list[Floats]) -> PairedGains:
         """Of losses in the splits."""
         parts = zip(losses, baseline, self.splits, strict=True)
-        return PairedGains.total([PairedGains.of(one, base, split.held_out) for one, base, split in parts])
+        return PairedGains.total([PairedGains.of(loss, base, split.held_out) for loss, base, split in parts])
 
     def _record(self, mode: str, variant: str, rounds: int, weight: float, gains: PairedGains) -> None:
         row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": weight, "loss": gains.loss}

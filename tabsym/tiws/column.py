@@ -183,11 +183,11 @@ class FittedColumn:
         """Bounds (m, q) for the mean target of each category's rows."""
         estimates = [self._estimates(chunk) for chunk in unseen.chunks()]
         half = [
-            self.conformal.half_width(one.variances, chunk.rows, level)
-            for one, chunk in zip(estimates, unseen.chunks(), strict=True)
+            self.conformal.half_width(estimate.variances, chunk.rows, level)
+            for estimate, chunk in zip(estimates, unseen.chunks(), strict=True)
         ]
         shape = (0, self.sums.sums.shape[1])
-        values = np.concatenate([np.zeros(shape), *(one.values for one in estimates)]) + self.sums.origin
+        values = np.concatenate([np.zeros(shape), *(estimate.values for estimate in estimates)]) + self.sums.origin
         halves = np.concatenate([np.zeros(shape), *half])
         return values - halves, values + halves
 

@@ -259,7 +259,7 @@ class Geometry:
         kernels += [SimilarityKernel(length, middle) for length in LENGTHS] if middle > 0 else []
         yield from kernels
         if self.names is not None and l > 1:
-            yield from (SimilarityKernel(one.length, one.unit, names=0.5) for one in kernels)
+            yield from (SimilarityKernel(kernel.length, kernel.unit, names=0.5) for kernel in kernels)
             yield SimilarityKernel(1.0, middle if middle > 0 else 1.0, names=1.0)
 
 

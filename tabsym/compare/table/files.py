@@ -366,8 +366,8 @@ class Whole:
     def frames(self) -> Iterator[pd.DataFrame]:
         """The rows, batch by batch where they are read so."""
         batches = _batches_of(self.table)
-        for one in [self.table] if batches is None else batches:
-            yield read(one, self.options if batches is None else None).frame
+        for batch in [self.table] if batches is None else batches:
+            yield read(batch, self.options if batches is None else None).frame
 
 
 def read_some(
