@@ -172,7 +172,7 @@ def draw_runs(runs, m, rules, sums, node):
     if np.isinf(smooth):
         return False
     for k in range(sums.shape[1]):
-        total, known, own = 0.0, 0.0, sums[0, k] / node[0]
+        total, known, overall = 0.0, 0.0, sums[0, k] / node[0]
         for c in range(m):
             share = runs[c, 0] / (runs[c, 0] + smooth)
             total += share * runs[c, 1 + k]
@@ -180,7 +180,7 @@ def draw_runs(runs, m, rules, sums, node):
         mean = total / known
         for c in range(m):
             share = runs[c, 0] / (runs[c, 0] + smooth)
-            runs[c, 1 + k] = runs[c, 0] * own + share * (runs[c, 1 + k] - runs[c, 0] * mean)
+            runs[c, 1 + k] = runs[c, 0] * overall + share * (runs[c, 1 + k] - runs[c, 0] * mean)
     return True
 
 
