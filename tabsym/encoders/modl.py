@@ -534,12 +534,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
-        folds = []
+        is_similar, folds = self.handle_unknown == "similar", []
+        codes = {name: encode_column(table[name]).codes for name in self._symbolic} if is_similar else {}
         for train, held_out in self._folds(values, groups, classes=self._classes):
             known = train if weight is None else train[weight[train] > 0]
             donors = None
-            if self.handle_unknown == "similar":  # of columns with other categories in the rows that are held out
-                codes = {name: encode_column(table[name]).codes for name in self._symbolic}
+            if is_similar:  # of columns with other categories in the rows that are held out
                 lacking = [name for name, one in codes.items() if not np.isin(one[held_out], one[known]).all()]
                 each = None if weight is None else weight[known]
                 donors = fit_donors(self, take_rows(table.native, known), values[known], each, lacking)

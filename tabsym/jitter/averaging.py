@@ -442,7 +442,8 @@ class Answers:
         except ValueError:
             if self.batch.n_rows:
                 raise
-        if not is_classifier(self.model):  # which refuses a table of no rows
+        # the model refuses a table of no rows
+        if not is_classifier(self.model):
             return np.empty(0)
         classes = np.asarray(self.model.classes_)
         if ask == self.model.predict:
