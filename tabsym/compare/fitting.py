@@ -34,7 +34,7 @@ from sklearn.utils.validation import has_fit_parameter
 from tabsym.compare.metrics import Metric
 from tabsym.compare.splits import Indices, Split
 from tabsym.compare.table.prepare import CLASSES, Prepared, numbers_of_target, weights_of
-from tabsym.frame import relative_weights
+from tabsym.frame import relative_weights, take_rows
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,8 @@ class Data:
         """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
         every = {name: getattr(self, name) for name in ("y", "weight", "exposure", "offset")}
         some: dict[str, Any] = {name: None if values is None else values[positions] for name, values in every.items()}
-        return replace(self, X=take_rows(self.X, positions), **some)
+        X = take_rows(self.X, positions)
+        return replace(self, X=X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else X, **some)
 
 
 @dataclass(frozen=True)
@@ -166,15 +167,6 @@ def _positions_of(model: Any, names: NDArray[Any], seen: Indices) -> Indices:
     if len(classes) != len(seen) or not set(classes) <= position.keys():
         return np.asarray(seen[np.argsort(names[seen], kind="stable")])
     return np.array([position[name] for name in classes], dtype=np.int64)
-
-
-def take_rows(X: Any, positions: Indices) -> Any:
-    """Some rows of a frame, with a fresh index where it has one."""
-    if hasattr(X, "iloc"):
-        return X.iloc[positions].reset_index(drop=True)
-    import narwhals.stable.v2 as nw
-
-    return nw.from_native(X)[positions.tolist()].to_native()
 
 
 _MAX_SETTINGS = 10_000  # within a budget of seconds
