@@ -127,8 +127,7 @@ def _predict(args: dict[str, Any]) -> bool:
     if not hasattr(model, "predict"):
         raise ValueError(f"The model in {args['model']} is a {type(model).__name__}, which has no predictions.")
     options = getattr(model, "retyping", Retyping()).options_for(args["table"])
-    given = {name: args[name] for name in ("sheet", "sep", "encoding") if args[name] is not None}
-    options = replace(options, **given)
+    options = replace(options, **{n: args[n] for n in ("sheet", "sep", "encoding") if args[n] is not None})
     source = read(args["table"], options)
     rows = source.frame.reset_index(drop=True)
     X: Any = rows
@@ -138,7 +137,11 @@ def _predict(args: dict[str, Any]) -> bool:
     for note in source.notes:
         print(f"tabsym: {note}", file=sys.stderr)
     try:
-        found = _predictions(model, X)
+        predicted = {"prediction": model.predict(X)}
+        if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
+            columns = model.predict_proba(X).T
+            named = zip(model.classes_, columns, strict=True)
+            predicted = {f"probability_{label}": column for label, column in named} | predicted
     except (ValueError, TypeError, OSError, ModuleNotFoundError):  # with words of its own
         raise
     except Exception as error:
@@ -146,22 +149,13 @@ def _predict(args: dict[str, Any]) -> bool:
             f"The model in {args['model']} cannot predict the rows of {args['table']} ({type(error).__name__}: "
             f"{' '.join(str(error).split())}); save it anew by tabsym.save, or get its file anew."
         ) from None
-    taken = [name for name in found if name in rows.columns]
+    taken = [name for name in predicted if name in rows.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r}, as the predictions would have; rename it.")
-    text = rows.assign(**found).to_csv(args["out"], index=False)
+    text = rows.assign(**predicted).to_csv(args["out"], index=False)
     if text is not None:
         print(text, end="")
     return True
-
-
-def _predictions(model: Any, X: Any) -> dict[str, Any]:
-    """Columns of what the model says of the rows."""
-    found: dict[str, Any] = {}
-    if hasattr(model, "predict_proba") and getattr(model, "task", "binary") in ("binary", "multiclass"):
-        probabilities = model.predict_proba(X)
-        found = {f"probability_{label}": probabilities[:, position] for position, label in enumerate(model.classes_)}
-    return found | {"prediction": model.predict(X)}
 
 
 _COMMANDS = {"compare": _compare, "export": _export, "predict": _predict}
@@ -332,12 +326,12 @@ def _known() -> str:
     return ", ".join(all_contenders())
 
 
-def _contenders(names: list[str] | None, own: list[str] | None) -> dict[str, str | None] | list[str] | None:
+def _contenders(names: list[str] | None, custom: list[str] | None) -> dict[str, str | None] | list[str] | None:
     """Those named, and the user's own by address."""
-    if not own:
+    if not custom:
         return names
     chosen: dict[str, str | None] = dict.fromkeys(names or ["all"])
-    for text in own:
+    for text in custom:
         name, separator, address = text.partition("=")
         if not separator or not name or not address:
             raise ValueError(f"--contender {text!r} is not of the form NAME=package.module:factory.")

@@ -16,7 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from tabsym.compare.contenders.boosters import native_hist
+from tabsym.compare.contenders import native_hist
 from tabsym.integrations import load_adapter
 
 N = 60

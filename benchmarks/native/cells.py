@@ -34,11 +34,11 @@ sys.path.insert(0, str(HERE.parent))
 from tables import TABLES, commit, read  # noqa: E402
 
 from tabsym.compare.contenders import Contender  # noqa: E402
+from tabsym.compare.custom_contenders import choose  # noqa: E402
 from tabsym.compare.fitting import read_budget  # noqa: E402
 from tabsym.compare.job import RunConfig  # noqa: E402
 from tabsym.compare.live import Live  # noqa: E402
 from tabsym.compare.metrics import METRICS, choose_metric  # noqa: E402
-from tabsym.compare.own_contenders import choose  # noqa: E402
 from tabsym.compare.processes import Runner  # noqa: E402
 from tabsym.compare.results import Results  # noqa: E402
 from tabsym.compare.settings import settings_of  # noqa: E402

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, TargetEncoder
 
 from tabsym import WideEncoder, WideSGDClassifier, WideSGDRegressor
-from tabsym.compare.contenders.boosters import space_of
+from tabsym.compare.contenders import space_of
 from tabsym.integrations import load_adapter
 
 CLASSES = ("binary", "multiclass")

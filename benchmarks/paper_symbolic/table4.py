@@ -29,7 +29,7 @@ import pandas as pd
 from fits import RESULTS, FitLog, plain
 
 from tabsym import WideSGDRegressor, datasets
-from tabsym.compare.significance import against_best
+from tabsym.compare.ranking import against_best
 from tabsym.optimizers import Adam
 
 TABLES = {  # target, symbols, symbols, number

@@ -27,7 +27,7 @@ from sklearn.base import clone
 from tasks import TASKS, HeldOut, Task, folds, is_classes, load, loss
 
 from tabsym import AugmentedModel, JitterPredictor, TIWSEncoder
-from tabsym.compare.contenders.boosters import hist_booster
+from tabsym.compare.contenders import hist_booster
 from tabsym.compare.estimators import Jittered
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.ranking import CONSTANT, baseline_in
+from tabsym.compare.ranking import ALPHA, CONSTANT, baseline_in
 from tabsym.compare.results import load_prediction
-from tabsym.compare.significance import ALPHA
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
 from tabsym.compare.table.prepare import CLASSES, Prepared
@@ -61,7 +60,8 @@ def column_gains(
         return []
     rulers = [first]
     if prepared.task in CLASSES:
-        rulers += [one for one in [_ruler(METRICS[prepared.task]["log_loss"], None, folds, folder)] if one is not None]
+        log_loss = _ruler(METRICS[prepared.task]["log_loss"], None, folds, folder)
+        rulers += [] if log_loss is None else [log_loss]
     fractions: dict[str, list[float]] = {}
     begin = time.monotonic()
     for name in prepared.X.columns:
@@ -71,7 +71,7 @@ def column_gains(
         reached = np.max([_reached(model, folds, rulers) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
         fractions[source] = np.maximum(fractions.get(source, np.zeros(len(rulers))), reached).tolist()
-    times = {name for name in prepared.features.dates if prepared.X[name].notna().all()}
+    times = {name for name in prepared.features.parts if prepared.X[name].notna().all()}
     return [
         {
             "column": name,
@@ -79,7 +79,7 @@ def column_gains(
             "known": fractions[name][1] if len(rulers) > 1 else None,
             "time": name in times,
         }
-        for name in sorted(fractions, key=lambda one: -fractions[one][0])
+        for name in sorted(fractions, key=lambda name: -fractions[name][0])
     ]
 
 
@@ -100,15 +100,16 @@ def _ruler(metric: Metric, name: str | None, folds: list[_GainFold], folder: Pat
     gains = [sign * (b - a) for a, b in zip(baselines, bests, strict=True) if a is not None and b is not None]
     if len(gains) < len(folds) or np.mean(gains) <= 0:
         return None
-    return _Ruler(metric, [one for one in baselines if one is not None], float(np.mean(gains)))
+    return _Ruler(metric, [baseline for baseline in baselines if baseline is not None], float(np.mean(gains)))
 
 
 def _reached(coding: _CodedColumn, folds: list[_GainFold], rulers: list[_Ruler]) -> list[float]:
     """The fraction of each ruler's gain that a model of these codes has."""
-    scores = np.array([fold.scores(coding, [one.metric for one in rulers]) for fold in folds])
-    signs = [1.0 if one.metric.larger_is_better else -1.0 for one in rulers]
-    gains = [sign * np.mean(column - one.baselines) for sign, column, one in zip(signs, scores.T, rulers, strict=True)]
-    return [float(gain) / one.gain for gain, one in zip(gains, rulers, strict=True)]
+    scores = np.array([fold.scores(coding, [ruler.metric for ruler in rulers]) for fold in folds])
+    signs = [1.0 if ruler.metric.larger_is_better else -1.0 for ruler in rulers]
+    triples = zip(signs, scores.T, rulers, strict=True)
+    gains = [sign * np.mean(column - ruler.baselines) for sign, column, ruler in triples]
+    return [float(gain) / ruler.gain for gain, ruler in zip(gains, rulers, strict=True)]
 
 
 def has_gain(ranking: list[dict[str, Any]]) -> bool:
@@ -129,10 +130,10 @@ def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -
     if len(gains) < 2:
         return []
     return [
-        f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
+        f"Column {row['column']!r} alone reaches {100 * row['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
         "the baseline: is it known before the target is?"
-        for one in gains
-        if one["fraction"] >= LEAK and not one.get("time") and (one.get("known") is None or one["known"] > KNOWN)
+        for row in gains
+        if row["fraction"] >= LEAK and not row.get("time") and (row.get("known") is None or row["known"] > KNOWN)
     ]
 
 
@@ -140,7 +141,7 @@ def source_column(name: str, columns: list[str]) -> str:
     """The column of the table that a feature comes from: parts of a date are named after it."""
     if name in columns:
         return name
-    sources = [one for one in columns if name.startswith(f"{one} ")]
+    sources = [column for column in columns if name.startswith(f"{column} ")]
     return max(sources, key=len, default=name)
 
 
@@ -241,7 +242,7 @@ class _GainFold:
         """Means by code, shrunk towards the mean as far as leave-one-out errors favour."""
         mean, average = np.average(target, axis=0, weights=self.weight), self.weight.mean() or 1.0
         count = np.bincount(codes, self.weight, n_codes)
-        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in target.T], axis=1)
+        sums = np.stack([np.bincount(codes, self.weight * column, n_codes) for column in target.T], axis=1)
         errors = []
         for rows in _SHRINKAGES:
             others = np.maximum(count[codes] - self.weight, 0.0) + rows * average
@@ -267,7 +268,12 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
 
     if prepared.task not in CLASSES:  # partitions of two numbers take far longer: few rows, in which little is visible
         return []
-    X, y = _with_dates(prepared), prepared.y
+    y = prepared.y
+    days = {  # as the dates they are, so that intervals are of dates
+        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
+        for name in prepared.features.parts
+    }
+    X = prepared.X.assign(**days) if days else prepared.X
     if len(y) > MAX_LEVEL_ROWS:
         rows = np.sort(np.random.RandomState(seed).permutation(len(y))[:MAX_LEVEL_ROWS])
         X, y = X.iloc[rows], y[rows]
@@ -281,13 +287,4 @@ def column_levels(prepared: Prepared, seed: int) -> list[dict[str, Any]]:
         fitted = encoder.partitions_[name]
         level, parts = encoder.levels_[name], fitted.partition.n_parts
         out.append({"column": name, "level": level, "parts": parts, "labels": fitted.labels})
-    return sorted(out, key=lambda one: -one["level"])
-
-
-def _with_dates(prepared: Prepared) -> pd.DataFrame:
-    """Days as the dates they are, so that intervals are of dates."""
-    days = {
-        name: np.datetime64(0, "s") + (prepared.X[name].to_numpy() * 86400).round().astype("timedelta64[s]")
-        for name in prepared.features.dates
-    }
-    return prepared.X.assign(**days) if days else prepared.X
+    return sorted(out, key=lambda row: -row["level"])

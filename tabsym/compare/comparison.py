@@ -280,11 +280,11 @@ def train_best(
         tuned = tune(model, contender.space(prepared.task), data, inside, metric, limit, seed)
         model = clone(model).set_params(**tuned.params)
     trained, trained_on = _trained(model, data, prepared)
-    own = [prepared.target.name, *prepared.roles.named().values()]
+    with_roles = [prepared.target.name, *prepared.roles.named().values()]
     left_out = [name for name in prepared.frame.columns if name not in prepared.raw.columns]
     return Winner(
         contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
-        None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
+        None if contender.raw else prepared.features, list(dict.fromkeys(with_roles + left_out)), prepared.roles,
         prepared.retyping, trained_on, list(prepared.raw.columns),
     )  # fmt: skip
 
@@ -315,10 +315,10 @@ def _column(frame: pd.DataFrame, name: str, *, is_exposure: bool = False) -> NDA
     if wrong.any():
         row = int(np.argmax(wrong))
         cell = frame[name].tolist()[row]
-        held = "a missing value" if pd.isna(cell) else repr(cell)
+        shown = "a missing value" if pd.isna(cell) else repr(cell)
         needed = "a number above 0" if is_exposure else "a number"
         raise ValueError(
-            f"Column {name!r}, which the predictions need, holds {held} in row {row}; give {needed} in each row."
+            f"Column {name!r}, which the predictions need, holds {shown} in row {row}; give {needed} in each row."
         )
     return np.asarray(numbers)
 
@@ -329,9 +329,9 @@ def _column(frame: pd.DataFrame, name: str, *, is_exposure: bool = False) -> NDA
 def _made_columns(features: Features, retyping: Retyping) -> dict[str, Derived]:
     """The columns that are made of those of the table."""
     dates = {name: kind for name, kind in features.kinds.items() if name in features.parts}
-    held = dict.fromkeys(retyping.numbers, "numbers") | dict.fromkeys(retyping.booleans, "booleans")
+    read_as = dict.fromkeys(retyping.numbers, "numbers") | dict.fromkeys(retyping.booleans, "booleans")
     texts = {
-        name: Derived(name, "text", held.get(name, ""))
+        name: Derived(name, "text", read_as.get(name, ""))
         for name, kind in features.kinds.items()
         if kind == "categories" and name not in features.parts
     }

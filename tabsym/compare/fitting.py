@@ -32,12 +32,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.compare.metrics import Metric
-from tabsym.compare.splits import Split
+from tabsym.compare.splits import Indices, Split
 from tabsym.compare.table.prepare import CLASSES, Prepared, numbers_of_target, weights_of
-from tabsym.frame import relative_weights
+from tabsym.frame import relative_weights, take_rows
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,12 @@ class Data:
     offset: Floats | None = None
     names: NDArray[Any] | None = None
 
-    def rows(self, positions: Places) -> Data:
+    def rows(self, positions: Indices) -> Data:
         """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
         every = {name: getattr(self, name) for name in ("y", "weight", "exposure", "offset")}
         some: dict[str, Any] = {name: None if values is None else values[positions] for name, values in every.items()}
-        return replace(self, X=take_rows(self.X, positions), **some)
+        X = take_rows(self.X, positions)
+        return replace(self, X=X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else X, **some)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Trained:
     """A trained contender, and which classes it has seen; `unweighted`: there were weights and it takes none."""
 
     model: Any
-    seen: Places
+    seen: Indices
     unweighted: bool = False
 
     def predict(self, data: Data) -> Floats:
@@ -116,7 +116,9 @@ def train(model: Any, data: Data) -> Trained:
     """
     fresh = clone(model)
     y, weight, seen = data.y, data.weight, np.empty(0, dtype=np.int64)
-    names = _as_classes(data.names)
+    names = data.names
+    if names is not None and names.dtype.kind == "f" and (names != np.round(names)).any():
+        names = None  # scikit-learn takes fractions for numbers, so that codes stand for these classes
     if data.task in CLASSES:  # some rows can lack a class: code those they have
         seen, y = np.unique(y, return_inverse=True)
         if names is not None:
@@ -137,13 +139,6 @@ def train(model: Any, data: Data) -> Trained:
     return Trained(fresh, seen, unweighted=weight is not None and not arguments)
 
 
-def _as_classes(names: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Names that scikit-learn takes for classes; fractions it takes for numbers, so that codes stand for them."""
-    if names is None or (names.dtype.kind == "f" and (names != np.round(names)).any()):
-        return None
-    return names
-
-
 def weights_for(model: Any, weight: Floats) -> dict[str, Floats]:
     """The arguments that hand these weights to every step of a pipeline that takes them; none if the last does not."""
     return dict.fromkeys(_weight_names(model), weight)
@@ -160,26 +155,18 @@ def _weight_names(model: Any, *, last: bool = True) -> list[str]:
     if has_fit_parameter(model, "sample_weight"):
         return ["sample_weight"]
     inner = getattr(model, "estimator", getattr(model, "regressor", None))  # a search or the like, that hands them on
-    hands_on = any(one.kind is one.VAR_KEYWORD for one in signature(model.fit).parameters.values())
+    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature(model.fit).parameters.values())
     return _weight_names(inner, last=last) if inner is not None and hands_on else []
 
 
-def _positions_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
-    """Where the model's own classes are among the names; without a word from it they are sorted."""
-    own = getattr(model, "classes_", None)
+def _positions_of(model: Any, names: NDArray[Any], seen: Indices) -> Indices:
+    """Where the model's `classes_` are among the names; those of a model without them are sorted."""
+    classes = getattr(model, "classes_", None)
+    classes = [] if classes is None else np.asarray(classes).tolist()
     position = {name: position for position, name in enumerate(names.tolist())}
-    if own is None or len(own) != len(seen) or not {*np.asarray(own).tolist()} <= position.keys():
+    if len(classes) != len(seen) or not set(classes) <= position.keys():
         return np.asarray(seen[np.argsort(names[seen], kind="stable")])
-    return np.array([position[name] for name in np.asarray(own).tolist()], dtype=np.int64)
-
-
-def take_rows(X: Any, positions: Places) -> Any:
-    """Some rows of a frame, with a fresh index where it has one."""
-    if hasattr(X, "iloc"):
-        return X.iloc[positions].reset_index(drop=True)
-    import narwhals.stable.v2 as nw
-
-    return nw.from_native(X)[positions.tolist()].to_native()
+    return np.array([position[name] for name in classes], dtype=np.int64)
 
 
 _MAX_SETTINGS = 10_000  # within a budget of seconds
@@ -265,7 +252,7 @@ def _unknown_names(model: Any, space: dict[str, Any], seed: int) -> list[str]:
     """Those that the model does not take, unless of a part that the space replaces; boosters take unlisted ones."""
     unknown = []
     for name, value in next(iter(ParameterSampler(space, 1, random_state=seed)), {}).items() if space else ():
-        if any(name.startswith(f"{one}__") for one in space):
+        if any(name.startswith(f"{part}__") for part in space):
             continue
         try:
             clone(model).set_params(**{name: value})

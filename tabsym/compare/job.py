@@ -22,14 +22,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.custom_contenders import from_address
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
-from tabsym.compare.own_contenders import from_address
 from tabsym.compare.splits import Split, SplitPlan
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
-OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"
+CUSTOM, METRIC, TOKEN = "custom.pickle", "metric.pickle", "token"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Job:
 
     contender: str
     address: str | None
-    own: bool
+    custom: bool
     task: str
     n_classes: int
     todo: list[int]
@@ -86,9 +86,9 @@ def write_job(folder: Path, job: Job, contender: Contender, metric: Metric) -> N
         It cannot be handed to another process.
     """
     (folder / "job.json").write_text(json.dumps(asdict(job)))
-    if job.own:
+    if job.custom:
         model = contender.estimator(job.task, job.seed, job.threads, None, job.metric)
-        _dump(folder / OWN, (model, contender.space(job.task)))
+        _dump(folder / CUSTOM, (model, contender.space(job.task)))
     if METRICS[job.task].get(metric.name) is not metric and job.tune is not None:
         _dump(folder / METRIC, metric)
 
@@ -136,15 +136,15 @@ def read_work(folder: Path, job: Job) -> WorkerJob:
     plan = SplitPlan(**job.plan, keys=arrays.get("keys"))
     metric = METRICS[job.task].get(job.metric)
     if metric is None:
-        own = folder / METRIC
-        metric = _load(own) if own.exists() else next(iter(METRICS[job.task].values()))
+        path = folder / METRIC
+        metric = _load(path) if path.exists() else next(iter(METRICS[job.task].values()))
     return WorkerJob(job, model, space, data, splits, plan, metric)
 
 
 def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
     """The estimator, its space, and whether it gets the user's own columns."""
-    if job.own:
-        model, space = _load(folder / OWN)
+    if job.custom:
+        model, space = _load(folder / CUSTOM)
         return model, space, True
     address = job.address
     contender = all_contenders()[job.contender] if address is None else from_address(job.contender, address)
@@ -350,7 +350,7 @@ def private(channel: str) -> int:
     """A descriptor for the events that no process started from here inherits."""
     if not channel.isdecimal():
         return os.open(channel, os.O_WRONLY | os.O_APPEND)
-    own = os.dup(int(channel))
+    descriptor = os.dup(int(channel))
     os.close(int(channel))
-    os.set_inheritable(own, False)
-    return own
+    os.set_inheritable(descriptor, False)
+    return descriptor

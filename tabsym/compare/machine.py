@@ -101,18 +101,18 @@ def kill_descendants(pid: int | None = None, *, but: int = 0, first: Callable[[]
     """Kill all processes below one, by default this, but one of its children; `first` is called when they are known."""
     for _ in range(_ROUNDS):  # what is started meanwhile is found in the next
         try:
-            found = [one for one in psutil.Process(pid).children(recursive=True) if one.pid != but]
+            children = [child for child in psutil.Process(pid).children(recursive=True) if child.pid != but]
         except psutil.NoSuchProcess:
-            found = []
+            children = []
         first()
-        for process in found:
+        for process in children:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         if pid is None:
-            for process in found:
+            for process in children:
                 with suppress(ChildProcessError):
                     os.waitpid(process.pid, 0)
-        if not found or pid is not None:
+        if not children or pid is not None:
             return
 
 
@@ -157,13 +157,13 @@ class Stopwatch:
     """
 
     def __enter__(self) -> Stopwatch:
-        self._busy, self._own = _busy_seconds(), _own_seconds()
+        self._busy, self._process = _busy_seconds(), _process_seconds()
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.seconds = time.perf_counter() - self._start
-        self.cpu_seconds = _own_seconds() - self._own
+        self.cpu_seconds = _process_seconds() - self._process
         others = _busy_seconds() - self._busy - self.cpu_seconds
         self.others = max(others, 0.0) / self.seconds if self.seconds >= _MIN_SECONDS else None
 
@@ -173,7 +173,7 @@ def was_busy(others: float | None, threads: int) -> bool:
     return others is not None and others + threads > (psutil.cpu_count() or 1) + 0.5
 
 
-def _own_seconds() -> float:
+def _process_seconds() -> float:
     children = os.times()  # which ticks a hundred times a second only
     return time.process_time() + children.children_user + children.children_system
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn import metrics
 
-from tabsym.compare.splits import Places, Split, SplitPlan
+from tabsym.compare.splits import Indices, Split, SplitPlan
 from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
@@ -104,8 +104,8 @@ def _deviances(y: Floats, p: Floats, w: Floats | None) -> Floats:
 
 def _surprises(y: Floats, p: Floats, w: Floats | None) -> Floats:
     """- ln of the probability of what came, the probabilities made to add up to 1."""
-    own = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
-    return np.asarray(-np.log(np.clip(own, _SMALLEST, 1.0)))
+    observed = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
+    return np.asarray(-np.log(np.clip(observed, _SMALLEST, 1.0)))
 
 
 def _hits(y: Floats, p: Floats, w: Floats | None) -> Floats:
@@ -125,23 +125,23 @@ def _auc_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
     w = np.ones(len(y)) if w is None else w
     order = np.argsort(score, kind="stable")
     first, last = (np.searchsorted(score[order], score, side=side) for side in ("left", "right"))
-    right, parts = np.empty(len(y)), ((positive, 1), (~positive, -1))
-    for mine, sign in parts:
-        others = np.append(0.0, np.cumsum(np.where(mine, 0.0, w)[order]))
-        below = (others[first] + others[last])[mine] / (2 * max(others[-1], 1e-300))
-        right[mine] = below if sign > 0 else 1 - below
+    right = np.empty(len(y))
+    for of_class, sign in ((positive, 1), (~positive, -1)):
+        others = np.append(0.0, np.cumsum(np.where(of_class, 0.0, w)[order]))
+        below = (others[first] + others[last])[of_class] / (2 * max(others[-1], 1e-300))
+        right[of_class] = below if sign > 0 else 1 - below
     auc = np.average(right[positive], weights=w[positive])
-    of_class = np.where(positive, w[positive].sum(), w[~positive].sum())
-    return np.asarray(auc + (right - auc) * w.sum() / of_class)
-
-
-def _mean_of(rows: Callable[[Floats, Floats, Floats | None], Floats]) -> Callable[..., float]:
-    return lambda y, p, w=None: float(np.average(rows(y, p, w), weights=w))
+    class_weight = np.where(positive, w[positive].sum(), w[~positive].sum())
+    return np.asarray(auc + (right - auc) * w.sum() / class_weight)
 
 
 def _mean(name: str, rows: Callable[[Floats, Floats, Floats | None], Floats], *, larger_is_better: bool) -> Metric:
     """A metric that is the mean of what the rows add."""
-    return Metric(name, larger_is_better, _mean_of(rows), rows)
+
+    def score(y: Floats, p: Floats, w: Floats | None = None) -> float:
+        return float(np.average(rows(y, p, w), weights=w))
+
+    return Metric(name, larger_is_better, score, rows)
 
 
 def _of_scikit(score: Callable[..., Any], column: int) -> Callable[..., float]:
@@ -205,7 +205,7 @@ def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats 
     """
     if not np.isfinite(p).all():
         raise ValueError("The predictions contain NaN or infinity.")
-    scores = {one.name: one.of(y, p, weight) for one in {**METRICS[task], ranking.name: ranking}.values()}
+    scores = {metric.name: metric.of(y, p, weight) for metric in {**METRICS[task], ranking.name: ranking}.values()}
     if np.isinf(list(scores.values())).any() or np.isnan(scores[ranking.name]):
         raise ValueError("A score is not finite: the target or the predictions are too large.")
     return {name: None if np.isnan(score) else score for name, score in scores.items()}
@@ -228,7 +228,7 @@ def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None)
         ) from None
 
 
-def score_fold(prepared: Prepared, test: Places, prediction: Floats, metric: Metric) -> dict[str, Any]:
+def score_fold(prepared: Prepared, test: Indices, prediction: Floats, metric: Metric) -> dict[str, Any]:
     """Scores, and totals of what was predicted and what came (of each class, or in one)."""
     y = prepared.y[test]
     weight = None if prepared.weight is None else prepared.weight[test]
@@ -262,19 +262,17 @@ def refuse_unscorable(prepared: Prepared, plan: SplitPlan, splits: Sequence[Spli
                     f"All {what} rows of {name} have weight 0 in column {prepared.roles.weight!r}; "
                     "give some of them weight, drop the rows of weight 0, or choose another split."
                 )
-        if METRICS[prepared.task].get(metric.name) is metric and np.isnan(_score_of_guess(prepared, test, metric)):
+        if METRICS[prepared.task].get(metric.name) is not metric:
+            continue
+        y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
+            score = metric.of(y, _guess(y, len(prepared.classes)), weight)
+        if np.isnan(score):  # that of uninformative predictions: no others have one either
             raise ValueError(
                 f"metric={metric.name!r} cannot be computed on the test rows of {name} ({len(test):,} of them); "
                 "use fewer folds, another split, or another metric."
             )
-
-
-def _score_of_guess(prepared: Prepared, test: Places, metric: Metric) -> float:
-    """The score of uninformative predictions: NaN where no prediction of these rows has one."""
-    y, weight = prepared.y[test], None if prepared.weight is None else prepared.weight[test]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of scikit-learn, which says the same as the refusal
-        return metric.of(y, _guess(y, len(prepared.classes)), weight)
 
 
 def _guess(y: Floats, n_classes: int) -> Floats:

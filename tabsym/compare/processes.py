@@ -146,9 +146,15 @@ class Runner:
     def _run_one(self, contender: Contender, todo: list[int], folder: Path, workers: Workers) -> None:
         self.live.begin(contender.label)
         threads = threads_of_each(self.config.jobs, self.config.threads)
+        config = self.config
+        job = Job(
+            contender.name, contender.address, contender.raw and contender.address is None, config.prepared.task,
+            len(config.prepared.classes), todo, config.seed, threads, config.metric.name, config.tune,
+            config.memory_limit, {name: value for name, value in vars(config.plan).items() if name != "keys"},
+        )  # fmt: skip
         try:
             renew(folder)
-            write_job(folder, self._job(contender, todo, threads), contender, self.config.metric)
+            write_job(folder, job, contender, config.metric)
         except TypeError as error:
             self._fail(contender, str(error))
             return
@@ -172,7 +178,7 @@ class Runner:
                 process.wait()
                 self._processes.remove(process)
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
-            limit, memory = self.config.time_limit, self.config.memory_limit
+            limit, memory = config.time_limit, config.memory_limit
             words = printed.text()
             if self._interrupted.is_set():
                 why = "interrupted"
@@ -183,15 +189,6 @@ class Runner:
             else:
                 why = last_words(process.wait(), words)
             self._fail(contender, self._reached(contender, why))
-
-    def _job(self, contender: Contender, todo: list[int], threads: int) -> Job:
-        config = self.config
-        plan = {name: value for name, value in vars(config.plan).items() if name != "keys"}
-        return Job(
-            contender.name, contender.address, contender.raw and contender.address is None, config.prepared.task,
-            len(config.prepared.classes), todo, config.seed, threads, config.metric.name, config.tune,
-            config.memory_limit, plan,
-        )  # fmt: skip
 
     def _listen(
         self, contender: Contender, process: Process, events: Iterator[dict[str, Any]],

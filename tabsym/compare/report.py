@@ -114,17 +114,17 @@ def write_report(
     from jinja2 import Environment
 
     settings = results.settings
-    held = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
-    known = {name: folds for name, folds in held.items() if folds is not None}
+    rows_of = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
+    known = {name: folds for name, folds in rows_of.items() if folds is not None}
     ginis = {name: mean_gini(folds) for name, folds in known.items()}
     drawn = {} if drawn is None else drawn
     if not drawn:
         if prepared.task in TASKS:
             every = {name: pooled(folds) for name, folds in known.items()}
-            curves = {name: in_parts(one.predicted, one.observed, one.weight) for name, one in every.items()}
+            curves = {name: in_parts(rows.predicted, rows.observed, rows.weight) for name, rows in every.items()}
         else:
-            found = {name: reliability_of_classes(name, prepared, splits, folder) for name in held}
-            curves = {name: curve for name, curve in found.items() if curve is not None}
+            of_classes = {name: reliability_of_classes(name, prepared, splits, folder) for name in rows_of}
+            curves = {name: curve for name, curve in of_classes.items() if curve is not None}
         drawn["plots"] = _plots(results, ranking, curves) if ranking else []
         drawn["lift"] = _lift(ranking, known, settings)
     script = _SCRIPT.read_text(encoding="utf-8").strip()
@@ -163,10 +163,10 @@ def write_report(
 
 def sort_key(text: Any) -> float | None:
     """The number at the start of a cell, to sort by; a difference for the better is negative."""
-    found = _NUMBER.match(str(text).strip())
-    if found is None:
+    match = _NUMBER.match(str(text).strip())
+    if match is None:
         return None
-    value = float(found.group(1).replace(",", ""))
+    value = float(match.group(1).replace(",", ""))
     return -value if re.search(r"^[^\[]*\bbetter\b", str(text)) else value
 
 
@@ -200,8 +200,8 @@ def _lift(
     if first.observed.min() >= 0 and float(first.weight @ first.observed) > 0:
         weight = settings["exposure"] or ("exposure" if settings["offset"] and settings["task"] == "count" else "")
         curve = lorenz_plot(
-            [(row["label"], lorenz(held.predicted, held.observed, held.weight))
-             for row in best for held in [every[row["name"]]]],
+            [(row["label"], lorenz(rows.predicted, rows.observed, rows.weight))
+             for row in best for rows in [every[row["name"]]]],
             f"exposure ({weight})" if weight else "rows" if settings["weight"] is None else "weight",
             f"observed {settings['target']}" if settings["task"] != "binary" else f"class {settings['classes'][1]}",
         )  # fmt: skip
@@ -227,20 +227,20 @@ def _errors(
     """Where the best contender errs, columns of large single gain first."""
     if not ranking or ranking[0]["name"] not in known:
         return None
-    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    gains = {gain["column"]: gain["fraction"] for gain in settings.get("column_gains", [])}
     kinds = list(prepared.features.kinds)
     order = sorted(map(str, prepared.X.columns), key=lambda name: -gains.get(source_column(name, kinds), 0.0))
     tables = error_tables(
         pooled(known[ranking[0]["name"]]), prepared.X, prepared.weight, prepared.task, order, clusters
     )
-    for one in tables["columns"]:
-        one["rows"] = [
+    for column in tables["columns"]:
+        column["rows"] = [
             (cell["flagged"],
              [cut(cell["category"], _MAX_TEXT),
               f"{cell['rows']:,}", f"{cell['observed']:.4g}", f"{cell['predicted']:.4g}",
               _or_dash(cell["predicted"] / cell["observed"]) if cell["observed"] > 0 else "-",
               f"{cell['difference']:+.3g}", f"{cell['error']:.2g}", f"{cell['z']:+.1f}"])
-            for cell in one["cells"]
+            for cell in column["cells"]
         ]  # fmt: skip
     return tables | {"label": ranking[0]["label"]}
 
@@ -251,20 +251,17 @@ def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tu
     for row in ranking:
         for fold, result in results.contenders[row["name"]]["folds"].items():
             if result.get("params") is not None and results.settings["tune"]:
-                chosen = ", ".join(f"{name}={_short(value)}" for name, value in result["params"].items()) or "defaults"
+                shown = {n: f"{v:.3g}" if isinstance(v, float) else str(v) for n, v in result["params"].items()}
+                chosen = ", ".join(f"{name}={value}" for name, value in shown.items()) or "defaults"
                 tried = f"of {result['tried']} tried" + (f", {result['failed']} failed" if result["failed"] else "")
                 out.append((f"{row['label']}, fold {int(fold) + 1}", f"{chosen} ({tried})"))
     return out
 
 
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
 def _column_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Single columns, largest gain first: fraction of the best's gain, and for classes MODL's Level and parts."""
-    levels = {one["column"]: one for one in settings.get("levels", [])}
-    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    levels = {level["column"]: level for level in settings.get("levels", [])}
+    gains = {gain["column"]: gain["fraction"] for gain in settings.get("column_gains", [])}
     names = [*gains, *(name for name in levels if name not in gains)]
     rows = []
     for name in names[:_MAX_COLUMNS]:
@@ -388,7 +385,7 @@ def limits(means: Floats, values: Floats) -> tuple[float, float]:
 def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
     """A figure and its panels, row by row."""
     figure = new_figure(8.4, height)
-    return figure, [dressed(one) for one in figure.subplots(rows, columns, squeeze=False).flat]
+    return figure, [dressed(panel) for panel in figure.subplots(rows, columns, squeeze=False).flat]
 
 
 _MAX_POINTS = 400  # of a curve in the page

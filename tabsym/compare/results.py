@@ -1,4 +1,4 @@
-"""Results as they arrive: kept in one JSON file, written anew after every fold, with the predictions beside it.
+"""Results as they arrive: kept in one JSON file, written anew after every fold, next to the predictions.
 
 Read back, folds of a damaged folder that are not complete are ignored, with a message, and run again. The predictions
 give the contribution of each test row to the difference of two contenders, for its variance over rows.
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.job import MEASURED, RunConfig, is_number, read_prediction, wrong_with
 from tabsym.compare.metrics import Metric, score_fold
-from tabsym.compare.ranking import rank
-from tabsym.compare.significance import Pair, pair_of_rows
+from tabsym.compare.ranking import Pair, pair_of_rows, rank
 from tabsym.compare.splits import Split
 from tabsym.compare.table.prepare import Prepared
 from tabsym.compare.text import MAX_FOLDER_NAME, folder_name
@@ -135,13 +134,13 @@ def load_prediction(folder: Path, name: str, fold: int) -> NDArray[np.float64] |
 
 def load_predictions(folder: Path, name: str, splits: list[Split]) -> list[NDArray[np.float64]] | None:
     """The predictions of all folds; None where one is gone, or is of other rows."""
-    found = []
+    predictions = []
     for fold, (_, test) in enumerate(splits):
         prediction = load_prediction(folder, name, fold)
         if prediction is None or len(prediction) != len(test):
             return None
-        found.append(prediction)
-    return found
+        predictions.append(prediction)
+    return predictions
 
 
 def load_results(folder: Path) -> Results:
@@ -314,7 +313,7 @@ def _close(old: Any, new: Any) -> bool:
     """Whether scores or totals are those computed now, rounding apart."""
     if isinstance(new, dict):
         return list(old) == list(new) and _close(list(old.values()), list(new.values()))
-    if len(old) != len(new) or [one is None for one in old] != [one is None for one in new]:
+    if len(old) != len(new) or [score is None for score in old] != [score is None for score in new]:
         return False
     known = [(a, b) for a, b in zip(old, new, strict=True) if a is not None]
     return all(bool(np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE)) for a, b in known)

@@ -16,12 +16,12 @@ import pandas as pd
 from tabsym.compare.column_gains import column_gains, column_levels, leak_sentences
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
+from tabsym.compare.custom_contenders import choose
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.live import Live
 from tabsym.compare.machine import owned
 from tabsym.compare.metrics import Metric, choose_metric, refuse_unscorable, try_metric
-from tabsym.compare.own_contenders import choose
 from tabsym.compare.processes import Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results, clustered_errors, mend, pairs_with
@@ -30,7 +30,6 @@ from tabsym.compare.settings import (
     check_extra,
     check_lists,
     check_numbers,
-    check_resume,
     file_for_best,
     forget_changed,
     open_folder,
@@ -195,7 +194,8 @@ def compare(
         numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
         encoding=encoding, dayfirst=dayfirst, sheet=sheet,
     )  # fmt: skip
-    check_resume(out, resume)
+    if resume and out is None:  # of the folders that were made without a name, which is meant is not known
+        raise ValueError("resume needs the folder of the results: add out='FOLDER' (--out FOLDER).")
     read_budget(tune)
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
@@ -214,7 +214,7 @@ def compare(
         ranking, sentences = _concluded(config, results, folder, live)
     failures = {name: entry["error"] for name, entry in results.contenders.items() if entry["error"]}
     ranked = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    by_name = {one.name: one for one in chosen}
+    by_name = {contender.name: contender for contender in chosen}
     comparison = Comparison(ranked, sentences, failures, folder, config.metric.larger_is_better, config, by_name)
     if not quiet:
         live.close_with(results, ranking, sentences, folder)
@@ -267,7 +267,7 @@ def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:
             f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
             "categories cannot be held out; keep it as a feature, or name another unseen column."
         )
-    if split["unseen"] in prepared.features.dates:
+    if split["unseen"] in prepared.features.parts:
         name = split["unseen"]
         raise ValueError(
             f"Column {name!r} is read as dates; to hold its categories out, read it as categories: "
@@ -304,7 +304,7 @@ def _run(
 def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
     """The ranking and the summary, written before the gains of single columns are computed, and with them."""
     settings = results.settings
-    ranking = _judged(config, results, folder)
+    ranking = _ranking(config, results, folder)
     failed = [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
     sentences = summary(ranking, partial(settings, results.contenders), settings, failed)
     settings["summary"] = sentences
@@ -325,7 +325,7 @@ def _concluded(config: RunConfig, results: Results, folder: Path, live: Live) ->
     return ranking, sentences
 
 
-def _judged(config: RunConfig, results: Results, folder: Path) -> list[dict[str, Any]]:
+def _ranking(config: RunConfig, results: Results, folder: Path) -> list[dict[str, Any]]:
     """The ranking with the significance of differences."""
     names = complete(results.settings, results.contenders)
     pairs, clusters = {}, config.plan.clusters
@@ -366,29 +366,27 @@ def _write(
 def _train_best(
     comparison: Comparison, path: Path, results: Results, ranking: list[dict[str, Any]], *, quiet: bool
 ) -> None:
-    """Train the best contender on all rows and write it; of a sample the summary then says on which rows it was."""
-    vars(comparison)["best_file"] = _save_best(comparison, path, quiet)  # which has kept `best`, trained
-    config, sentences = comparison._run_config, comparison.summary
-    if comparison.best_file is not None and config.prepared.whole is not None:
-        sentences.append(f"The winner, {comparison.best.label}, was trained on {comparison.best.trained_on}.")
-        results.settings["summary"] = sentences
-        with owned(comparison.folder):
-            _write(results, ranking, sentences, comparison.folder, config, {})
+    """Train the best contender on all rows and write it; of a sample the summary then says on which rows it was.
 
-
-def _save_best(comparison: Comparison, path: Path, quiet: bool) -> Path | None:
-    """The file with the best contender; where it cannot be trained or written, None and a warning."""
+    Where it cannot be trained or written, a warning: what was compared is not to be lost.
+    """
     try:
         comparison.best.save(path)
-    except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
+    except (ValueError, ModuleNotFoundError) as error:
         warn_user(f"The best contender was not saved: {error}")
-        return None
+        return
     except OSError as error:
         warn_user(
             f"The best contender could not be written to {path} ({error}); call best.save(path) on the comparison to "
             "write it."
         )
-        return None
+        return
+    vars(comparison)["best_file"] = path
+    best, config, sentences = comparison.best, comparison._run_config, comparison.summary
     if not quiet:
-        print(f"{comparison.best.label}, trained on {comparison.best.trained_on}: {path}")
-    return path
+        print(f"{best.label}, trained on {best.trained_on}: {path}")
+    if config.prepared.whole is not None:
+        sentences.append(f"The winner, {best.label}, was trained on {best.trained_on}.")
+        results.settings["summary"] = sentences
+        with owned(comparison.folder):
+            _write(results, ranking, sentences, comparison.folder, config, {})

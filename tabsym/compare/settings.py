@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.contenders import Contender
+from tabsym.compare.custom_contenders import digest_of
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS
-from tabsym.compare.own_contenders import digest_of
 from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
@@ -32,30 +33,26 @@ MAX_SEED = 2**32 - 1
 """NumPy's."""
 
 
-def check_numbers(
-    *,
-    folds: int,
-    repeats: int,
-    jobs: int,
-    threads: int | None,
-    seed: int,
-    time_limit: float | None,
-    max_rows: int | None,
-    memory_limit: float | None,
-) -> None:
-    """Numbers that are possible, and a limit of memory where processes can be held to it."""
-    check_option("folds", folds, [Number(at_least=2, whole=True)])
-    check_option("repeats", repeats, [Number(at_least=1, whole=True)])
-    check_option("jobs", jobs, [Number(at_least=1, whole=True)])
-    check_option("threads", threads, [Number(at_least=1, whole=True), None])
-    check_option("seed", seed, [Number(at_least=0, at_most=MAX_SEED, whole=True)])
-    check_option("time_limit", time_limit, [Number(above=0, of="seconds"), None])
-    check_option("max_rows", max_rows, [Number(at_least=2, whole=True), None])
+_NUMBERS: dict[str, list[Number | None]] = {
+    "folds": [Number(at_least=2, whole=True)],
+    "repeats": [Number(at_least=1, whole=True)],
+    "jobs": [Number(at_least=1, whole=True)],
+    "threads": [Number(at_least=1, whole=True), None],
+    "seed": [Number(at_least=0, at_most=MAX_SEED, whole=True)],
+    "time_limit": [Number(above=0, of="seconds"), None],
+    "max_rows": [Number(at_least=2, whole=True), None],
+    "memory_limit": [Number(above=0, of="gigabytes"), None],
+}
 
-    check_option("memory_limit", memory_limit, [Number(above=0, of="gigabytes"), None])
-    if memory_limit is not None and not can_limit_memory():
+
+def check_numbers(**options: Any) -> None:
+    """The options of `compare` that are numbers, and whether processes can be held to a limit of memory."""
+    for name, value in options.items():
+        check_option(name, value, _NUMBERS[name])
+    if options["memory_limit"] is not None and not can_limit_memory():
         raise ValueError(
-            f"memory_limit={memory_limit} is not possible, as this system limits no process's memory; leave it out."
+            f"memory_limit={options['memory_limit']} is not possible, as this system limits no process's memory; leave "
+            "it out."
         )
 
 
@@ -67,16 +64,7 @@ def check_lists(**lists: Any) -> None:
 
 
 def reading_options(
-    *,
-    numeric: Sequence[str] | None,
-    categorical: Sequence[str] | None,
-    na_values: Any,
-    decimal: str | None,
-    thousands: str | None,
-    sep: str | None,
-    encoding: str | None,
-    dayfirst: bool | None,
-    sheet: str | None,
+    *, numeric: Any, categorical: Any, na_values: Any, decimal: Any, thousands: Any, **others: Any
 ) -> ReadOptions:
     """What the user decided of reading the table, checked.
 
@@ -90,7 +78,7 @@ def reading_options(
         )
     return ReadOptions(
         [str(name) for name in numeric or []], [str(name) for name in categorical or []], _na_values(na_values),
-        decimal, thousands, sep, encoding, dayfirst, sheet,
+        decimal, thousands, **others,
     )  # fmt: skip
 
 
@@ -105,12 +93,6 @@ def _na_values(given: Any) -> dict[str, list[str]]:
         name, separator, cell = str(word).partition("=")
         out.setdefault(name if separator else "", []).append(cell if separator else str(word))
     return out
-
-
-def check_resume(out: str | Path | None, resume: bool) -> None:
-    """Results to go on with have a name: of the folders that were made without one, which is meant is not known."""
-    if resume and out is None:
-        raise ValueError("resume needs the folder of the results: add out='FOLDER' (--out FOLDER).")
 
 
 def file_for_best(path: str | Path) -> Path:
@@ -249,7 +231,8 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         if key == "columns" and isinstance(before, dict):
             before, now = list(before), list(now)  # their order, too, by which `data` has the values
         if before != now or now == _NOT_KNOWN:
-            what = _LONG.get(key, f"{key}: {_shown(before)}, now {now!r}")
+            shown = f"{before!r:.100}" if before is None or isinstance(before, str | int | float) else "something else"
+            what = _LONG.get(key, f"{key}: {shown}, now {now!r}")
             raise ValueError(
                 f"The results in {folder} are of a comparison with other settings ({what}); use the same settings, or "
                 "choose another folder."
@@ -258,12 +241,6 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         if isinstance(entry, dict):
             entry["error"] = None  # tried again
     return Results(settings, old.contenders)
-
-
-def _shown(value: Any) -> str:
-    """A setting as it is read, whatever it is."""
-    simple = value is None or isinstance(value, str | int | float)
-    return f"{value!r:.100}" if simple else "something else"
 
 
 def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
@@ -277,8 +254,8 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
         entry = results.entry(contender.name, contender.label)
         entry["label"] = contender.label
         needed = set(_PEERS) if contender.raw else {name.replace("_", "-") for name in contender.requires}
-        known = {name: one for name, one in _versions().items() if name not in _PEERS or name in needed}
-        versions = ", ".join(f"{name} {one}" for name, one in known.items())  # of libraries that it is made with
+        known = {name: number for name, number in _versions().items() if name not in _PEERS or name in needed}
+        versions = ", ".join(f"{name} {number}" for name, number in known.items())  # of libraries that it is made with
         other = _other_versions(entry, versions) if entry["folds"] else None
         why = _changed(entry, contender) if entry["folds"] else None
         if why is None and len(entry["folds"]) < results.settings["n_splits"]:
@@ -345,10 +322,8 @@ def _describe(column: pd.Series) -> str:
 
 
 def _versions() -> dict[str, str]:
-    out = {}
+    versions = {}
     for library in _LIBRARIES:
-        try:
-            out[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return out
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
+    return versions

@@ -18,10 +18,10 @@ import pandas as pd
 from scipy import stats
 
 from tabsym.compare.comparison import Comparison
+from tabsym.compare.ranking import ALPHA
 from tabsym.compare.run import compare
 from tabsym.plots.style import BLUE, PALE, SCHEME, dressed, new_figure, plain, svg
 
-ALPHA = 0.05
 _TEMPLATE = Path(__file__).with_name("summary.html.jinja")
 _MIN_CONTENDERS, _MIN_TABLES = 3, 2  # of Friedman's test
 
@@ -113,7 +113,13 @@ def compare_tables(
         raise ValueError("No table could be compared: " + "; ".join(f"{n}: {why}" for n, why in failures.items()))
     ranks = rank_tables(done)
     critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
-    sentences = summary(ranks, critical, p, failures) + _of_unfinished(done, ranks)
+    sentences = summary(ranks, critical, p, failures)
+    unfinished = []
+    for label in ranks.index:
+        missed = [table for table, comparison in done.items() if label not in set(comparison.ranking["label"])]
+        unfinished += [f"{label} ({', '.join(missed)})"] if missed else []
+    if unfinished:
+        sentences.append(f"Failed or stopped, and ranked last there: {'; '.join(unfinished)}.")
     result = Comparisons(done, ranks, critical, p, sentences, failures, folder)
     write_summary(result)
     if not quiet:
@@ -123,14 +129,14 @@ def compare_tables(
 
 def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
     """Ranks of the contenders that took part in every table, best mean first."""
-    took_part = [set(one.ranking["name"]) | set(one.failures) for one in done.values()]
+    took_part = [set(comparison.ranking["name"]) | set(comparison.failures) for comparison in done.values()]
     everywhere = sorted(set.intersection(*took_part))
     labels: dict[str, str] = {}
     columns = {}
-    for table, one in done.items():
-        position = {row["name"]: row["score"] for row in one.ranking.to_dict("records")}
-        labels |= dict(zip(one.ranking["name"], one.ranking["label"], strict=True))
-        sign = -1.0 if one.larger_is_better else 1.0
+    for table, comparison in done.items():
+        position = {row["name"]: row["score"] for row in comparison.ranking.to_dict("records")}
+        labels |= dict(zip(comparison.ranking["name"], comparison.ranking["label"], strict=True))
+        sign = -1.0 if comparison.larger_is_better else 1.0
         columns[table] = stats.rankdata([sign * position[name] if name in position else np.inf for name in everywhere])
     ranks = pd.DataFrame(columns, index=pd.Index([labels.get(name, name) for name in everywhere], name="contender"))
     ranks["mean"] = ranks.mean(axis=1)
@@ -170,7 +176,7 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     elif p >= ALPHA:
         out.append(f"No significant difference between contenders over {n} tables (Friedman, p = {p:.2f}).")
     else:
-        worse = [str(name) for name, one in ranks["mean"].items() if one - mean > critical]
+        worse = [str(name) for name, rank in ranks["mean"].items() if rank - mean > critical]
         near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
         out.append(f"Mean ranks that differ by more than {critical:.2f} differ significantly (Nemenyi, 5 %).")
         if worse:
@@ -180,16 +186,6 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     if failures:
         out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
     return out
-
-
-def _of_unfinished(done: dict[str, Comparison], ranks: pd.DataFrame) -> list[str]:
-    """That contenders did not finish on tables, where they have the last rank."""
-    found = []
-    for label in ranks.index:
-        missed = [table for table, one in done.items() if label not in set(one.ranking["label"])]
-        if missed:
-            found.append(f"{label} ({', '.join(missed)})")
-    return [f"Failed or stopped, and ranked last there: {'; '.join(found)}."] if found else []
 
 
 def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
@@ -211,23 +207,23 @@ def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) ->
     return dict(tables)
 
 
-def write_summary(found: Comparisons) -> Path:
+def write_summary(result: Comparisons) -> Path:
     """Write the ranks and a page of them into the folder; names from data are escaped."""
     from jinja2 import Environment
 
-    found.folder.mkdir(parents=True, exist_ok=True)
-    found.ranks.to_csv(found.folder / "summary.csv")
+    result.folder.mkdir(parents=True, exist_ok=True)
+    result.ranks.to_csv(result.folder / "summary.csv")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
-        n_tables=len(found.tables),
+        n_tables=len(result.tables),
         scheme=SCHEME,
-        summary=found.summary,
-        plot=svg(ranks_figure(found.ranks["mean"], found.critical_difference)),
-        tables=list(found.tables),
-        rows=[_row(found, label) for label in found.ranks.index],
-        links=[(name, quote(f"{name}/report.html")) for name in found.tables],
+        summary=result.summary,
+        plot=svg(ranks_figure(result.ranks["mean"], result.critical_difference)),
+        tables=list(result.tables),
+        rows=[_row(result, label) for label in result.ranks.index],
+        links=[(name, quote(f"{name}/report.html")) for name in result.tables],
     )
-    path = found.folder / "summary.html"
+    path = result.folder / "summary.html"
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -247,11 +243,11 @@ def ranks_figure(means: pd.Series, critical: float) -> Any:
     return figure
 
 
-def _row(found: Comparisons, label: str) -> list[Any]:
-    ranks: dict[str, float] = found.ranks.loc[label].to_dict()  # type: ignore[assignment]
+def _row(result: Comparisons, label: str) -> list[Any]:
+    ranks: dict[str, float] = result.ranks.loc[label].to_dict()  # type: ignore[assignment]
     cells: list[Any] = [label, f"{ranks['mean']:.2f}"]
-    for name, one in found.tables.items():
-        own = one.ranking[one.ranking["label"] == label]
-        score = f"{own['score'].iloc[0]:.5g}" if len(own) else "failed"
+    for name, comparison in result.tables.items():
+        row = comparison.ranking[comparison.ranking["label"] == label]
+        score = f"{row['score'].iloc[0]:.5g}" if len(row) else "failed"
         cells.append(f"{ranks[name]:g} ({score})")
     return cells

@@ -15,10 +15,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from tabsym.compare.table.prepare import CLASSES
 from tabsym.frame.meaning import date_format
 
-Places = NDArray[np.int64]
-Split = tuple[Places, Places]
-
-HOW = ("random", "groups", "time", "column", "unseen")
+Indices = NDArray[np.int64]
+Split = tuple[Indices, Indices]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class SplitPlan:
     folds: int
     repeats: int
     seed: int
-    keys: Places | None = None
+    keys: Indices | None = None
 
     @property
     def unseen(self) -> str | None:
@@ -43,7 +41,7 @@ class SplitPlan:
         return self.column if self.how == "unseen" else None
 
     @property
-    def clusters(self) -> Places | None:
+    def clusters(self) -> Indices | None:
         """Groups or categories (n,) that are held out whole, if any are."""
         return self.keys if self.how in ("groups", "unseen") else None
 
@@ -55,7 +53,12 @@ class SplitPlan:
         ValueError
             There are too few rows, groups or moments, or a fold has one class only.
         """
-        self._check(len(y))
+        if self.folds < 2:
+            raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
+        if self.folds > len(y):
+            raise ValueError(f"folds={self.folds} is more than the {len(y)} rows; use fewer.")
+        if self.repeats > 1 and self.how in ("time", "column"):
+            raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
         splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
         remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
         for train, test in splits if task in CLASSES else ():
@@ -63,10 +66,10 @@ class SplitPlan:
                 raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
         return splits
 
-    def inside(self, rows: Places, y: NDArray[np.generic], task: str) -> Split:
+    def inside(self, rows: Indices, y: NDArray[np.generic], task: str) -> Split:
         """A split of some rows in the same manner, to choose settings by: the last in time, else a quarter at random.
 
-        In places of `rows`.
+        As positions among `rows`.
         """
         keys = None if self.keys is None else np.unique(self.keys[rows], return_inverse=True)[1]
         n_keys = len(rows) if keys is None else int(keys.max()) + 1
@@ -79,14 +82,6 @@ class SplitPlan:
         else:
             plan = SplitPlan("groups", self.column, min(4, n_keys), 1, self.seed, keys)
         return list(plan._once(y[rows], task, self.seed))[-1]
-
-    def _check(self, n: int) -> None:
-        if self.folds < 2:
-            raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
-        if self.folds > n:
-            raise ValueError(f"folds={self.folds} is more than the {n} rows; use fewer.")
-        if self.repeats > 1 and self.how in ("time", "column"):
-            raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
 
     def _once(self, y: NDArray[np.generic], task: str, state: int) -> list[Split]:
         n = len(y)
@@ -130,15 +125,14 @@ def make_plan(
     ValueError
         More than one way is asked for, or a column does not allow it.
     """
-    asked = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
-    asked = {how: name for how, name in asked.items() if name is not None}
-    if len(asked) > 1:
-        options = " and ".join("fold_column" if how == "column" else how for how in asked)
+    ways = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
+    requested = [(how, name) for how, name in ways.items() if name is not None]
+    if len(requested) > 1:
+        options = " and ".join("fold_column" if how == "column" else how for how, _ in requested)
         raise ValueError(f"{options} cannot go together; choose one split.")
-    if not asked:
+    if not requested:
         return SplitPlan("random", None, folds, repeats, seed)
-    how, name = next(iter(asked.items()))
-    assert name is not None
+    how, name = requested[0]
     column = frame[name]
     if how != "unseen" and column.isna().any():
         as_read, remedy = _words_read_as_missing(name, notes), ""
@@ -179,8 +173,8 @@ def _words_read_as_missing(name: str, notes: Sequence[str]) -> str:
     return f", as it {note.removeprefix(start).removesuffix(end).rstrip('.')}" if note else ""
 
 
-def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Places:
-    """Places in the order of time: of dates and of numbers, both also written as text."""
+def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None) -> Indices:
+    """Ranks in the order of time: of dates and of numbers, both also written as text."""
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
         text = column.astype("str").str.strip()
@@ -196,7 +190,7 @@ def _ranks_of_moments(column: pd.Series, name: str, dayfirst: bool | None = None
     return np.asarray(np.unique(column.to_numpy(), return_inverse=True)[1], dtype=np.int64)
 
 
-def _expanding(moments: Places, folds: int) -> list[Split]:
+def _expanding(moments: Indices, folds: int) -> list[Split]:
     """Blocks of about as many rows one after another, none within a moment; each but the first tested once."""
     before = np.cumsum(np.bincount(moments))  # rows up to each moment
     last, edges = len(before) - 1, [0]

@@ -105,12 +105,12 @@ def _with_plain_flags(X: pd.DataFrame) -> pd.DataFrame:
 
 def _types_written(state: dict[str, Any]) -> dict[str, Any]:
     types = state.get(_TYPES)
-    return state if types is None else {**state, _TYPES: [written_type(one, "pandas") for one in types]}
+    return state if types is None else {**state, _TYPES: [written_type(dtype, "pandas") for dtype in types]}
 
 
 def _types_read(state: dict[str, Any]) -> dict[str, Any]:
     types = state.get(_TYPES)
-    return dict(state) if types is None else {**state, _TYPES: [read_type(one) for one in types]}
+    return dict(state) if types is None else {**state, _TYPES: [read_type(dtype) for dtype in types]}
 
 
 _TYPES = "feature_dtypes_in_"

@@ -56,7 +56,7 @@ def remedy_for_text(error: Exception, X: pd.DataFrame, model: Any) -> str:
 
 def perhaps(name: str, names: Sequence[str]) -> str:
     """The nearest of the names that there are, in brackets, to be put behind an unknown one."""
-    lower = {one.lower(): one for one in names}
+    lower = {known.lower(): known for known in names}
     near = get_close_matches(name.lower(), lower, n=1)
     return f" (did you mean {lower[near[0]]!r}?)" if near else ""
 
@@ -133,7 +133,13 @@ def summary(
         out.append(f"Its gain over the baseline is {best['gain']:.4g}; differences are in percent of it.")
     if best["name"] == CONSTANT and others:
         out.append("No contender does better than the baseline.")
-    nothing = _nothing_predicts(ranking)
+    # the baseline is best of several, or not significantly worse than a best that it beats in some fold
+    constant = baseline_in(ranking)
+    nothing = (
+        constant is not None
+        and len(ranking) > 1
+        and (constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0))
+    )
     out += _others(best, others, settings, nothing=nothing)
     if not nothing:
         out += _fastest(ranking)
@@ -147,14 +153,6 @@ def summary(
     if untuned:
         out.append(f"Not tuned in some folds, as all settings but one failed there: {_names(untuned)}.")
     return out + failures
-
-
-def _nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
-    """Whether the baseline is best of several, or not significantly worse than a best that it beats in some fold."""
-    constant = baseline_in(ranking)
-    if constant is None or len(ranking) < 2:
-        return False
-    return constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0)
 
 
 def _others(
@@ -257,11 +255,11 @@ def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
 
 def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
     out = []
-    for one in partial:
-        text = f"{one['label']} completed {one['folds']} of {settings['n_splits']} folds and is not ranked: "
-        text += f"{settings['metric']} {one['score']:.5g} on these folds"
-        if "best" in one:
-            text += f"; {one['best']} has {one['best_score']:.5g} on the same folds"
+    for row in partial:
+        text = f"{row['label']} completed {row['folds']} of {settings['n_splits']} folds and is not ranked: "
+        text += f"{settings['metric']} {row['score']:.5g} on these folds"
+        if "best" in row:
+            text += f"; {row['best']} has {row['best_score']:.5g} on the same folds"
         out.append(text + ".")
     return out
 
@@ -291,7 +289,7 @@ def _bounds(row: dict[str, Any], settings: dict[str, Any]) -> str:
 
 
 def _no_rounding(value: float, row: dict[str, Any]) -> float:
-    """Without what is rounding beside the scores, and without a sign for nothing."""
+    """Without what is rounding compared with the scores, and without a sign for nothing."""
     return 0.0 if abs(value) <= 1e-9 * abs(row["best_score"]) else value
 
 
@@ -358,7 +356,7 @@ def other_headings(settings: dict[str, Any]) -> list[str]:
 
 def other_cells(row: dict[str, Any], position: int, settings: dict[str, Any]) -> list[str]:
     """Every metric of a contender, and how its predictions add up."""
-    totals = [(one, position) for position, one in enumerate(row["totals"]) if one is not None]
+    totals = [(total, position) for position, total in enumerate(row["totals"]) if total is not None]
     furthest, where = max(totals, key=lambda one: abs(one[0] - 1), default=(None, 0))
     total = "" if furthest is None else f"{furthest:.4f}"
     if furthest is not None and settings["task"] == "multiclass":

@@ -287,8 +287,8 @@ def _run(folder: Path, token: str, pipe: int) -> None:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            is_own = job.own or job.address is not None
-            remedy = remedy_for_text(error, work.data.X, work.model) if is_own else ""
+            is_custom = job.custom or job.address is not None
+            remedy = remedy_for_text(error, work.data.X, work.model) if is_custom else ""
             say({"fold": fold, "error": why(error) + remedy})
             return
         np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)
@@ -319,10 +319,7 @@ def run_fold(work: WorkerJob, split: Split) -> tuple[dict[str, Any], np.ndarray]
         peak_bytes=memory.bytes,
         model_bytes=_size(trained.model),
     )
-    result = asdict(measured) | {
-        "busy": was_busy(fit.others, work.job.threads),
-        "unweighted": trained.unweighted,
-    }
+    result = asdict(measured) | {"busy": was_busy(fit.others, work.job.threads), "unweighted": trained.unweighted}
     return result | chosen, prediction
 
 

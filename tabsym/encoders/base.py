@@ -124,7 +124,7 @@ class ColumnEncoder(TableTransformer):
         if rows is not None:
             table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
             self._prepare(table, [column.name for column in columns], None, None)
-            counted: list[tuple[RawCodes, NDArray[np.float64] | None]] = [rows.counted(one.name) for one in columns]
+            counted: list[tuple[RawCodes, NDArray[np.float64] | None]] = [rows.counted(c.name) for c in columns]
         else:
             X, y, sample_weight = split_columns(X, y, sample_weight, caller)
             check_same_rows(X, y=y, sample_weight=sample_weight)
@@ -219,7 +219,7 @@ class ColumnEncoder(TableTransformer):
         """The columns of fit, once it is known which are encoded, and those of text among the others."""
         remember_features(self, table)
         self._names_in = table.names
-        self._texts_in = [one.name for one in table.columns if one.name not in self.columns_ and one.holds_text]
+        self._texts_in = [c.name for c in table.columns if c.name not in self.columns_ and c.holds_text]
 
     def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
         """The table X with the columns of fit, whose rows go with y if there is one."""
@@ -351,7 +351,7 @@ def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
 
 def named_columns(y: Any, sample_weight: Any) -> list[str]:
     """Those of the two that are names of columns."""
-    return [one for one in (y, sample_weight) if isinstance(one, str)]
+    return [argument for argument in (y, sample_weight) if isinstance(argument, str)]
 
 
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:

@@ -32,7 +32,7 @@ from tabsym.encoders.dates import DateParts
 from tabsym.encoders.folds import (
     OutOfFoldEncoder,
     Split,
-    never_held,
+    never_held_out,
     refuse_lost_groups,
     split_by_target,
     warn_of_lost_categories,
@@ -213,13 +213,13 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self._finish(self.encoder_.transform(data), table, data)
         kind = getattr(self.encoder_, "target_type", None)
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
-        is_own, others = isinstance(self.encoder, OutOfFoldEncoder), never_held(splits, len(target))
-        if not is_own:  # tabsym's warn by themselves
+        is_ours, others = isinstance(self.encoder, OutOfFoldEncoder), never_held_out(splits, len(target))
+        if not is_ours:  # tabsym's warn by themselves
             warn_of_small_folds(splits)
-        if is_own or (_takes_folds(self.encoder) and not len(others)):
+        if is_ours or (_takes_folds(self.encoder) and not len(others)):
             if not isinstance(self.cv, Integral):
                 warn_of_lost_categories(self._categories(table), splits)
-            if is_own:
+            if is_ours:
                 return self._finish(self.encoder_._by_folds(data, target, weight, splits), table, data)
             return self._finish(self._typed().set_params(cv=splits).fit_transform(data, target), table, data)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
@@ -287,24 +287,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
-        self._check_encoder(sample_weight)
-        caller = type(self).__name__
-        X, y, sample_weight = split_columns(X, y, sample_weight, caller)
-        check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
-        table = read_table(X, caller=caller)
-        target = check_target(y, len(table), caller)
-        weight = check_weights(sample_weight, len(table))
-        if wants_pandas(self.encoder) and target.dtype.kind in "OUS":
-            # category_encoders number the classes that they see: a fold that lacks one would number others
-            target = np.unique(target, return_inverse=True)[1]
-        data = data_for(self.encoder, X, table)
-        self._target_type = _target_type_of(self.encoder, target, name_of_target(y))
-        self.encoder_ = _fitted(self._typed(), data, target, weight)
-        remember_features(self, table)
-        return table, data, target, weight
-
-    def _check_encoder(self, sample_weight: Any) -> None:
-        encoder = self.encoder
+        encoder, caller = self.encoder, type(self).__name__
         if isinstance(encoder, type) or not (hasattr(encoder, "fit") and hasattr(encoder, "transform")):
             raise TypeError(
                 f"encoder must be an object with fit and transform, not {encoder!r}; "
@@ -315,6 +298,19 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"{type(encoder).__name__} takes no sample_weight in fit; leave it out, or use an encoder that "
                 "takes it, such as tabsym's WideEncoder."
             )
+        X, y, sample_weight = split_columns(X, y, sample_weight, caller)
+        check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
+        table = read_table(X, caller=caller)
+        target = check_target(y, len(table), caller)
+        weight = check_weights(sample_weight, len(table))
+        if wants_pandas(encoder) and target.dtype.kind in "OUS":
+            # category_encoders number the classes that they see: a fold that lacks one would number others
+            target = np.unique(target, return_inverse=True)[1]
+        data = data_for(encoder, X, table)
+        self._target_type = _target_type_of(encoder, target, name_of_target(y))
+        self.encoder_ = _fitted(self._typed(), data, target, weight)
+        remember_features(self, table)
+        return table, data, target, weight
 
     def _encode_fold(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, split: Split
@@ -329,7 +325,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _prior(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, rows: NDArray[Any], wanted: list[Any]
     ) -> Any:
-        """Rows encoded as if nothing told them from others, but for columns that the encoder leaves as they are."""
+        """Rows encoded as if nothing distinguished them from others, but in columns that the encoder leaves alone."""
         missing = np.zeros(data.shape[0], dtype=np.int64)
         for column in columns_of(data):
             missing += np.asarray(pd.isna(column))
@@ -417,7 +413,7 @@ def _shows_no_target(encoder: Any) -> bool:
         return True
     if parts := _parts_of(encoder):
         return all(part is None or isinstance(part, str) or _shows_no_target(part) for part in parts.values())
-    names = [(one.__module__.partition(".")[0], one.__name__) for one in type(encoder).__mro__]
+    names = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(encoder).__mro__]
     return ("category_encoders", "UnsupervisedTransformerMixin") in names
 
 
@@ -433,8 +429,8 @@ def _parts_of(encoder: Any) -> dict[str, Any]:
 def _numbering_part(encoder: Any) -> Any:
     """The part of a composition by which its output depends on how a fold numbers what it has seen, or None."""
     for part in reversed(_parts_of(encoder).values()):
-        if (found := _numbering_part(part)) is not None:
-            return found
+        if (inner := _numbering_part(part)) is not None:
+            return inner
         names_meaning = isinstance(part, (OneHotEncoder, DateParts))
         if not names_meaning and not _parts_of(part) and _shows_no_target(part):
             return part
@@ -551,9 +547,9 @@ def _written(value: Any) -> list[Any]:
     if _is_listed(value):
         return ["encoder", _written_encoder(value)]
     if type(value) is dict:
-        return ["dict", [_written(key) for key in value], [_written(one) for one in value.values()]]
+        return ["dict", [_written(key) for key in value], [_written(item) for item in value.values()]]
     if type(value) in (list, tuple, set):
-        return [type(value).__name__, [_written(one) for one in value]]
+        return [type(value).__name__, [_written(item) for item in value]]
     if isinstance(value, _PLAIN):
         return ["value", value]
     raise _Unknown(type(value).__name__)

@@ -118,11 +118,11 @@ class DateParts(TableTransformer):
         if native is None or asked_container(self) == "pandas":
             return pd.DataFrame(columns, index=frame.index)
         untouched = set(self.feature_names_in_) - set(self.formats_)
-        found = {  # NaN is a number to libraries other than pandas
-            str(name): native[name] if name in untouched else [None if pd.isna(one) else one for one in column]
+        out = {  # NaN is a number to libraries other than pandas
+            str(name): native[name] if name in untouched else [None if pd.isna(value) else value for value in column]
             for name, column in columns.items()
         }
-        return nw.from_dict(found, backend=native.implementation).to_native()
+        return nw.from_dict(out, backend=native.implementation).to_native()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order.

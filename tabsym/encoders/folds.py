@@ -36,7 +36,7 @@ def split_rows(
     """The (training, held-out) rows of each fold; a number of folds means shuffled ones.
 
     A row is held out once at most, by a model that has not seen it; or there is a `ValueError`. A splitter over time
-    holds the first rows out never (`never_held`).
+    holds the first rows out never (`never_held_out`).
 
     Parameters
     ----------
@@ -118,29 +118,29 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         raise TypeError(f"groups={groups!r} is text; pass the label of each row, such as X[{groups!r}].")
     if groups is None:
         return None
-    found = column_or_1d(groups)
-    if len(found) != n_rows:
-        raise ValueError(f"The table has {n_rows} rows and groups {len(found)} values; pass one group for each row.")
-    missing = pd.isna(found)
+    labels = column_or_1d(groups)
+    if len(labels) != n_rows:
+        raise ValueError(f"The table has {n_rows} rows and groups {len(labels)} values; pass one group for each row.")
+    missing = pd.isna(labels)
     if missing.any():
         raise ValueError(f"The group of row {int(np.argmax(missing))} is missing; give every row one.")
-    return np.asarray(found)
+    return np.asarray(labels)
 
 
-def never_held(splits: Sequence[Split], n_rows: int) -> NDArray[np.int64]:
+def never_held_out(splits: Sequence[Split], n_rows: int) -> NDArray[np.int64]:
     """The rows that no fold holds out, as the first ones of a splitter over time."""
-    held = np.zeros(n_rows, dtype=bool)
+    is_held_out = np.zeros(n_rows, dtype=bool)
     for _, test in splits:
-        held[test] = True
-    return np.flatnonzero(~held)
+        is_held_out[test] = True
+    return np.flatnonzero(~is_held_out)
 
 
 def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
     """A `UserWarning` where rows are held out in no fold, with their number."""
-    found = len(never_held(splits, n_rows))
-    if found:
+    n_others = len(never_held_out(splits, n_rows))
+    if n_others:
         warn_user(
-            f"cv holds {found:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
+            f"cv holds {n_others:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
             "Leave them out of training, or use a splitter that holds every row out."
         )
 
@@ -155,12 +155,12 @@ def warn_of_small_folds(splits: Sequence[Split]) -> None:
     A category that they lack is encoded by it: over m rows held out at a time its squared correlation with a row's
     target is about 1 / m (measured: .24 at 4 rows, .47 at 2, 1 at 1).
     """
-    held = float(np.mean([len(test) for _, test in splits])) if splits else np.inf
-    if len(splits) > MANY_FOLDS and held < FEW_HELD_OUT:
+    n_held_out = float(np.mean([len(test) for _, test in splits])) if splits else np.inf
+    if len(splits) > MANY_FOLDS and n_held_out < FEW_HELD_OUT:
         warn_user(
-            f"cv holds out {held:.3g} rows at a time: the mean of the others, which categories that they lack are "
-            "encoded by, falls as these rows' targets rise, so that a column of ids predicts the target of training "
-            "rows; use fewer folds, such as cv=5."
+            f"cv holds out {n_held_out:.3g} rows at a time: the mean of the others, which categories that they lack "
+            "are encoded by, falls as these rows' targets rise, so that a column of ids predicts the target of "
+            "training rows; use fewer folds, such as cv=5."
         )
 
 
@@ -206,7 +206,7 @@ def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
 
     Folds that hold nothing out are left out.
     """
-    held = np.zeros(n_rows, dtype=np.int64)
+    times = np.zeros(n_rows, dtype=np.int64)
     out = []
     for fold, split in enumerate(splits):
         train, test = (_row_numbers(rows, n_rows, fold) for rows in split)
@@ -217,28 +217,28 @@ def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
                 f"Fold {fold} of cv both trains on row {test[seen[test]].min()} and encodes it, which leaks; "
                 "take the held-out rows out of the training rows."
             )
-        held += np.bincount(test, minlength=n_rows)
+        times += np.bincount(test, minlength=n_rows)
         if len(test):
             out.append((train, test))
     if not out:
         raise ValueError("cv holds no row out; use a splitter that does, such as KFold, GroupKFold or TimeSeriesSplit.")
-    if (held <= 1).all():
+    if (times <= 1).all():
         return out
-    row = int(np.argmax(held > 1))
+    row = int(np.argmax(times > 1))
     raise ValueError(
-        f"cv holds row {row} out {held[row]} times ({int((held > 1).sum())} such rows), but a row can be encoded once "
-        "only; use a splitter whose folds share no rows, such as KFold, GroupKFold or TimeSeriesSplit."
+        f"cv holds row {row} out {times[row]} times ({int((times > 1).sum())} such rows), but a row can be encoded "
+        "once only; use a splitter whose folds share no rows, such as KFold, GroupKFold or TimeSeriesSplit."
     )
 
 
 def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
-    found = np.asarray(rows)
-    found = np.flatnonzero(found) if found.dtype == bool else found.astype(np.int64)
-    if len(found) and (found.min() < 0 or found.max() >= n_rows):
+    numbers = np.asarray(rows)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= n_rows):
         raise ValueError(
             f"Fold {fold} of cv names a row outside 0 to {n_rows - 1}; make the splits for the table given to fit."
         )
-    return found
+    return numbers
 
 
 # -- encoders by folds -----------------------------------------------------------------------------
@@ -369,9 +369,10 @@ class OutOfFoldEncoder(ColumnEncoder):
         """The rows of fit, each encoded by the folds of `cv` that do not hold it."""
         if not self.columns_:
             return self.transform(X)
-        table, own = self._read_as_fitted(X), copy(self)
-        own.cv = cv
-        return self._put_together(table, own._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
+        table, encoder = self._read_as_fitted(X), copy(self)
+        encoder.cv = cv
+        weight = check_weights(sample_weight, len(table))
+        return self._put_together(table, encoder._out_of_fold(table, y, weight, groups))
 
     def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:
         """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers.

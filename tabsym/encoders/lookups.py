@@ -120,7 +120,7 @@ def stacked(columns: list[NDArray[Any]], n_codes: int) -> NDArray[Any]:
 
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
-_KEY, _PLACE = "tabsym_key", "tabsym_place"
+_KEY, _POSITION = "tabsym_key", "tabsym_position"
 
 
 def encode_lazily(
@@ -184,27 +184,24 @@ def _encoded(frame: nw.LazyFrame[Any], lookup: ColumnLookup) -> tuple[nw.LazyFra
         values[lookup.values == -2] = np.nan
     outputs, missing = [column.tolist() for column in values.T], is_missing(frame, lookup.column)
     if lookup.coding.bounds is not None:
-        found, code = by_bin(frame, lookup.column, lookup.coding.bounds, [one[1:-1] for one in outputs]), 0
+        columns = by_bin(frame, lookup.column, lookup.coding.bounds, [out[1:-1] for out in outputs])
+        missing_code = 0
     else:
-        frame, found = _looked_up(frame, lookup, outputs)
+        keys, codes = _keys(lookup)
+        known = [[out[code] for code in codes] for out in outputs]
+        if _by_expression(frame, keys):
+            key = _key(frame, lookup)
+            columns = [_replaced(key, keys, one, all_[-1]) for one, all_ in zip(known, outputs, strict=True)]
+        else:
+            frame, position = _joined(frame, lookup, {str(j): out for j, out in enumerate(known)})
+            columns = [
+                nw.when(position.is_null()).then(nw.lit(out[-1])).otherwise(nw.col(f"{lookup.column}_{_POSITION}_{j}"))
+                for j, out in enumerate(outputs)
+            ]
         categories = lookup.coding.categories.tolist()  # type: ignore[union-attr]
-        code = categories.index(None) if None in categories else -1
-    pairs = zip(found, outputs, strict=True)
-    return frame, [nw.when(missing).then(nw.lit(one[code])).otherwise(column) for column, one in pairs]
-
-
-def _looked_up(
-    frame: nw.LazyFrame[Any], lookup: ColumnLookup, columns: list[list[Any]]
-) -> tuple[nw.LazyFrame[Any], list[nw.Expr]]:
-    """The output columns, by code, of a column of categories; what they are of missing values is left open."""
-    keys, codes = _keys(lookup)
-    if _by_expression(frame, keys):
-        key = _key(frame, lookup)
-        return frame, [_replaced(key, keys, [one[code] for code in codes], one[-1]) for one in columns]
-    frame, position = _joined(frame, lookup, {str(j): [one[code] for code in codes] for j, one in enumerate(columns)})
-    found = [nw.col(f"{lookup.column}_{_PLACE}_{j}") for j in range(len(columns))]
-    pairs = zip(found, columns, strict=True)
-    return frame, [nw.when(position.is_null()).then(nw.lit(one[-1])).otherwise(column) for column, one in pairs]
+        missing_code = categories.index(None) if None in categories else -1
+    pairs = zip(columns, outputs, strict=True)
+    return frame, [nw.when(missing).then(nw.lit(out[missing_code])).otherwise(column) for column, out in pairs]
 
 
 def _by_expression(frame: nw.LazyFrame[Any], keys: list[Any]) -> bool:
@@ -225,7 +222,7 @@ def _replaced(key: nw.Expr, keys: list[Any], values: list[Any], default: Any, dt
     if _have_nanoseconds(keys):
         is_duration = isinstance(keys[0], timedelta)
         key = key.dt.total_nanoseconds() if is_duration else key.dt.timestamp("ns")
-        keys = [(pd.Timedelta if is_duration else pd.Timestamp)(one).value for one in keys]
+        keys = [(pd.Timedelta if is_duration else pd.Timestamp)(moment).value for moment in keys]
     return key.replace_strict(keys, values, default=nw.lit(default, dtype), return_dtype=dtype)
 
 
@@ -234,22 +231,20 @@ def _joined(
 ) -> tuple[nw.LazyFrame[Any], nw.Expr]:
     """The frame with these values of its categories as columns, and the position of each category among the known."""
     keys, codes = _keys(lookup)
-    name, position = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_PLACE}"
+    name, position = f"{lookup.column}_{_KEY}", f"{lookup.column}_{_POSITION}"
     dtype = frame.collect_schema()[lookup.column]
     dtype = nw.String() if isinstance(dtype, _TEXT) else dtype
-    columns: dict[str, Any] = {name: keys, position: codes} | {f"{position}_{j}": one for j, one in values.items()}
+    columns: dict[str, Any] = {name: keys, position: codes} | {f"{position}_{j}": cells for j, cells in values.items()}
     schema = {name: dtype, position: nw.Int64()}
-    schema |= {f"{position}_{j}": nw.String() if _is_text(one) else nw.Float64() for j, one in values.items()}
-    table = _beside(frame, nw.from_dict(columns, schema, backend="pyarrow"))
+    for j, cells in values.items():
+        is_text = any(isinstance(value, str) for value in cells)
+        schema[f"{position}_{j}"] = nw.String() if is_text else nw.Float64()
+    table = _in_engine_of(frame, nw.from_dict(columns, schema, backend="pyarrow"))
     frame = frame.with_columns(_key(frame, lookup).alias(name))
     return frame.join(table, on=name, how="left"), nw.col(position)
 
 
-def _is_text(values: list[Any]) -> bool:
-    return any(isinstance(value, str) for value in values)
-
-
-def _beside(frame: nw.LazyFrame[Any], table: nw.DataFrame[Any]) -> nw.LazyFrame[Any]:
+def _in_engine_of(frame: nw.LazyFrame[Any], table: nw.DataFrame[Any]) -> nw.LazyFrame[Any]:
     """A small table as a lazy frame of the same engine, and of the same connection to it."""
     native, engine = frame.to_native(), frame.implementation
     if engine.is_duckdb():

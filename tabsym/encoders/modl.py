@@ -45,7 +45,6 @@ from tabsym.encoders.modl_counts import (
     code_target,
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
-from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     TARGET_TYPES,
     Measure,
@@ -481,8 +480,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _fit_counts(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
-        kinds = {name: one.measure if one.is_numeric else None for name, one in tables.items()}
-        n_classes = max((len(one.targets) for one in tables.values()), default=0) if classes else None
+        kinds = {name: counts.measure if counts.is_numeric else None for name, counts in tables.items()}
+        n_classes = max((len(counts.targets) for counts in tables.values()), default=0) if classes else None
         settings = self._settings(kinds, n_classes)
         check_counts(tables, settings)
         fitted = partition_columns(tables, settings, classes=classes, n_jobs=self.n_jobs)
@@ -535,28 +534,22 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
-        folds = []
+        is_similar, folds = self.handle_unknown == "similar", []
+        codes = {name: encode_column(table[name]).codes for name in self._symbolic} if is_similar else {}
         for train, held_out in self._folds(values, groups, classes=self._classes):
             known = train if weight is None else train[weight[train] > 0]
             donors = None
-            if self.handle_unknown == "similar":
-                donors = self._donors_of(known, held_out, table, values, weight)
+            if is_similar:  # of columns with other categories in the rows that are held out
+                lacking = [name for name, one in codes.items() if not np.isin(one[held_out], one[known]).all()]
+                each = None if weight is None else weight[known]
+                donors = fit_donors(self, take_rows(table.native, known), values[known], each, lacking)
             folds.append(Fold(known, held_out, target.present_in(known), donors))
         fitted = {name: state.fitted for name, state in self.columns_.items()}
-        kinds = {name: one.measure if isinstance(one, Intervals) else None for name, one in fitted.items()}
+        kinds = {name: column.measure if isinstance(column, Intervals) else None for name, column in fitted.items()}
         classes = self.classes_ if self._classes else None
         settings = self._settings(kinds, None if classes is None else len(classes))
         how = OutOfFold(self._counting(), settings, self._output(), classes, self.prove is True)
         return how.columns(table, list(self.columns_.values()), weight, folds)
-
-    def _donors_of(
-        self, known: NDArray[Any], held_out: NDArray[Any], table: Table, values: NDArray[Any], weight: Floats | None
-    ) -> TIWSEncoder | None:
-        """Donors by the rows that a fold learns from, of columns with other categories in the rows that it encodes."""
-        codes = {name: encode_column(table[name]).codes for name in self._symbolic}
-        lacking = [name for name, own in codes.items() if not np.isin(own[held_out], own[known]).all()]
-        each = None if weight is None else weight[known]
-        return fit_donors(self, take_rows(table.native, known), values[known], each, lacking)
 
     @property
     def _symbolic(self) -> list[str]:

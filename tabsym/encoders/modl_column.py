@@ -107,11 +107,11 @@ def outputs_of(name: str, fitted: Intervals | Groups, output: str) -> tuple[list
 
 def estimates(counts: Floats, output: str) -> Floats:
     """The smoothed shares or log odds (I, outputs) of parts with these counts (I, T)."""
-    held = counts.any(axis=1)
-    if not held.all():  # parts that the user gave, without a row: as one part of all rows
-        found = np.repeat(estimates(counts.sum(axis=0, keepdims=True), output), len(counts), axis=0)
-        found[held] = estimates(counts[held], output)
-        return found
+    has_rows = counts.any(axis=1)
+    if not has_rows.all():  # parts that the user gave, without a row: as one part of all rows
+        out = np.repeat(estimates(counts.sum(axis=0, keepdims=True), output), len(counts), axis=0)
+        out[has_rows] = estimates(counts[has_rows], output)
+        return out
     n, classes = counts.shape
     if output == "probability":
         return np.asarray((counts + 1) / (counts.sum(axis=1, keepdims=True) + classes))
@@ -220,25 +220,19 @@ def with_donors(
         return parts
     out = dict(parts)
     for name in columns.keys() & donors.columns_.keys():
-        found = donors.unseen_rows(table, name)
-        if len(found.rows):
-            group = _groups_of_donors(donors, name, columns[name], found.unseen)[found.which]
-            changed = out[name].copy()
-            changed[found.rows] = np.where(changed[found.rows] < 0, changed[found.rows], group)
-            out[name] = changed
+        unknown, state, fitted = donors.unseen_rows(table, name), columns[name], donors.columns_[name].fitted
+        if not len(unknown.rows):
+            continue
+        assert state.alphabet is not None and state.part_of is not None
+        position = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
+        group_of = state.part_of[[position[fitted.symbols[code]] for code in fitted.donors]]
+        weight_of = np.zeros((len(unknown.unseen), state.fitted.partition.n_parts))  # of unknown categories, by group
+        np.add.at(weight_of.T, group_of, fitted.weights(unknown.unseen).T)
+        group = weight_of.argmax(axis=1)[unknown.which]
+        changed = out[name].copy()
+        changed[unknown.rows] = np.where(changed[unknown.rows] < 0, changed[unknown.rows], group)
+        out[name] = changed
     return out
-
-
-def _groups_of_donors(donors: TIWSEncoder, name: str, state: MODLColumn, unseen: Any) -> NDArray[np.int64]:
-    """The group (m,) of each unknown category."""
-    assert state.alphabet is not None and state.part_of is not None
-    fitted = donors.columns_[name].fitted
-    position = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
-    group_of = state.part_of[[position[fitted.symbols[code]] for code in fitted.donors]]
-    weights = fitted.weights(unseen)
-    by_group = np.zeros((len(unseen), state.fitted.partition.n_parts))
-    np.add.at(by_group.T, group_of, weights.T)
-    return np.asarray(by_group.argmax(axis=1))
 
 
 # -- what rows are encoded as ----------------------------------------------------------------------
@@ -294,13 +288,11 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
             )
     if isinstance(fitted, Intervals):
         if fitted.middle_rests is None or fitted.measure.name != "numbers":
-            return np.array([fitted.middles[position[one]] if one in position else np.nan for one in labels])
+            return np.array([fitted.middles[position[label]] if label in position else np.nan for label in labels])
         pairs = zip(fitted.middles.tolist(), fitted.middle_rests.tolist(), strict=True)
-        middles = [None if np.isnan(one) else exact_number(one, rest) for one, rest in pairs]
-        found = [middles[position[one]] if one in position else None for one in labels]
-    else:
-        found = [fitted.groups[position[one]][0] if one in position else None for one in labels]
-    return object_array(found)
+        middles = [None if np.isnan(middle) else exact_number(middle, rest) for middle, rest in pairs]
+        return object_array([middles[position[label]] if label in position else None for label in labels])
+    return object_array([fitted.groups[position[label]][0] if label in position else None for label in labels])
 
 
 # -- as lookups, for exports and lazy frames --------------------------------------------------------

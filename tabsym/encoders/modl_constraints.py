@@ -24,7 +24,7 @@ def check_constraints(encoder: Any) -> None:
     """A `ValueError` where an option holds what no column can take, or two of them contradict each other."""
     splits, codes = _lists("splits", encoder.splits), _lists("special_codes", encoder.special_codes)
     for name, value in splits.items():
-        nested = [_is_list(one) for one in value]
+        nested = [_is_list(entry) for entry in value]
         if any(nested) and not all(nested):
             raise ValueError(
                 f"splits[{name!r}] holds lists and single values; use numbers for cut points, or a list for each group."
@@ -33,7 +33,7 @@ def check_constraints(encoder: Any) -> None:
         for name, value in given.items():
             _check_once(option, name, [plain(one) for part in value for one in (part if _is_list(part) else [part])])
     for name, value in codes.items():
-        missing = any(one is None for part in _parts(value) for one in part)
+        missing = any(code is None for part in _parts(value) for code in part)
         if missing and encoder.handle_missing != "value":
             raise ValueError(
                 f"special_codes[{name!r}] makes missing values a part, and handle_missing={encoder.handle_missing!r} "
@@ -69,7 +69,7 @@ def settings_of_columns(
     if encoder.monotonic is True or isinstance(encoder.monotonic, np.bool_):
         numeric = [name for name, measure in kinds.items() if measure is not None and name not in splits]
         by_column = dict.fromkeys(numeric, bool(encoder.monotonic))
-    found = {}
+    of_columns = {}
     for name, measure in kinds.items():
         is_given = name in splits or name in codes
         is_monotonic, direction = _direction(f"monotonic[{name!r}]", by_column.get(name, False))
@@ -78,13 +78,13 @@ def settings_of_columns(
         if is_monotonic and classes is not None and classes > 2:
             remedy = f"leave {name!r} out" if isinstance(encoder.monotonic, Mapping) else "set it to False"
             raise ValueError(f"monotonic={encoder.monotonic!r} needs two classes or a continuous target; {remedy}.")
-        found[name] = replace(
+        of_columns[name] = replace(
             settings,
             monotonic=is_monotonic,
             direction=direction,
             given=_given(name, splits.get(name), codes.get(name, []), measure) if is_given else None,
         )
-    return found
+    return of_columns
 
 
 def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Settings]) -> None:
@@ -94,26 +94,22 @@ def check_counts(tables: Mapping[str, Contingency], settings: Mapping[str, Setti
         if given is None:
             continue
         if table.is_numeric:
-            _check_sketch(name, table, [code for codes in given.specials for code in codes])
+            assert table.lows is not None
+            for code in (code for codes in given.specials for code in codes):
+                inside = (table.lows.real <= code.real) & (code.real <= table.values.real)
+                if (inside & (table.lows != table.values)).any():
+                    raise ValueError(
+                        f"Column {name!r} has so many values that the special code {code.real!r} is counted together "
+                        "with its neighbours; make it missing, and use None as the special code."
+                    )
             continue
-        known = [one for one in map(plain, table.values.tolist()) if one is not None]
-        named = [one for part in (*(given.splits or ()), *given.specials) for one in part if one is not None]
-        other = [one for one in named if known and isinstance(one, str) != isinstance(known[0], str)]
+        known = [value for value in map(plain, table.values.tolist()) if value is not None]
+        named = [value for part in (*(given.splits or ()), *given.specials) for value in part if value is not None]
+        other = [value for value in named if known and isinstance(value, str) != isinstance(known[0], str)]
         if other:
             raise TypeError(
                 f"Column {name!r} holds {type(known[0]).__name__} such as {known[0]!r}, and splits or special_codes "
                 f"name {other[0]!r}; name its categories as they are in the table."
-            )
-
-
-def _check_sketch(name: str, table: Contingency, codes: list[float | complex]) -> None:
-    assert table.lows is not None
-    for code in codes:
-        inside = (table.lows.real <= code.real) & (code.real <= table.values.real) & (table.lows != table.values)
-        if inside.any():
-            raise ValueError(
-                f"Column {name!r} has so many values that the special code {code.real!r} is counted together with its "
-                "neighbours; make it missing, and use None as the special code."
             )
 
 
@@ -130,15 +126,15 @@ def _lists(option: str, value: Any) -> dict[Any, list[Any]]:
         return {}
     if not isinstance(value, Mapping):
         raise ValueError(f"{option}={value!r} is not possible; use {{column: [...]}} or None.")
-    for name, one in value.items():
-        if not _is_list(one):
-            raise ValueError(f"{option}[{name!r}] is {one!r}; use a list.")
-    return {name: list(one) for name, one in value.items()}
+    for name, entries in value.items():
+        if not _is_list(entries):
+            raise ValueError(f"{option}[{name!r}] is {entries!r}; use a list.")
+    return {name: list(entries) for name, entries in value.items()}
 
 
 def _parts(codes: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
     """Parts of special codes: each code one, or each list of them."""
-    return tuple(tuple(map(plain, one)) if _is_list(one) else (plain(one),) for one in codes)
+    return tuple(tuple(map(plain, code)) if _is_list(code) else (plain(code),) for code in codes)
 
 
 def _check_once(option: str, name: Any, values: list[Any]) -> None:
@@ -168,10 +164,10 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
     if any(not part for part in parts):
         raise ValueError(f"special_codes[{name!r}] holds an empty list; leave it out.")
     if measure is not None:
-        numbers = tuple(tuple(_number("special_codes", name, one, measure) for one in part) for part in parts)
+        numbers = tuple(tuple(_number("special_codes", name, value, measure) for value in part) for part in parts)
         bounds = None if splits is None else _bounds(name, splits, measure)
         if bounds and any(-math.inf in part for part in numbers):  # missing values are a part of their own already
-            bounds = tuple(one for one in bounds if math.isfinite(one.real))
+            bounds = tuple(bound for bound in bounds if math.isfinite(bound.real))
         return Given(bounds, numbers)
     if splits is None:
         return Given(None, parts)
@@ -182,16 +178,16 @@ def _given(name: str, splits: list[Any] | None, codes: list[Any], measure: Measu
     named = tuple(tuple(map(plain, group)) for group in splits)
     if any(not group for group in named):
         raise ValueError(f"splits[{name!r}] holds an empty group; leave it out.")
-    _check_once("splits and special_codes", name, [one for part in (*named, *parts) for one in part])
+    _check_once("splits and special_codes", name, [value for part in (*named, *parts) for value in part])
     return Given(named, parts)
 
 
 def _bounds(name: str, splits: list[Any], measure: Measure) -> tuple[float | complex, ...]:
     """Ascending bounds; -inf only as the first."""
-    if any(_is_list(one) for one in splits):
+    if any(_is_list(bound) for bound in splits):
         raise ValueError(f"splits[{name!r}] holds groups, and the column holds {measure}; use its cut points.")
-    bounds = tuple(_number("splits", name, one, measure) for one in splits)
-    if any(one is None for one in map(plain, splits)) or any(math.isinf(one.real) for one in bounds[1:]):
+    bounds = tuple(_number("splits", name, bound, measure) for bound in splits)
+    if any(bound is None for bound in map(plain, splits)) or any(math.isinf(bound.real) for bound in bounds[1:]):
         raise ValueError(f"splits[{name!r}] needs finite cut points (-inf first parts missing values from the rest).")
     if any((low.real, low.imag) >= (high.real, high.imag) for low, high in pairwise(bounds)):
         raise ValueError(f"splits[{name!r}] is {list(splits)!r}; give the cut points in ascending order.")
@@ -217,7 +213,7 @@ def _number(option: str, name: str, value: Any, measure: Measure) -> float | com
         if isinstance(number, bool) or not isinstance(number, Real) or number == math.inf:
             raise ValueError(f"{option}[{name!r}] holds {value!r}, and the column holds {NUMBERS}; use finite numbers.")
     try:
-        found, rest = exact_parts(number)
+        exact, rest = exact_parts(number)
     except OverflowError:
         raise ValueError(f"{option}[{name!r}] holds a number beyond 1.8e308; use smaller ones.") from None
-    return complex(found, rest) if rest else found
+    return complex(exact, rest) if rest else exact

@@ -20,14 +20,7 @@ from tabsym.categories.contingency import CodedValues, Contingency, code_numbers
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
-from tabsym.encoders.modl_column import (
-    MODLColumn,
-    Output,
-    estimates,
-    look_up,
-    parts_of_rows,
-    with_donors,
-)
+from tabsym.encoders.modl_column import MODLColumn, Output, estimates, look_up, parts_of_rows, with_donors
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.frame import (
     Column,
@@ -88,7 +81,7 @@ def code_target(y: Any, n_rows: int, *, classes: bool, caller: str) -> CodedTarg
 
 def check_target_piece(before: Any, now: Any) -> None:
     """A `TypeError` where the classes of two pieces are numbers in one and text in the other."""
-    kinds = ["numbers" if np.asarray(one).dtype.kind in "biuf" else "text" for one in (before, now)]
+    kinds = ["numbers" if np.asarray(target).dtype.kind in "biuf" else "text" for target in (before, now)]
     if len(before) and kinds[0] != kinds[1]:
         raise TypeError(
             f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
@@ -176,14 +169,14 @@ class Counting:
     ) -> Counted:
         """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
         if before.is_classes:  # it may hold one class only, or new ones
-            found = pd.unique(check_target(y, len(table), self.caller))
-            known = found[:0] if classes is None else classes
-            check_target_piece(known, found)
-            coded = check_classes(y, len(table), classes=np.union1d(known, found), caller=self.caller)
+            new = pd.unique(check_target(y, len(table), self.caller))
+            known = new[:0] if classes is None else classes
+            check_target_piece(known, new)
+            coded = check_classes(y, len(table), classes=np.union1d(known, new), caller=self.caller)
             target = CodedTarget(coded.codes, coded.classes, True)
         else:
             target = code_target(y, len(table), classes=False, caller=self.caller)
-        columns = [table[n].as_numbers() if one.is_numeric else table[n] for n, one in before.tables.items()]
+        columns = [table[n].as_numbers() if counts.is_numeric else table[n] for n, counts in before.tables.items()]
         target, rows = _with_weight(target, weight)
         return self._count(columns, target, weight, rows)
 
@@ -218,8 +211,8 @@ class Counting:
         def count(column: Column) -> Contingency:
             return self.coded(column, rows).count(target.codes, target.values, weight, rows)
 
-        found = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
-        tables = {column.name: one for column, one in zip(columns, found, strict=True)}
+        counted = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
+        tables = {column.name: counts for column, counts in zip(columns, counted, strict=True)}
         return Counted(tables, target.is_classes)
 
 
@@ -248,14 +241,14 @@ def check_mergeable(one: Any, other: Any) -> None:
 
 def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
     """The counts so far and those of a further piece; a `TypeError` where one column holds text and other things."""
-    for name, one in now.items():
-        kinds = [_kind_of(table) for table in (before[name], one)]
-        if before[name].is_numeric != one.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+    for name, counts in now.items():
+        kinds = [_kind_of(table) for table in (before[name], counts)]
+        if before[name].is_numeric != counts.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
             was, is_now = (kind or "missing values only" for kind in kinds)
             raise TypeError(
                 f"Column {name!r} held {was} before and holds {is_now} now; convert it to one type in every piece."
             )
-    return {name: merge_tables(before[name], one) for name, one in now.items()}
+    return {name: merge_tables(before[name], counts) for name, counts in now.items()}
 
 
 def _kind_of(table: Contingency) -> str | None:
@@ -317,8 +310,8 @@ class OutOfFold:
         def encode(state: MODLColumn) -> Floats:
             return self._column(table, state, weight, folds)
 
-        found = in_threads(encode, states, self.counting.n_jobs)
-        pairs = zip(states, found, strict=True)
+        encoded = in_threads(encode, states, self.counting.n_jobs)
+        pairs = zip(states, encoded, strict=True)
         return {new: column for state, values in pairs for new, column in zip(state.names, values.T, strict=True)}
 
     def _column(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:

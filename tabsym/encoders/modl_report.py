@@ -81,18 +81,18 @@ class PartitionReport:
     @property
     def levels_(self) -> dict[str, float]:
         """Khiops' Level of each column, greatest first: the normalized gain 1 - cost / null cost; 0: uninformative."""
-        levels = {name: one.partition.level for name, one in self.partitions_.items()}
+        levels = {name: fitted.partition.level for name, fitted in self.partitions_.items()}
         return dict(sorted(levels.items(), key=lambda item: -item[1]))
 
     @property
     def costs_(self) -> dict[str, float]:
         """The cost (description length) of each column's partition, in nats."""
-        return {name: one.partition.cost for name, one in self.partitions_.items()}
+        return {name: fitted.partition.cost for name, fitted in self.partitions_.items()}
 
     @property
     def likelihood_costs_(self) -> dict[str, float]:
         """The part of each cost that is the target's negative log-likelihood given the partition, in nats."""
-        return {name: likelihood_cost(one) for name, one in self.partitions_.items()}
+        return {name: likelihood_cost(fitted) for name, fitted in self.partitions_.items()}
 
     @property
     def prior_costs_(self) -> dict[str, float]:
@@ -103,15 +103,15 @@ class PartitionReport:
     @property
     def null_costs_(self) -> dict[str, float]:
         """The cost without the column (one part), in nats."""
-        return {name: one.partition.null_cost for name, one in self.partitions_.items()}
+        return {name: fitted.partition.null_cost for name, fitted in self.partitions_.items()}
 
     @property
     def certificates_(self) -> dict[str, Certificate]:
         """A lower bound and the optimality gap of each column's partition."""
-        found = {name: one.partition for name, one in self.partitions_.items()}
+        partitions = {name: fitted.partition for name, fitted in self.partitions_.items()}
         return {
             name: Certificate(one.lower_bound, one.gap, one.is_optimal, one.is_best_without_garbage)
-            for name, one in found.items()
+            for name, one in partitions.items()
         }
 
     @property
@@ -121,10 +121,10 @@ class PartitionReport:
         The sum of the `iv` of its parts (see `parts`).
         """
         fitted = self.partitions_
-        if not all(_has_two_classes(one) for one in fitted.values()):
+        if not all(_has_two_classes(column) for column in fitted.values()):
             raise AttributeError("iv_ is there for two classes only; levels_ is for any target.")
-        found = {name: float(evidence(one.target.counts)[1].sum()) for name, one in fitted.items()}
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        values = {name: float(evidence(column.target.counts)[1].sum()) for name, column in fitted.items()}
+        return dict(sorted(values.items(), key=lambda item: -item[1]))
 
     def psi(
         self,
@@ -173,7 +173,7 @@ class PartitionReport:
                 (self._read_as_fitted(X_actual), weight_actual, "weight_actual"),  # type: ignore[attr-defined]
             )
         )
-        return stability_table({name: one.labels for name, one in self.partitions_.items()}, before, after, by)
+        return stability_table({name: fitted.labels for name, fitted in self.partitions_.items()}, before, after, by)
 
     def parts(self, column: str) -> pd.DataFrame:
         """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd.
@@ -320,9 +320,9 @@ def stability_table(labels: Mapping[str, list[str]], before: PartSample, after: 
     for sample in (before, after):
         if any(not len(parts) for parts in sample.parts.values()):
             raise ValueError("psi needs rows in both samples, and one has none.")
-    found = [_stability_of(name, own, before, after) for name, own in labels.items()]
+    tables = [_stability_of(name, parts, before, after) for name, parts in labels.items()]
     head = pd.DataFrame({"column": pd.Series(dtype=str), "part": [], "expected": [], "actual": [], "psi": []})
-    table = pd.concat(found, ignore_index=True) if found else head
+    table = pd.concat(tables, ignore_index=True) if tables else head
     if by == "part":
         return table
     total = table.groupby("column", sort=False)["psi"].sum().sort_values(ascending=False, kind="stable")
@@ -362,10 +362,10 @@ def partitions_html(encoder: PartitionReport) -> str:
         rows.append([name, f"{levels[name]:.5f}", Raw(bar(levels[name] / most)), f"{one.n_parts:,}", kind,
                      f"{one.cost:,.1f}", f"{one.null_cost:,.1f}"])  # fmt: skip
         if one.n_parts > 1:
-            told = parts_table(fitted)
-            cells = [[_cell_text(cell) for cell in row] for row in told.head(_MAX_LINES).itertuples(index=False)]
-            more = paragraph(f"{_MAX_LINES} of {len(told)} parts.", muted=True) if len(told) > _MAX_LINES else ""
-            parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, told.columns)), cells) + more))
+            shown = parts_table(fitted)
+            cells = [[_cell_text(cell) for cell in row] for row in shown.head(_MAX_LINES).itertuples(index=False)]
+            more = paragraph(f"{_MAX_LINES} of {len(shown)} parts.", muted=True) if len(shown) > _MAX_LINES else ""
+            parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, shown.columns)), cells) + more))
     left = len(levels) - len(rows)
     more = paragraph(f"{left} further columns; see levels_.", muted=True) if left > 0 else ""
     heading = f"{type(encoder).__name__}: {len(levels)} columns by Level, the normalized gain of their parts"
@@ -399,10 +399,10 @@ def evidence(counts: Any) -> tuple[Any, Any]:
 
     A part without rows has none of either.
     """
-    held = counts.any(axis=1)
+    has_rows = counts.any(axis=1)
     woe = estimates(counts, "logodds")[:, 0]
-    shares = (counts + 1) / (counts.sum(axis=0) + held.sum())
-    return woe, np.where(held, (shares[:, 1] - shares[:, 0]) * woe, 0.0)
+    shares = (counts + 1) / (counts.sum(axis=0) + has_rows.sum())
+    return woe, np.where(has_rows, (shares[:, 1] - shares[:, 0]) * woe, 0.0)
 
 
 def _has_two_classes(fitted: Intervals | Groups) -> bool:
@@ -522,7 +522,7 @@ def plot_cells(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
         ratio = np.log2(counts / (total * np.outer(across, down)))
     known = np.where(np.isfinite(ratio), ratio, np.nan)
     reach = max(1.0, float(np.nanmax(np.abs(known))))
-    edges = [np.append(0.0, np.cumsum(one)) for one in (across, down)]
+    edges = [np.append(0.0, np.cumsum(sizes)) for sizes in (across, down)]
     style = {"cmap": diverging(), "norm": TwoSlopeNorm(0.0, -reach, reach)}
     cells = ax.pcolormesh(*edges, np.ma.masked_invalid(known.T), edgecolors="#ffffff40", linewidth=0.4, **style)
     _label_parts(ax.xaxis, fitted.labels, edges[0][:-1], across)

@@ -229,8 +229,8 @@ class NativeCategories(TableTransformer):
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
             texts = [str(symbol) for symbol in alphabet.symbols]
-            beside = [word_beside(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
-            words = np.array([*texts, *beside], dtype=object)
+            special = [unused_word(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
+            words = np.array([*texts, *special], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
         if self.output == "ordinal":
             return np.where(missing | (codes < 0), np.nan, codes)
@@ -278,7 +278,7 @@ def _coded(columns: list[Column]) -> dict[str, RawCodes]:
     return column_codes
 
 
-def word_beside(categories: Set[Any], word: str) -> str:
+def unused_word(categories: Set[Any], word: str) -> str:
     """The word, in more brackets where it is one of the categories already."""
     while word in categories:
         word = f"({word})"
@@ -409,8 +409,9 @@ def fit_coder(coder: Any, X: Any, y: Any, sample_weight: Any = None) -> pd.DataF
     sample_weight : array-like of shape (n,), optional
         For an encoder of the user's own whose `fit` takes weights.
     """
-    own = coder.named_steps.get("codes") if isinstance(coder, Pipeline) else None
-    parts = [own, own.encoder] if isinstance(own, CrossFit) else [own]  # it refuses weights for those that take none
+    custom = coder.named_steps.get("codes") if isinstance(coder, Pipeline) else None
+    # CrossFit refuses weights for encoders that take none
+    parts = [custom, custom.encoder] if isinstance(custom, CrossFit) else [custom]
     weighs = sample_weight is not None and all(
         part is not None and has_fit_parameter(part, "sample_weight") for part in parts
     )

@@ -1,4 +1,4 @@
-"""One-hot encoding: category_encoders' contract, with scikit-learn's options beside it; dense, sparse or as codes.
+"""One-hot encoding: category_encoders' contract, and scikit-learn's options; dense, sparse or as codes.
 
 A CSR matrix is written row by row into arrays of the right length, as stacking blocks holds every entry three times. A
 row of NaN has an entry in every output column of its category: what such rows take is known, and refused where it would
@@ -52,7 +52,7 @@ MAX_NANS = 1 << 22
 """NaN entries that a sparse matrix may hold in any case: 50 MB."""
 NANS_PER_ONE = 16
 """NaN entries for each entry that the matrix has without them, above which it is refused."""
-_TILE = 1 << 18  # entries that are written at once
+_CHUNK = 1 << 18  # entries that are written at once
 
 
 class OneHotEncoder(ColumnEncoder):
@@ -233,7 +233,7 @@ class OneHotEncoder(ColumnEncoder):
     def drop_idx_(self) -> dict[str, int | None]:
         """The index in `categories_` of each column's dropped category."""
         check_is_fitted(self, "columns_")
-        return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
+        return {name: None if state.dropped == UNSEEN else state.dropped for name, state in self.columns_.items()}
 
     @property
     def mapping(self) -> list[dict[str, Any]]:
@@ -358,14 +358,14 @@ class OneHotEncoder(ColumnEncoder):
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)
         if self.handle_unknown == "warn" or self.drop is not None:
-            names = [name for name, one in codes.items() if (one == UNSEEN).any()]
+            names = [name for name, column_codes in codes.items() if (column_codes == UNSEEN).any()]
             _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return codes
 
     def _lazy_lookups(self, frame: nw.LazyFrame[Any]) -> dict[str, ColumnLookup]:
         lookups = super()._lazy_lookups(frame)
         if self.handle_unknown == "warn" or self.drop is not None:
-            names = [name for name, one in lookups.items() if len(unknown_in(frame, one).head(1).collect())]
+            names = [name for name, lookup in lookups.items() if len(unknown_in(frame, lookup).head(1).collect())]
             _warn_of_unknown(self.columns_, names, always=self.handle_unknown == "warn")
         return lookups
 
@@ -376,7 +376,7 @@ class OneHotEncoder(ColumnEncoder):
         codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
         names = self._kept_names(state)
         new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
-        new[[state.names.index(one) for one in names]], new[-2] = np.arange(len(names)), -2
+        new[[state.names.index(new_name) for new_name in names]], new[-2] = np.arange(len(names)), -2
         values = new[state.indices(np.append(codes, UNSEEN))]
         return ColumnLookup(name, "category", names, coding, values, self.handle_unknown == "error")
 
@@ -485,7 +485,7 @@ def _write(
     rows = np.flatnonzero(ones.indices >= 0)
     indices[at[rows]] = first + ones.indices[rows]
     across = np.arange(ones.width)
-    empty, step = np.flatnonzero(ones.indices == NANS), max(_TILE // max(ones.width, 1), 1)
+    empty, step = np.flatnonzero(ones.indices == NANS), max(_CHUNK // max(ones.width, 1), 1)
     for start in range(0, len(empty), step):
         entries = at[empty[start : start + step], None] + across
         indices[entries], data[entries] = first + across, np.nan
@@ -548,22 +548,17 @@ class SparseEncoding:
     def indices(self, width: int) -> Indices:
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
-        for rows in self._tiles():
-            block, found_in = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
-            found_in[block.row[np.isnan(block.data)]] = NANS
-            found = np.flatnonzero(block.data > 0)
-            order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
-            found_in[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
-        return indices
-
-    def _tiles(self) -> Iterator[slice]:
-        """Rows of so few entries together that copies of them do not matter, as rows of NaN are long."""
         pointer, start = self._matrix.indptr, 0
-        while start < self.n_rows:
-            stop = int(np.searchsorted(pointer, pointer[start] + _TILE))
-            stop = min(max(stop, start + 1), self.n_rows)
-            yield slice(start, stop)
-            start = stop
+        while start < self.n_rows:  # rows of so few entries together that copies of them do not matter
+            stop = int(np.searchsorted(pointer, pointer[start] + _CHUNK))
+            rows = slice(start, min(max(stop, start + 1), self.n_rows))
+            block, of_chunk = sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows]
+            of_chunk[block.row[np.isnan(block.data)]] = NANS
+            above = np.flatnonzero(block.data > 0)
+            order = above[np.lexsort((-block.col[above], block.data[above], block.row[above]))]
+            of_chunk[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
+            start = rows.stop
+        return indices
 
 
 def restored_frame(
@@ -593,6 +588,6 @@ def restored_frame(
     if doubtful:
         warn_user(
             f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
-            "does not distinguish; they come back as missing.",
+            "does not distinguish; they come back as missing."
         )
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

@@ -53,7 +53,7 @@ class InfrequentRule:
     """What makes a category infrequent.
 
     `smallest`: fewer rows than this number, or than this share of all; `at_most`: the most output columns.
-    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one ungrouped.
     """
 
     smallest: float | None = None
@@ -102,7 +102,7 @@ def options_of(encoder: Any, encoded: list[str]) -> OneHotOptions:
     combiner, categories = encoder.feature_name_combiner, encoder.categories
     given: Mapping[str, Any] = {}
     if not (categories is None or (isinstance(categories, str) and categories == "auto")):
-        given = {name: list(one) for name, one in _by_column("categories", categories, encoded).items()}
+        given = {name: list(entries) for name, entries in _by_column("categories", categories, encoded).items()}
     drop = encoder.drop
     if isinstance(drop, str):
         check_option("drop", drop, ["first", "if_binary", None], "a category for each column in a list or dict")
@@ -137,14 +137,14 @@ def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]
 
 
 def _infrequent_rule(encoder: Any) -> InfrequentRule:
-    frequency, size, most = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
+    frequency, size, max_outputs = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
     name, with_missing = encoder.min_group_name, encoder.combine_min_nan_groups
-    if size is not None and (frequency is not None or most is not None):
+    if size is not None and (frequency is not None or max_outputs is not None):
         raise ValueError(
             "min_group_size is category_encoders' rule for infrequent categories, min_frequency and max_categories are "
             "scikit-learn's, and they differ; use one or the other."
         )
-    if size is None and frequency is None and most is None and (name is not None or with_missing is not None):
+    if size is None and frequency is None and max_outputs is None and (name is not None or with_missing is not None):
         raise ValueError(
             "min_group_name and combine_min_nan_groups are about infrequent categories, and no option makes one so; "
             "give min_group_size, min_frequency or max_categories."
@@ -154,13 +154,8 @@ def _infrequent_rule(encoder: Any) -> InfrequentRule:
             "combine_min_nan_groups='force' counts missing among the infrequent categories, and it is a category under "
             f"handle_missing='value' only, not {encoder.handle_missing!r}; change one of the two."
         )
-    return InfrequentRule(
-        frequency if size is None else size,
-        most,
-        size is not None,
-        True if with_missing is None else with_missing,
-        name,
-    )
+    with_missing = True if with_missing is None else with_missing
+    return InfrequentRule(frequency if size is None else size, max_outputs, size is not None, with_missing, name)
 
 
 def _dtype(encoder: Any) -> DTypeLike:
@@ -295,9 +290,9 @@ def _alphabet(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categor
 
 
 def _given_categories(name: str, given: list[Any], missing_is_category: bool) -> NDArray[Any]:
-    if not all(isinstance(one, Hashable) for one in given):
+    if not all(isinstance(value, Hashable) for value in given):
         raise TypeError(f"categories of column {name!r} hold nested values; give a list of categories for each column.")
-    symbols = plain_symbols([None if pd.api.types.is_scalar(one) and pd.isna(one) else one for one in given])
+    symbols = plain_symbols([None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in given])
     if len(set(symbols.tolist())) < len(symbols):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")
     if None in symbols.tolist() and not missing_is_category:
@@ -378,9 +373,7 @@ def find_infrequent(counts: NDArray[Any], n_rows: float, missing: int, rule: Inf
     if missing >= 0 and rule.with_missing is not True:
         infrequent[missing] = rule.with_missing == "force" and bool(infrequent.any())
     infrequent |= _beyond(counts, infrequent, missing, rule)
-    named = np.ones(len(counts), dtype=bool)
-    if missing >= 0:
-        named[missing] = False
+    named = np.arange(len(counts)) != missing
     if rule.needs_two and (infrequent.sum() < 2 or infrequent[named].all() or not counts[infrequent].sum() > 0):
         infrequent[:] = False
     return np.flatnonzero(infrequent)

@@ -328,7 +328,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_mergeable(self, other)
         self._add(other.counts_)
         theirs = carried_over(other._observed, other.counts_, self.counts_, self.columns_)
-        self._observed = {name: one + theirs[name].all() for name, one in self._observed.items()}
+        self._observed = {name: observed + theirs[name].all() for name, observed in self._observed.items()}
         return self
 
     def observe(self, X: Any) -> TIWSEncoder:
@@ -356,8 +356,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         """
         table, rows = self._read_as_fitted(X), self._rows
         self._observed = {
-            name: one + rows.unseen(table, name, context="batch", anew=True).unseen
-            for name, one in self._observed.items()
+            name: observed + rows.unseen(table, name, context="batch", anew=True).unseen
+            for name, observed in self._observed.items()
         }
         return self
 
@@ -486,8 +486,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         if X is not None:
             return donor_table(state, [(self.unseen_rows(X, column).unseen, None)], n_donors)
         codes = np.flatnonzero(state.fitted.sums.rows > 0)
-        found = [(state.fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
-        return donor_table(state, found, n_donors)
+        unknown = [(state.fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
+        return donor_table(state, unknown, n_donors)
 
     def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
         """The rows of X with an unknown category of a column, and their contexts.
@@ -504,7 +504,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         -------
         UnseenRows
             `rows` (r,), `unseen` (m documents) and `which` (r,) of these each row goes by: what
-            ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
+            ``columns_[column].fitted.weights(rows.unseen)`` (m, donors) takes.
 
         Examples
         --------
@@ -558,7 +558,6 @@ class TIWSEncoder(OutOfFoldEncoder):
         self.columns_ = states
         if table is not None:
             self._remember(table)
-            self._library_in = library_of_frame(table.native)
         self.counts_ = counts
         self._classes = classes
         if classes is not None:
@@ -597,16 +596,16 @@ class TIWSEncoder(OutOfFoldEncoder):
             pieces.append(unknown_in(frame, known))
         if self.handle_missing == "value" and not categories_of(self.counts_, state.fitted.number).has_missing:
             pieces.append(frame.filter(is_missing(frame, name)))
-        found = [one.select(self._names_in).collect() for one in pieces]
-        found = [one for one in found if len(one)]
-        if not found:
+        collected = [piece.select(self._names_in).collect() for piece in pieces]
+        collected = [piece for piece in collected if len(piece)]
+        if not collected:
             return known
         if self.context == "row":
             raise ValueError(
                 f"context='row' estimates the unknown categories of column {name!r} from single rows, which is not "
                 "done lazily; collect the frame, or set_params(context='batch')."
             )
-        table = read_table(nw.concat(found).to_native(), caller=type(self).__name__)
+        table = read_table(nw.concat(collected).to_native(), caller=type(self).__name__)
         unseen = self._rows.unseen(table, name).unseen
         values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
         columns = self._kept_columns(state, values)

@@ -20,14 +20,7 @@ from tabsym.categories import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
-from tabsym.frame import (
-    Table,
-    check_classes,
-    check_regression_target,
-    check_target,
-    holds_classes,
-    name_of_target,
-)
+from tabsym.frame import Table, check_classes, check_regression_target, check_target, holds_classes, name_of_target
 from tabsym.models.export_terms import Coding
 from tabsym.threads import in_threads
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows
@@ -126,8 +119,8 @@ class RowEncoding:
                 nan |= (codes == UNSEEN) & (raw.codes >= 0)
             if ((codes == UNSEEN) & ~nan).any():
                 words = codes_of(table, self.counts.words) if words is None else words
-                found = self.unseen(table, name, words=words)
-                values[found.rows] = state.fitted.unseen_estimates(found.unseen)[found.which]
+                unknown = self.unseen(table, name, words=words)
+                values[unknown.rows] = state.fitted.unseen_estimates(unknown.unseen)[unknown.which]
             values[nan] = np.nan
             out[name] = state.outputs(values, codes == UNSEEN)
         return out
@@ -136,14 +129,14 @@ class RowEncoding:
         """Bounds (n,) by name, NaN for known categories; `shares`: they lie between 0 and 1."""
         columns: dict[str, Floats] = {}
         for name, state in self.columns.items():
-            found = self.unseen(table, name)
-            low, high = state.fitted.intervals(found.unseen, level)
+            unknown = self.unseen(table, name)
+            low, high = state.fitted.intervals(unknown.unseen, level)
             if shares:
                 low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
             for position, shown in enumerate(state.shown):
                 for side, bound in (("lower", low), ("upper", high)):
                     column = np.full(len(table), np.nan)
-                    column[found.rows] = bound[found.which, shown]
+                    column[unknown.rows] = bound[unknown.which, shown]
                     columns[f"{state.names[position]}_{side}"] = column
         return columns
 
@@ -171,8 +164,8 @@ class RowEncoding:
         has_missing = categories_of(self.counts, self.columns[name].fitted.number).has_missing
         by_row = [
             f"handle_{what}='return_nan'"
-            for what, one in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
-            if one not in ("return_nan", "error") and not (what == "missing" and has_missing)
+            for what, how in (("unknown", self.handle_unknown), ("missing", self.handle_missing))
+            if how not in ("return_nan", "error") and not (what == "missing" and has_missing)
         ]
         if by_row:
             raise ValueError(
@@ -209,8 +202,8 @@ class FittedFold:
         groups = folds_of_categories(fitted.sums.rows, random_state)
         values = np.append(fitted.held_out(groups), np.zeros((1, fitted.estimates.shape[1])), axis=0)[codes]
         if (codes == UNSEEN).any():
-            found = self.encoding.unseen(self.table, name)
-            values[found.rows] = fitted.unseen_estimates(found.unseen)[found.which]
+            unknown = self.encoding.unseen(self.table, name)
+            values[unknown.rows] = fitted.unseen_estimates(unknown.unseen)[unknown.which]
         if self.encoding.handle_missing == "return_nan":
             values[raw.codes < 0] = np.nan
         return values
@@ -226,23 +219,23 @@ def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
 
 def print_columns(states: dict[str, TIWSColumn]) -> None:
     """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
-    for name, one in ((name, state.fitted) for name, state in states.items()):
-        share = one.covariance.share
-        told = (
-            f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
+    for name, fitted in ((name, state.fitted) for name, state in states.items()):
+        share = fitted.covariance.share
+        finding = (
+            f"contexts explain {share:.0%} of the variance between categories (kernel {fitted.covariance.kernel})"
             if share
             else "contexts are uninformative"
         )
-        print(f"{name}: {len(one.symbols)} categories, {told}", file=sys.stderr)
+        print(f"{name}: {len(fitted.symbols)} categories, {finding}", file=sys.stderr)
 
 
-def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
-    """The heaviest donors of categories; `found`: unknown categories, with the codes of those that are known."""
+def donor_table(state: TIWSColumn, unknown: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
+    """The heaviest donors of categories; `unknown`: such categories, with the codes of those that are known."""
     fitted = state.fitted
     estimates = fitted.estimates[:, state.shown]
     records: list[list[Any]] = []
-    for unseen, own in found:
-        donors, by_symbol = fitted.shown_weights(unseen, own)
+    for unseen, codes in unknown:
+        donors, by_symbol = fitted.shown_weights(unseen, codes)
         for symbol, weights in zip(unseen.symbols, by_symbol, strict=True):
             for position in np.argsort(-weights, kind="stable")[:n_donors]:
                 if weights[position] > 0:
@@ -261,10 +254,10 @@ def carried_over(
     positions = before.positions_among(now.words)
     of_words = np.concatenate([now.offsets[j] + position for j, position in enumerate(positions)])
     out = {}
-    for name, one in observed.items():
+    for name, old in observed.items():
         known = set(columns[name].fitted.symbols)
-        keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
-        out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
+        keep = np.array([symbol not in known for symbol in old.symbols], dtype=bool)
+        out[name] = old.placed(of_words, int(now.offsets[-1]), keep)
     return out
 
 
@@ -322,13 +315,13 @@ def components(
             raise ValueError(f"classes={list(classes)!r} is not possible; give all classes, at least 2.")
         return further(y, n_rows, distinct, caller)
     if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
-        found = check_classes(y, n_rows, caller=caller).weighed(weight)
-        if len(found.classes) < 2:
+        coded = check_classes(y, n_rows, caller=caller).weighed(weight)
+        if len(coded.classes) < 2:
             raise ValueError(
                 f"{caller} needs at least 2 classes, but the rows of positive weight have 1 class only "
-                f"({found.classes.tolist()[0]!r}); choose another target or other weights."
+                f"({coded.classes.tolist()[0]!r}); choose another target or other weights."
             )
-        return TargetComponents(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
+        return TargetComponents(np.eye(len(coded.classes))[coded.codes], coded.classes, coded.codes)
     return further(y, n_rows, None, caller)
 
 
@@ -345,8 +338,8 @@ def lazy_target(rows: LazyRows, target_type: str, caller: str) -> LazyTarget | N
     series = column.series.to_native()
     values = check_target(series, len(groups), caller)
     if holds_classes(values, target_type, caller, name, rows=sizes_of(groups)):
-        found = check_classes(series, len(groups), caller=caller)
-        return LazyTarget.of(nw.col(name), found.classes, column, found.codes)
+        coded = check_classes(series, len(groups), caller=caller)
+        return LazyTarget.of(nw.col(name), coded.classes, column, coded.codes)
     check_regression_target(series, len(groups), caller=caller)
     return None
 
@@ -361,8 +354,8 @@ def further(
     if weight is not None:
         counted = check_classes(y, n_rows, caller=caller).weighed(weight)
         y = counted.classes[counted.codes]
-    found = check_classes(y, n_rows, classes=classes, caller=caller)
-    return TargetComponents(np.eye(len(classes))[found.codes], classes, found.codes)
+    coded = check_classes(y, n_rows, classes=classes, caller=caller)
+    return TargetComponents(np.eye(len(classes))[coded.codes], coded.classes, coded.codes)
 
 
 def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:
@@ -384,8 +377,8 @@ def check_mergeable(one: Any, other: Any) -> None:
         raise ValueError("merge needs encoders of the same columns, in the same order.")
     classes = [None if encoder._classes is None else encoder._classes.tolist() for encoder in (one, other)]
     if classes[0] != classes[1]:
-        told = ["numbers" if labels is None else f"the classes {labels}" for labels in classes]
-        raise ValueError(f"merge needs encoders of the same target; these have {told[0]} and {told[1]}.")
+        targets = ["numbers" if labels is None else f"the classes {labels}" for labels in classes]
+        raise ValueError(f"merge needs encoders of the same target; these have {targets[0]} and {targets[1]}.")
     for a, b in zip(one.counts_.words, other.counts_.words, strict=True):
         if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
             raise ValueError(

@@ -161,11 +161,11 @@ class WideEncoder(OutOfFoldEncoder):
             if classes:
                 refuse_one_class(labels[train] if each is None else labels[train][each > 0], "a fold")
             fold.fit(take_rows(table.native, train), labels[train], each)
-            found = fold._encoded_columns(read_table(take_rows(table.native, held_out)))
+            encoded_columns = fold._encoded_columns(read_table(take_rows(table.native, held_out)))
             seen = np.searchsorted(self.model_.classes_, fold.model_.classes_) if classes else None
             out: dict[str, NDArray[Any]] = {}
             for name, state in self.columns_.items():
-                columns = _of_all_classes(list(found[name].values()), seen, len(state.names))
+                columns = _of_all_classes(list(encoded_columns[name].values()), seen, len(state.names))
                 out |= dict(zip(state.names, columns, strict=True))
             return out
 

@@ -130,7 +130,7 @@ class Scorer:
     def transform(self, rows: Any) -> dict[str, Any]:
         """The columns (n,) of an encoder by name."""
         table, outputs = _SpecTable(self, rows), self.spec["outputs"]
-        return {name: own for one in outputs for name, own in zip(one["names"], table.encoded(one), strict=True)}
+        return {name: column for one in outputs for name, column in zip(one["names"], table.encoded(one), strict=True)}
 
 
 class _SpecTable:
@@ -152,13 +152,13 @@ class _SpecTable:
 
     def values(self, name: str, raw: bool = False) -> list[Any]:
         """A column as plain values, or as it is in the table."""
-        own = self.scorer._columns.get(name, {})
-        column = self.rows[self.labels[own.get("from", name)]]
+        made = self.scorer._columns.get(name, {})
+        column = self.rows[self.labels[made.get("from", name)]]
         # Arrow has to_pylist, and iterates over scalars of its own, which equal no category
         column = list((getattr(column, "to_list", None) or getattr(column, "to_pylist", column.__iter__))())
         if len(column) != self.n:
             raise ValueError(f"Column {name!r} has {len(column)} values, and the first column {self.n}.")
-        column = [_part(one, own["part"], own["style"]) for one in column] if "part" in own else column
+        column = [_part(one, made["part"], made["style"]) for one in column] if "part" in made else column
         return column if raw else [_plain(one) for one in column]
 
     def numbers(self, name: str) -> Any:
@@ -185,21 +185,21 @@ class _SpecTable:
         """The coefficients (n, width) of a component of a table; the last row is of what is not in it."""
         at, scorer = lookup["table"], self.scorer
         table, values, known = self.spec["tables"][at], scorer._values[at], scorer._known[at]
-        own = slice(lookup["component"] * table["width"], (lookup["component"] + 1) * table["width"])
+        component = slice(lookup["component"] * table["width"], (lookup["component"] + 1) * table["width"])
         codes = [self.codes(*one) for one in zip(table["codings"], lookup["columns"], strict=True)]
         row = codes[0] if codes else np.zeros(self.n, dtype=int)
         if len(codes) > 1:
             row = np.array([known.get(key, -1) for key in zip(*(one.tolist() for one in codes))], dtype=int)
         if "ones" in table:  # where the one is in a row of zeros; -2 for a row of NaN
             return np.where(values[row, None] == -2, np.nan, values[row, None] == np.arange(table["width"]))
-        return values[row, own]
+        return values[row, component]
 
     def encoded(self, one: Any) -> Any:
         """The columns (n,) of an output of an encoder."""
         if "table" in one:
             return self.look_up(one).T
-        own = self.numbers(one["columns"][0]) if "number" in one else self.values(one["columns"][0], raw=True)
-        return [np.array(own, dtype=object if str in map(type, own) else None)]  # where missing is no text
+        column = self.numbers(one["columns"][0]) if "number" in one else self.values(one["columns"][0], raw=True)
+        return [np.array(column, dtype=object if str in map(type, column) else None)]  # where missing is no text
 
     def number(self, written: Any) -> Any:
         """The numbers (n,) of a factor: a column, a function, an operation or a constant."""

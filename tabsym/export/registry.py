@@ -124,7 +124,7 @@ ROOTS = frozenset(
 """Those that are models by themselves; the others are parts of one."""
 
 FUNCTIONS: dict[str, str] = {
-    "without_column": "tabsym.compare.contenders.boosters:_without",
+    "without_column": "tabsym.compare.contenders:_without",
 }
 """The same of functions that pipelines hold."""
 

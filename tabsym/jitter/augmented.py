@@ -268,11 +268,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         for fold in np.unique(group):
             out = group[symbols] == fold
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
-            seen = (
-                take_rows(table.native, train),
-                target[train],
-                None if weight is None else relative_weights(weight[train]),
-            )
+            relative = None if weight is None else relative_weights(weight[train])
+            seen = take_rows(table.native, train), target[train], relative
             new = take_rows(table.native, test)
             for name, (model, encode) in self._contestants(column, seen).items():
                 losses[name][test] = _losses(model, encode(new), target[test])
@@ -297,7 +294,11 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         def others_of(rows: Any) -> Any:
             return nw.from_native(rows, eager_only=True).drop(column).to_native()
 
-        _leave_out(without, column, X)
+        if without.cols is not None and not (isinstance(without.cols, str) and without.cols == "all"):
+            named = [c.name for c in symbolic_columns(read_table(X), without.cols, booleans=False)]
+            without.set_params(cols=[name for name in named if name != column])
+        if isinstance(without.numeric, dict):
+            without.set_params(numeric={name: how for name, how in without.numeric.items() if name != column})
         plain = _fitted(clone(self.estimator), encoded.fit_transform(X, y, weight), y, weight)
         blind = _fitted(clone(self.estimator), without.fit_transform(others_of(X), y, weight), y, weight)
         return {
@@ -305,16 +306,6 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             "encoded": (plain, encoded.transform),
             "without column": (blind, lambda rows: without.transform(others_of(rows))),
         }
-
-
-def _leave_out(encoder: TIWSEncoder, column: str, X: Any) -> None:
-    """Take a column out of an encoder's options that name columns of a table."""
-    table = read_table(X)
-    if encoder.cols is not None and not (isinstance(encoder.cols, str) and encoder.cols == "all"):
-        named = [one.name for one in symbolic_columns(table, encoder.cols, booleans=False)]
-        encoder.set_params(cols=[name for name in named if name != column])
-    if isinstance(encoder.numeric, dict):
-        encoder.set_params(numeric={name: how for name, how in encoder.numeric.items() if name != column})
 
 
 def _plain(rows: Any) -> Any:
@@ -326,13 +317,13 @@ def _plain(rows: Any) -> Any:
     if not is_frame(rows) or not rows.shape[1]:
         return rows
     table = read_table(rows, allow_empty=True)
-    numbers = [column for column in table.columns if column.kind is not Kind.SYMBOLIC and _is_rare(column)]
+    numbers = [column for column in table.columns if column.kind is not Kind.SYMBOLIC and _is_of_rare_type(column)]
     if not numbers:
         return rows
-    return assemble_frame(table, {one.name: {one.name: to_numbers(one.stored, one.name)} for one in numbers})
+    return assemble_frame(table, {c.name: {c.name: to_numbers(c.stored, c.name)} for c in numbers})
 
 
-def _is_rare(column: Column) -> bool:
+def _is_of_rare_type(column: Column) -> bool:
     is_sparse = isinstance(getattr(column.series.to_native(), "dtype", None), pd.SparseDtype)
     return is_sparse or dtype_of(column.stored) in (nw.Decimal, nw.Int128, nw.UInt128)
 

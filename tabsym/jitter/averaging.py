@@ -24,19 +24,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories, TIWSEncoder
-from tabsym.encoders.native import word_beside
+from tabsym.encoders.native import unused_word
 from tabsym.frame import match_features, read_table, take_rows
 from tabsym.integrations import available, load_adapter
-from tabsym.jitter.replacing import (
-    Donors,
-    Longer,
-    Mixture,
-    Tile,
-    longer,
-    replaced,
-    source_of,
-    without_strange_levels,
-)
+from tabsym.jitter.replacing import Chunk, Donors, Longer, Mixture, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.regression import DonorRule
 
@@ -76,8 +67,8 @@ def library(estimator: Any) -> str:
 def raw_scores(model: Any) -> Ask | None:
     """What gives a model's raw scores of a table; None: nothing does."""
     if hasattr(model, "decision_function"):
-        found: Ask = model.decision_function
-        return found
+        decision: Ask = model.decision_function
+        return decision
     ready, booster = parts_of(model)
     name = library(booster)
     score: Any = None
@@ -113,7 +104,7 @@ def placeholder(symbols: Sequence[Any], road: Road) -> Any:
         return None
     present = [symbol for symbol in symbols if symbol is not None]
     if all(isinstance(symbol, str) for symbol in present):
-        return word_beside(set(present), "(never seen)")
+        return unused_word(set(present), "(never seen)")
     if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
         return type(present[0])(max(present) + 1)
     return None
@@ -126,7 +117,7 @@ def _parts(model: Any) -> Iterator[Any]:
             yield from value if isinstance(value, (list, tuple)) else (value,)
 
 
-def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+def link_of(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
     """The link under which a model's scores are its answers, or a `ValueError` where it is none of the usual ones."""
     scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
     names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
@@ -161,9 +152,9 @@ def name_of(model: Any) -> str:
 
 def is_fitted(estimator: Any) -> bool:
     """Whether an estimator can answer; CatBoost has its own way to say so."""
-    own = getattr(estimator, "is_fitted", None)
-    if callable(own):
-        return bool(own())
+    of_catboost = getattr(estimator, "is_fitted", None)
+    if callable(of_catboost):
+        return bool(of_catboost())
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -193,14 +184,14 @@ class Spread:
     std: Floats
 
 
-def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int) -> Spread:
-    """Moments of what is answered, of rows in order; `ask` takes the rows of a tile and their donors.
+def averaged(chunks: Iterable[Chunk], ask: Callable[[Any, Any], Any], n_rows: int) -> Spread:
+    """Moments of what is answered, of rows in order; `ask` takes the rows of a chunk and their donors.
 
     Sums are of differences to a row's first answer, so that equal answers have no spread at all.
     """
     first: Floats | None = None
     known = 0
-    for rows, symbols, weights in tiles:
+    for rows, symbols, weights in chunks:
         values = np.asarray(ask(rows, symbols), dtype=np.float64)
         if first is None:
             first, sums, squares = (np.zeros((n_rows, *values.shape[1:])) for _ in range(3))
@@ -217,7 +208,7 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
     return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
 
 
-Places = NDArray[np.integer]
+Indices = NDArray[np.integer]
 
 MAX_WEIGHTS = 1 << 22
 """Of rows and donors, at a time."""
@@ -236,14 +227,14 @@ class Treatment:
 
 
 @dataclass(frozen=True)
-class Found:
+class UnknownValues:
     """One column's unknown values: `document` (r,) of each row, below 0 where it was seen.
 
     `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
     """
 
-    document: Places
-    weigh: Callable[[Places], Floats]
+    document: Indices
+    weigh: Callable[[Indices], Floats]
 
     def donors(self) -> Donors:
         """With the weights of the documents that these rows go by, numbered anew."""
@@ -266,7 +257,7 @@ class Batch:
         Those with unknown values, of `n_rows`.
     columns : list of Longer
         Columns with unknown values, their donors below.
-    found : list of Found
+    unknown : list of UnknownValues
         Of the same columns, for `rows`.
     most : int
         Donors of a value, at most.
@@ -277,35 +268,34 @@ class Batch:
     n_rows: int
     rows: NDArray[np.int64]
     columns: list[Longer]
-    found: list[Found]
+    unknown: list[UnknownValues]
     most: int
 
     @classmethod
     def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment]) -> Batch:
         """Find unknown values of the columns to treat, and their donors."""
         table = match_features(encoder, read_table(X, caller=CALLER, allow_empty=True))
-        found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
-        numbers = {name: encoder.columns_[name].fitted.number for name in found}
-        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}
+        unseen = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
+        numbers = {name: encoder.columns_[name].fitted.number for name in unseen}
+        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in unseen}
         given = source_of(X, table)
         source = without_strange_levels(given, known)
-        hit = {name: one for name, one in found.items() if len(one.rows)}
+        hit = {name: one for name, one in unseen.items() if len(one.rows)}
         rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in hit.values())]))
-        columns, positions, most = [], [], 1
+        columns, unknown, most = [], [], 1
         for name, one in hit.items():
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
             symbols = [None] if treat.used == "missing" else fitted.donor_symbols
-            weigh = _weigher(fitted, one.unseen, treat)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
-            positions.append(Found(document, weigh))
+            unknown.append(UnknownValues(document, _weigher(fitted, one.unseen, treat)))
             most = max(most, len(symbols))
-        return cls(X if source is given else source, source, len(table), rows, columns, positions, most)
+        return cls(X if source is given else source, source, len(table), rows, columns, unknown, most)
 
     # -- asking -------------------------------------------------------------------------------
 
-    def own(self, ask: Ask) -> Any:
+    def of_known(self, ask: Ask) -> Any:
         """What is answered of the rows without unknown values, in one call; None where there are none."""
         if not len(self.rows):
             return ask(self.whole)
@@ -320,12 +310,12 @@ class Batch:
     def first_rows(self) -> Any:
         """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
         rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
-        return self.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in self.found])
+        return self.frame(rows, [np.where(column.document[rows] < 0, -1, 0) for column in self.unknown])
 
-    def spread(self, tiles: Iterable[Tile], ask: Ask, link: Link | None) -> Spread:
+    def spread(self, chunks: Iterable[Chunk], ask: Ask, link: Link | None) -> Spread:
         """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
         if link is None:
-            return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+            return averaged(chunks, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
         shape: tuple[int, ...] = ()
 
         def both(rows: Any, symbols: list[Any]) -> Floats:
@@ -334,7 +324,7 @@ class Batch:
             shape, made = scores.shape[1:], link(scores)
             return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
 
-        spread = averaged(tiles, both, len(self.rows))
+        spread = averaged(chunks, both, len(self.rows))
         width = int(np.prod(shape, dtype=int))
         mean = link(spread.mean[:, :width].reshape(-1, *shape))
         return Spread(mean, spread.std[:, width:].reshape(mean.shape))
@@ -342,7 +332,7 @@ class Batch:
     @cached_property
     def donors(self) -> list[Donors]:
         """Of each column."""
-        return [one.donors() for one in self.found]
+        return [column.donors() for column in self.unknown]
 
     def parts(self) -> Iterator[Batch]:
         """Some rows with unknown values at a time, so that their weights stay small."""
@@ -352,22 +342,22 @@ class Batch:
 
     def some(self, rows: NDArray[np.int64]) -> Batch:
         """Some of the rows with unknown values."""
-        found = [Found(one.document[rows], one.weigh) for one in self.found]
-        return replace(self, rows=self.rows[rows], found=found)
+        unknown = [UnknownValues(column.document[rows], column.weigh) for column in self.unknown]
+        return replace(self, rows=self.rows[rows], unknown=unknown)
 
-    def joined(self, own: Any, mixed: Any) -> Any:
+    def joined(self, known: Any, mixed: Any) -> Any:
         """Answers in the order of the table: as they came where there are no unknown values."""
         if not len(self.rows):
-            return own
-        kind = mixed.dtype if own is None else _common(own.dtype, mixed.dtype)
+            return known
+        kind = mixed.dtype if known is None else _common(known.dtype, mixed.dtype)
         out = np.empty((self.n_rows, *mixed.shape[1:]), dtype=kind)
         out[self.rows] = mixed
-        if own is not None:
-            out[np.setdiff1d(np.arange(self.n_rows), self.rows)] = own
+        if known is not None:
+            out[np.setdiff1d(np.arange(self.n_rows), self.rows)] = known
         return out
 
 
-def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Places], Floats]:
+def _weigher(fitted: FittedColumn, unseen: Unseen, treatment: Treatment) -> Callable[[Indices], Floats]:
     if treatment.used == "missing":
         return lambda numbers: np.ones((len(numbers), 1))
     if treatment.rule is None and fitted.method.method == "poster":  # weights depend on all documents of a call
@@ -405,12 +395,12 @@ class Answers:
         """Of `predict`."""
         if not is_classifier(self.model):
             return self._given(self.model.predict, linked=True)
-        own = self._own(self.model.predict)
+        known = self._of_known(self.model.predict)
         if not len(self.batch.rows):
-            return self._out(own, np.zeros(self.batch.n_rows))
+            return self._out(known, np.zeros(self.batch.n_rows))
         position, std = self._classes()
         labels = np.asarray(self.model.classes_)[position]
-        return self._out(self.batch.joined(own, labels), self._joined_std(std))
+        return self._out(self.batch.joined(known, labels), self._joined_std(std))
 
     def probabilities(self) -> Any:
         """Of `predict_proba`."""
@@ -438,24 +428,21 @@ class Answers:
     # -- pieces -------------------------------------------------------------------------------
 
     def _given(self, ask: Ask, *, linked: bool) -> Any:
-        own = self._own(ask)
+        known = self._of_known(ask)
         if not len(self.batch.rows):
-            return self._out(own, np.zeros(np.shape(own)))
+            return self._out(known, np.zeros(np.shape(known)))
         mixed = self._mixed(ask, linked=linked)
-        return self._out(self.batch.joined(own, mixed.mean), self._joined_std(mixed.std))
+        return self._out(self.batch.joined(known, mixed.mean), self._joined_std(mixed.std))
 
-    def _own(self, ask: Ask) -> Any:
-        """The model's own answers, None where every row has unknown values."""
+    def _of_known(self, ask: Ask) -> Any:
+        """The model's answers for rows without unknown values; None where there are none."""
         try:
-            own = self.batch.own(ask)
+            answers = self.batch.of_known(ask)
+            return None if answers is None else np.asarray(answers)
         except ValueError:
             if self.batch.n_rows:
                 raise
-            return self._of_no_rows(ask)
-        return None if own is None else np.asarray(own)
-
-    def _of_no_rows(self, ask: Ask) -> Any:
-        """Where a model refuses a table of no rows."""
+        # the model refuses a table of no rows
         if not is_classifier(self.model):
             return np.empty(0)
         classes = np.asarray(self.model.classes_)
@@ -469,9 +456,9 @@ class Answers:
         link = None
         if linked and self.average == "raw":
             score, some = score_of(self.model), self.batch.first_rows()
-            ask, link = score, found_link(score(some), ask(some))
+            ask, link = score, link_of(score(some), ask(some))
         parts = [self._spread(part, ask, link) for part in self.batch.parts()]
-        return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
+        return Spread(np.concatenate([part.mean for part in parts]), np.concatenate([part.std for part in parts]))
 
     def _spread(self, batch: Batch, ask: Ask, link: Link | None) -> Spread:
         """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
@@ -481,19 +468,18 @@ class Answers:
         if self.n_draws is not None:
             return batch.spread(self._draws(batch, self.n_draws), ask, link)
         mixture = Mixture.of(batch.donors, self.max_donors)
-        out = batch.spread(mixture.tiles(), ask, link)
+        out = batch.spread(mixture.chunks(), ask, link)
         cut = np.flatnonzero(mixture.cut)
         if self.return_std and len(cut):
             some = batch.some(cut)
             out.std[cut] = some.spread(self._draws(some, DRAWS), ask, link).std
         return out
 
-    def _draws(self, batch: Batch, n: int) -> Iterator[Tile]:
+    def _draws(self, batch: Batch, n: int) -> Iterator[Chunk]:
         return Mixture.of(batch.donors, self.max_donors, combined=False).draws(n, self.random)
 
     def _joined_std(self, std: Any) -> Any:
-        own = np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:]))
-        return self.batch.joined(own, std)
+        return self.batch.joined(np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:])), std)
 
     def _out(self, values: Any, std: Any) -> Any:
         return (values, std) if self.return_std else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ from tabsym.jitter.averaging import (
     Ask,
     Road,
     Treatment,
-    found_link,
+    link_of,
     name_of,
     placeholder,
     road_of,
     score_of,
 )
-from tabsym.jitter.replacing import TILE, longer, replaced, source_of, without_strange_levels
+from tabsym.jitter.replacing import CHUNK, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
 from tabsym.tiws.regression import MIN_TO_TUNE, DonorRule
@@ -83,7 +84,7 @@ class Losses:
         return np.asarray(2 * (logs - truth + means))
 
 
-Places = NDArray[np.integer]
+Indices = NDArray[np.integer]
 
 MAX_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
@@ -130,8 +131,8 @@ class CalibrationSample:
 
     source: Any
     table: Table
-    rows: Places
-    codes: Places
+    rows: Indices
+    codes: Indices
     weight: Floats
 
 
@@ -147,8 +148,8 @@ class Asking:
 
 def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
-    found, which = np.unique(sample.codes, return_inverse=True)
-    positions, geometry = fitted.positions(fitted.donors, found), fitted.between(fitted.as_unseen(found))
+    categories, which = np.unique(sample.codes, return_inverse=True)
+    positions, geometry = fitted.positions(fitted.donors, categories), fitted.between(fitted.as_unseen(categories))
     rules = _rules(fitted, geometry)
     chosen = _chosen(geometry, positions, rules)
     answers = _with_donors(fitted, sample, model.ask, chosen[which])
@@ -158,25 +159,24 @@ def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Ask
         some = some / np.maximum(some.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return model.losses.of(model.finish(np.einsum("ik,ik...->i...", some[which], answers)), sample.rows)
 
-    plain = loss(_plain(fitted, found, geometry, positions))
+    plain = loss(_plain(fitted, categories, geometry, positions))
     by_rule = [loss(rule.weights(geometry, positions)) for rule in rules]
-    totals = [float(sample.weight @ one) for one in by_rule]
+    totals = [float(sample.weight @ losses) for losses in by_rule]
     best = int(np.argmin(totals)) if totals else -1
     keep_plain = best < 0 or sample.weight @ plain <= totals[best]
     calibrated = plain if keep_plain else by_rule[best]
     default = _default(fitted, sample, model)
-    mean = np.average
+    mean = partial(np.average, weights=sample.weight)
     error = float("nan") if default is None else _error(calibrated - default, which, sample.weight)
-    gain = float("nan") if default is None else float(mean(default - calibrated, weights=sample.weight))
     return Calibration(
-        used="jitter" if default is None or gain > error else "default",
+        used="jitter" if default is None or float(mean(default - calibrated)) > error else "default",
         rule=None if keep_plain else rules[best],
-        default=float("nan") if default is None else float(mean(default, weights=sample.weight)),
-        uncalibrated=float(mean(plain, weights=sample.weight)),
-        calibrated=float(mean(calibrated, weights=sample.weight)),
+        default=float("nan") if default is None else float(mean(default)),
+        uncalibrated=float(mean(plain)),
+        calibrated=float(mean(calibrated)),
         error=error,
         rows=len(sample.rows),
-        categories=len(found),
+        categories=len(categories),
         road=model.road,
     )
 
@@ -191,15 +191,15 @@ def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
     return rule.others(geometry)
 
 
-def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, positions: Places) -> Floats:
+def _plain(fitted: FittedColumn, codes: Indices, geometry: Geometry, positions: Indices) -> Floats:
     """Weights by the encoder's own rule."""
     if fitted.method.method == "poster":
         return fitted.weights(fitted.as_unseen(codes), codes)
     return fitted.rule.weights(geometry, positions)
 
 
-def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Places:
-    """Places (m, k) of the donors of each category that are asked about."""
+def _chosen(geometry: Geometry, positions: Indices, rules: list[DonorRule]) -> Indices:
+    """Indices (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
     if donors <= MAX_DONORS:
         return np.tile(np.arange(donors), (m, 1))
@@ -210,13 +210,13 @@ def _chosen(geometry: Geometry, positions: Places, rules: list[DonorRule]) -> Pl
     return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
-def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Places) -> Floats:
+def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Indices) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
     symbols = fitted.donor_symbols
     column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
-    parts = [slice(first, first + TILE) for first in range(0, len(rows), TILE)]
+    parts = [slice(first, first + CHUNK) for first in range(0, len(rows), CHUNK)]
     answers = [np.asarray(ask(replaced(sample.source, rows[part], [column], [donors[part]]))) for part in parts]
     flat = np.concatenate(answers).astype(np.float64)
     return flat.reshape(*chosen.shape, *flat.shape[1:])
@@ -236,7 +236,7 @@ def _default(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> 
     return model.losses.of(model.finish(scores), sample.rows)
 
 
-def _error(difference: Floats, group: Places, weight: Floats) -> float:
+def _error(difference: Floats, group: Indices, weight: Floats) -> float:
     """Standard error of a weighted mean (n,) of which rows of a group go together; endless for a single group."""
     groups = int(group.max()) + 1
     if groups < 2:
@@ -250,7 +250,7 @@ def calibrated(
     model: Any, encoder: TIWSEncoder, names: list[str], average: str,
     data: tuple[Any, Any, Any], loss: str | None, n_rows: int, random_state: Any,
 ) -> dict[str, Calibration]:  # fmt: skip
-    """What is found for each column; `data`: table, target and weights."""
+    """The calibration of each column; `data`: table, target and weights."""
     X, y, sample_weight = data
     check_option("n_rows", n_rows, [Number(at_least=1, whole=True)])
     check_same_rows(X, y=y, sample_weight=sample_weight)
@@ -274,12 +274,12 @@ def calibrated(
     source = without_strange_levels(source_of(X, table), known)
     asking = _asking(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
     random = check_random_state(random_state)
-    found = {}
+    by_column = {}
     for name in names:
         some = _stratified(rows, losses, codes[name], n_rows, random)
         sample = CalibrationSample(source, table, some, codes[name][some], weight[some])
-        found[name] = calibrate_column(encoder.columns_[name].fitted, sample, asking)
-    return found
+        by_column[name] = calibrate_column(encoder.columns_[name].fitted, sample, asking)
+    return by_column
 
 
 def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
@@ -290,10 +290,10 @@ def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
     if average == "probability":
         return Asking(answer, lambda answers: answers, losses, road_of(model))
     score = score_of(model)
-    return Asking(score, found_link(score(some), answer(some)), losses, road_of(model))
+    return Asking(score, link_of(score(some), answer(some)), losses, road_of(model))
 
 
-def _stratified(rows: Places, losses: Losses, codes: Places, n_rows: int, random: Any) -> Places:
+def _stratified(rows: Indices, losses: Losses, codes: Indices, n_rows: int, random: Any) -> Indices:
     """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
     if len(rows) <= n_rows:
         return rows

@@ -172,7 +172,7 @@ def draw_runs(runs, m, rules, sums, node):
     if np.isinf(smooth):
         return False
     for k in range(sums.shape[1]):
-        total, known, own = 0.0, 0.0, sums[0, k] / node[0]
+        total, known, overall = 0.0, 0.0, sums[0, k] / node[0]
         for c in range(m):
             share = runs[c, 0] / (runs[c, 0] + smooth)
             total += share * runs[c, 1 + k]
@@ -180,7 +180,7 @@ def draw_runs(runs, m, rules, sums, node):
         mean = total / known
         for c in range(m):
             share = runs[c, 0] / (runs[c, 0] + smooth)
-            runs[c, 1 + k] = runs[c, 0] * own + share * (runs[c, 1 + k] - runs[c, 0] * mean)
+            runs[c, 1 + k] = runs[c, 0] * overall + share * (runs[c, 1 + k] - runs[c, 0] * mean)
     return True
 
 
@@ -239,7 +239,7 @@ def set_keys(runs, m, sums, node, axis, keys):
 
 @kernel
 def sort(keys, m, ranks):
-    """Places 0..m-1 by ascending key into `ranks[0]`, equal keys in order; `ranks[1]`: scratch. A merge sort."""
+    """Indices 0..m-1 by ascending key into `ranks[0]`, equal keys in order; `ranks[1]`: scratch. A merge sort."""
     for c in range(m):
         ranks[0, c] = c
     now, width = 0, 1

@@ -168,8 +168,7 @@ class JitterPredictor(BaseEstimator):
         self._check_options()
         model, encoder = self._fitted_parts()
         names, data = list(self._treatments()), (X, y, sample_weight)
-        found = calibrated(model, encoder, names, self.average, data, loss, n_rows, random_state)
-        self.calibration_ = found
+        self.calibration_ = calibrated(model, encoder, names, self.average, data, loss, n_rows, random_state)
         return self
 
     # -- using --------------------------------------------------------------------------------
@@ -283,12 +282,10 @@ class JitterPredictor(BaseEstimator):
         if treated[column].used != "jitter":
             return pd.DataFrame([], columns=labels)
         table = match_features(encoder, read_table(X, caller=type(self).__name__, allow_empty=True))
-        fitted, found = encoder.columns_[column].fitted, encoder.unseen_rows(table, column)
+        fitted, unseen = encoder.columns_[column].fitted, encoder.unseen_rows(table, column).unseen
         records = []
-        weights = fitted.weights(found.unseen, rule=treated[column].rule)
-        for symbol, (positions, shares) in zip(
-            found.unseen.symbols, kept_donors(weights, self.max_donors), strict=True
-        ):
+        kept = kept_donors(fitted.weights(unseen, rule=treated[column].rule), self.max_donors)
+        for symbol, (positions, shares) in zip(unseen.symbols, kept, strict=True):
             for position, share in zip(positions[:n_donors], shares[:n_donors], strict=True):
                 donor = fitted.donors[position]
                 records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
@@ -322,9 +319,8 @@ class JitterPredictor(BaseEstimator):
         """
         records = []
         encoder = self._fitted_parts()[1]
-        found = getattr(self, "calibration_", {})
         for name in self._treatments():
-            one = found.get(name)
+            one = getattr(self, "calibration_", {}).get(name)
             rule = encoder.columns_[name].fitted.rule if one is None or one.rule is None else one.rule
             losses = [np.nan] * 4 if one is None else [one.default, one.uncalibrated, one.calibrated, one.error]
             sizes = [0, 0] if one is None else [one.rows, one.categories]
@@ -405,19 +401,18 @@ class JitterPredictor(BaseEstimator):
 
     def _fitted_parts(self) -> tuple[Any, TIWSEncoder]:
         """The fitted model and encoder, or a `NotFittedError`."""
-        found = []
+        parts = []
         for name in ("model", "encoder"):
             part = getattr(self, f"{name}_", getattr(self, name))
             if not is_fitted(part):
                 raise NotFittedError(f"The {name} of this {type(self).__name__} is not fitted; fit it, or call fit.")
-            found.append(part)
-        return found[0], found[1]
+            parts.append(part)
+        return parts[0], parts[1]
 
     def _treatments(self) -> dict[str, Treatment]:
         """What becomes of unknown values, by column, or a `ValueError` that names what is not encoded."""
         encoder = self._fitted_parts()[1]
-        wanted = self.columns
-        chosen = [wanted] if isinstance(wanted, str) else wanted
+        chosen = [self.columns] if isinstance(self.columns, str) else self.columns
         names = list(encoder.columns_ if chosen is None else chosen)
         for name in names:
             if name not in encoder.columns_:
@@ -425,5 +420,5 @@ class JitterPredictor(BaseEstimator):
                 raise ValueError(
                     f"columns names {name!r}, which the encoder does not encode; it encodes {have or 'none'}."
                 )
-        found = getattr(self, "calibration_", {})
-        return {name: found[name].treatment if name in found else Treatment() for name in names}
+        results = getattr(self, "calibration_", {})
+        return {name: results[name].treatment if name in results else Treatment() for name in names}

@@ -1,7 +1,7 @@
 """Unknown categories replaced by known ones, their donors: in which combinations, and in the rows of a table.
 
 A row with several unknown values takes every combination of their donors, by the product of weights. Combinations are
-counted through, never listed: a tile of them is worked out from their numbers alone. The rows that a model gets are of
+counted through, never listed: a chunk of them is worked out from their numbers alone. The rows that a model gets are of
 the kind that the user gave, with its types. A column that gets other categories is made longer by them, once; whatever
 rows and categories are asked for later are then indices into it, which every library takes by itself.
 """
@@ -22,16 +22,16 @@ from tabsym.frame import Column, Table, library_of_frame, restored, take_rows, t
 from tabsym.frame.storage import object_array, series_at
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.integer]
+Indices = NDArray[np.integer]
 
 MAX_COMBINATIONS = 2500
 """Of donors of one row; where all would be more, each unknown value keeps its heaviest."""
-TILE = 1 << 16
+CHUNK = 1 << 16
 """Combinations at a time."""
 MIN_WEIGHT = 1e-16
 """A donor weighs more than this, as a share of the heaviest, or is left out."""
 
-Tile = tuple[Places, list[Places], Floats]
+Chunk = tuple[Indices, list[Indices], Floats]
 """Rows (n,), the donor (n,) of each column, below 0 for the row's own category, and weights (n,)."""
 
 
@@ -39,7 +39,7 @@ Tile = tuple[Places, list[Places], Floats]
 class Donors:
     """Of one column's unknown values: `document` (r,) of each row, below 0 where it was seen; weights (m, donors)."""
 
-    document: Places
+    document: Indices
     weights: Floats
 
 
@@ -47,8 +47,8 @@ class Donors:
 class Ranked:
     """Donors of each document by weight, the heaviest first: those of document i from ``starts[i]`` on."""
 
-    starts: Places
-    donor: Places
+    starts: Indices
+    donor: Indices
     weight: Floats
 
     @classmethod
@@ -61,12 +61,12 @@ class Ranked:
         return cls(np.append(0, kept.sum(axis=1).cumsum()), donor[order], weight[order])
 
     @property
-    def sizes(self) -> Places:
+    def sizes(self) -> Indices:
         """Donors of each document."""
         return np.diff(self.starts)
 
 
-def kept_donors(weights: Floats, most: int | None) -> list[tuple[Places, Floats]]:
+def kept_donors(weights: Floats, most: int | None) -> list[tuple[Indices, Floats]]:
     """The donors of each document (m, donors) that are asked about, the heaviest first, and their shares."""
     ranked = Ranked.of(weights)
     out = []
@@ -90,34 +90,29 @@ class Mixture:
         Whether a row has more donors than can be combined, so that some are not kept.
     """
 
-    columns: list[tuple[Ranked, Places, Places, Floats]]
-    sizes: Places
+    columns: list[tuple[Ranked, Indices, Indices, Floats]]
+    sizes: Indices
     cut: NDArray[np.bool_]
 
     @classmethod
     def of(cls, donors: list[Donors], max_donors: int | None, *, combined: bool = True) -> Mixture:
         """Combinations of the heaviest donors, all if None; `combined`: at most `MAX_COMBINATIONS` of a row."""
-        ranked = [Ranked.of(one.weights) for one in donors]
-        sizes = np.stack(
-            [
-                np.where(one.document < 0, 1, np.append(rank.sizes, 1)[one.document])
-                for one, rank in zip(donors, ranked, strict=True)
-            ],
-            axis=1,
-        )
+        ranked = [(Ranked.of(column.weights), column.document) for column in donors]
+        counts = [np.where(document < 0, 1, np.append(rank.sizes, 1)[document]) for rank, document in ranked]
+        sizes = np.stack(counts, axis=1)
         allowed = sizes if max_donors is None else np.minimum(sizes, max_donors)
         kept = _bounded(allowed) if combined else allowed
         columns = [
-            (rank, one.document, kept[:, j], _heaviest(rank, one.document, kept[:, j]))
-            for j, (one, rank) in enumerate(zip(donors, ranked, strict=True))
+            (rank, document, kept[:, j], _heaviest(rank, document, kept[:, j]))
+            for j, (rank, document) in enumerate(ranked)
         ]
         return cls(columns, kept.prod(axis=1), np.asarray((kept < allowed).any(axis=1)))
 
-    def tiles(self) -> Iterator[Tile]:
+    def chunks(self) -> Iterator[Chunk]:
         """Every combination once, rows in order."""
         ends = self.sizes.cumsum()
-        for first in range(0, int(ends[-1]) if len(ends) else 0, TILE):
-            numbers = np.arange(first, min(first + TILE, int(ends[-1])))
+        for first in range(0, int(ends[-1]) if len(ends) else 0, CHUNK):
+            numbers = np.arange(first, min(first + CHUNK, int(ends[-1])))
             rows = np.searchsorted(ends, numbers, side="right")
             rest = numbers - (ends - self.sizes)[rows]
             symbols, weights = [], np.ones(len(numbers))
@@ -128,31 +123,31 @@ class Mixture:
                 weights *= weight
             yield rows, symbols, weights
 
-    def draws(self, n_draws: int, random: np.random.Generator) -> Iterator[Tile]:
+    def draws(self, n_draws: int, random: np.random.Generator) -> Iterator[Chunk]:
         """One donor for each row, column and draw: every combination drawn once, with its share of the draws."""
-        step = max(1, TILE // n_draws)
+        step = max(1, CHUNK // n_draws)
         for first in range(0, len(self.sizes), step):
             rows = np.repeat(np.arange(first, min(first + step, len(self.sizes))), n_draws)
-            found: list[Places] = [rows]
+            picks: list[Indices] = [rows]
             for ranked, document, kept, total in self.columns:
                 sums = np.append(0.0, ranked.weight.cumsum())
                 start = ranked.starts[document[rows]]
                 aim = sums[start] + random.random(len(rows)) * total[rows]
                 digit = np.searchsorted(sums, aim, side="right") - 1 - start
                 digit = np.clip(digit, 0, kept[rows] - 1)
-                found.append(_picked(ranked, document[rows], digit, total[rows])[0])
-            drawn, times = np.unique(np.stack(found), axis=1, return_counts=True)
+                picks.append(_picked(ranked, document[rows], digit, total[rows])[0])
+            drawn, times = np.unique(np.stack(picks), axis=1, return_counts=True)
             yield drawn[0], list(drawn[1:]), times / n_draws
 
 
-def _picked(ranked: Ranked, document: Places, digit: Places, total: Floats) -> tuple[Places, Floats]:
+def _picked(ranked: Ranked, document: Indices, digit: Indices, total: Floats) -> tuple[Indices, Floats]:
     """Donors by rank, and their weights among those kept; where the value was seen its own, of weight 1."""
-    own = document < 0
-    at = np.where(own, 0, ranked.starts[document] + digit)
-    return np.where(own, -1, ranked.donor[at]), np.where(own, 1.0, ranked.weight[at] / total)
+    is_known = document < 0
+    at = np.where(is_known, 0, ranked.starts[document] + digit)
+    return np.where(is_known, -1, ranked.donor[at]), np.where(is_known, 1.0, ranked.weight[at] / total)
 
 
-def _heaviest(ranked: Ranked, document: Places, kept: Places) -> Floats:
+def _heaviest(ranked: Ranked, document: Indices, kept: Indices) -> Floats:
     """What the kept donors of each row weigh together."""
     sums = np.append(0.0, ranked.weight.cumsum())
     start = ranked.starts[document]
@@ -161,18 +156,18 @@ def _heaviest(ranked: Ranked, document: Places, kept: Places) -> Floats:
     return np.where(document < 0, 1.0, np.where(kept == np.append(ranked.sizes, 1)[document], exact, some))
 
 
-def _bounded(sizes: Places) -> Places:
+def _bounded(sizes: Indices) -> Indices:
     """How many donors each value of each row (r, columns) keeps."""
     kept = sizes.copy()
     many = np.flatnonzero(np.prod(sizes.astype(np.float64), axis=1) > MAX_COMBINATIONS)
     several = many[(sizes[many] > 1).sum(axis=1) > 1]
-    found, which = np.unique(sizes[several], axis=0, return_inverse=True)
-    caps = np.array([_caps(row) for row in found], dtype=sizes.dtype).reshape(found.shape)
+    distinct, which = np.unique(sizes[several], axis=0, return_inverse=True)
+    caps = np.array([_caps(row) for row in distinct], dtype=sizes.dtype).reshape(distinct.shape)
     kept[several] = caps[which.ravel()]
     return kept
 
 
-def _caps(sizes: Places) -> Places:
+def _caps(sizes: Indices) -> Indices:
     """Counts whose product is within bounds: small ones whole, the others alike."""
     out, left = sizes.copy(), float(MAX_COMBINATIONS)
     order = np.argsort(sizes, kind="stable")
@@ -217,15 +212,15 @@ def longer(source: Any, position: int, column: Column, symbols: Sequence[Any], k
     return Longer(position, made(series_at(source, position).to_native(), below, kind, known), len(source))
 
 
-def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequence[Places]) -> Any:
+def replaced(source: Any, rows: Indices, columns: Sequence[Longer], symbols: Sequence[Indices]) -> Any:
     """Rows of a source, each of the columns with the categories of these numbers (below 0: the row's own)."""
     part = take_rows(source, rows)
     if isinstance(part, np.ndarray):
-        part = part.astype(np.result_type(part, *(one.values for one in columns)))
+        part = part.astype(np.result_type(part, *(column.values for column in columns)))
     elif isinstance(part, pd.DataFrame):
         part = part.copy()
-    for one, symbol in zip(columns, symbols, strict=True):
-        part = _with_column(part, one, np.where(symbol < 0, rows, one.n_rows + symbol))
+    for column, symbol in zip(columns, symbols, strict=True):
+        part = _with_column(part, column, np.where(symbol < 0, rows, column.n_rows + symbol))
     return part
 
 
@@ -244,7 +239,7 @@ def without_strange_levels(source: Any, known: dict[int, set[Any]]) -> Any:
     return out
 
 
-def _with_column(part: Any, one: Longer, positions: Places) -> Any:
+def _with_column(part: Any, one: Longer, positions: Indices) -> Any:
     if isinstance(part, np.ndarray):
         part[:, one.position] = one.values[positions]
         return part
@@ -266,7 +261,7 @@ def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "US" and not any(symbol is None for symbol in below):
         return np.concatenate([values, below.astype(values.dtype.kind)])
     if values.dtype.kind in "biuf":
-        return np.concatenate([values, np.array([np.nan if one is None else one for one in below.tolist()])])
+        return np.concatenate([values, np.array([np.nan if symbol is None else symbol for symbol in below.tolist()])])
     return np.concatenate([values.astype(object), below])
 
 

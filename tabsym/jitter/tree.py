@@ -170,7 +170,7 @@ class TreeColumns:
 DONOR_MODES = ("similar", "similar_per_node")
 MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
 """Values of `handle_unknown` as `kernels_descend` knows them."""
-_TILE = 1024  # rows at a time, so that weights of all donors for each stay small
+_CHUNK = 1024  # rows at a time, so that weights of all donors for each stay small
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class TreeDonors:
     """A column's unknown categories: rows that have them, and how each resembles the known categories `codes` (d,)."""
 
     fitted: FittedColumn
-    found: UnseenRows
+    unseen_rows: UnseenRows
     codes: NDArray[np.int64]
     alike: Floats | None  # (m, d), where one document's weights depend on the others
 
@@ -186,24 +186,24 @@ class TreeDonors:
     def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> TreeDonors:
         """Of a fitted encoder, for the rows of a table whose categories in `column` it has not seen."""
         fitted = encoder.columns_[column].fitted
-        found = encoder.unseen_rows(table, column, context=context)
+        unseen_rows = encoder.unseen_rows(table, column, context=context)
         if fitted.method.method != "poster":
-            return cls(fitted, found, fitted.donors, None)
-        return cls(fitted, found, *fitted.shown_weights(found.unseen))
+            return cls(fitted, unseen_rows, fitted.donors, None)
+        return cls(fitted, unseen_rows, *fitted.shown_weights(unseen_rows.unseen))
 
     def weights(self, positions: NDArray[np.int64]) -> Floats:
         """Of the donors (len(positions), d) for some of the documents; they sum to 1."""
         if self.alike is not None:
             return self.alike[positions]
-        return self.fitted.weights(self.found.unseen.take(positions))
+        return self.fitted.weights(self.unseen_rows.unseen.take(positions))
 
     def table(self, categories: list[Any], n_donors: int) -> pd.DataFrame:
         """The heaviest donors of each unknown category, by name: `categories` are the known ones of the column."""
-        weights = self.weights(np.arange(len(self.found.unseen)))
+        weights = self.weights(np.arange(len(self.unseen_rows.unseen)))
         records = []
-        for unknown, row in zip(self.found.unseen.symbols, weights, strict=True):
+        for unknown, row in zip(self.unseen_rows.unseen.symbols, weights, strict=True):
             heaviest = np.argsort(-row, kind="stable")[:n_donors]
-            records += [[unknown, categories[self.codes[one]], row[one]] for one in heaviest if row[one] > 0]
+            records += [[unknown, categories[self.codes[at]], row[at]] for at in heaviest if row[at] > 0]
         return pd.DataFrame(records, columns=["category", "donor", "weight"])
 
 
@@ -222,11 +222,13 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) 
     out, heaviest = np.zeros((cells.shape[1], tree.value.shape[1])), np.zeros(cells.shape[1], dtype=np.int64)
     rows = np.flatnonzero((cells[tree.splits_symbols] < 0).any(axis=0))
     which = np.full((len(donors), cells.shape[1]), -1, dtype=np.int64)
-    for slot, one in enumerate(donors.values()):
-        which[slot, one.found.rows] = one.found.which
-    for first in range(0, len(rows), _TILE):
-        tile = rows[first : first + _TILE]
-        out[tile], heaviest[tile] = _spread(tree, np.ascontiguousarray(cells[:, tile]), mode, donors, which[:, tile])
+    for slot, column_donors in enumerate(donors.values()):
+        which[slot, column_donors.unseen_rows.rows] = column_donors.unseen_rows.which
+    for first in range(0, len(rows), _CHUNK):
+        chunk = rows[first : first + _CHUNK]
+        out[chunk], heaviest[chunk] = _spread(
+            tree, np.ascontiguousarray(cells[:, chunk]), mode, donors, which[:, chunk]
+        )
     return out, heaviest
 
 
@@ -234,17 +236,17 @@ def _spread(
     tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors], which: NDArray[np.int64]
 ) -> tuple[Floats, NDArray[np.int64]]:
     n, many = cells.shape[1], len(donors)
-    sizes = np.array([len(one.codes) for one in donors.values()], dtype=np.int64)
+    sizes = np.array([len(column_donors.codes) for column_donors in donors.values()], dtype=np.int64)
     most = int(sizes.max(initial=1))
     slot, codes = np.full(len(cells), -1, dtype=np.int64), np.zeros((many, most), dtype=np.int64)
     weights, local = [], np.full((many, n), -1, dtype=np.int64)
-    for u, (column, one) in enumerate(donors.items()):
-        slot[column], codes[u, : sizes[u]] = u, one.codes
+    for u, (column, column_donors) in enumerate(donors.items()):
+        slot[column], codes[u, : sizes[u]] = u, column_donors.codes
         there = which[u] >= 0
         positions, number = np.unique(which[u, there], return_inverse=True)
         local[u, there] = number
-        weights.append(one.weights(positions).ravel())
-    firsts = np.cumsum([0, *(len(one) for one in weights)], dtype=np.int64)
+        weights.append(column_donors.weights(positions).ravel())
+    firsts = np.cumsum([0, *(len(column_weights) for column_weights in weights)], dtype=np.int64)
     out, heaviest = np.zeros((n, tree.value.shape[1])), np.zeros(n, dtype=np.int64)
     live, masses = np.zeros((many, most), dtype=np.int64), np.zeros(tree.depth + 2)
     stack = np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64)

@@ -157,19 +157,15 @@ class JitterTree(TableEstimator):
         values = self.tree_.value[leaves]
         unknown = (cells[self.tree_.splits_symbols] < 0).any(axis=0)
         if unknown.any():
-            spread_values, heaviest = self._route_unknown(table, cells)
+            mode, donors = self.handle_unknown, {}
+            if self.encoder_ is not None:
+                columns = [int(column) for column in self.tree_.splits_symbols if (cells[column] < 0).any()]
+                donors = {column: self._donors(table, column) for column in columns}
+            elif mode in DONOR_MODES:
+                mode = "node_value"
+            spread_values, heaviest = spread(self.tree_, cells, mode, donors)
             values[unknown], leaves[unknown] = spread_values[unknown], heaviest[unknown]
         return values, leaves
-
-    def _route_unknown(self, table: Table, cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Values (n, K) and heaviest leaves (n,) of the rows with unknown categories, as `handle_unknown` says."""
-        mode, donors = self.handle_unknown, {}
-        if self.encoder_ is not None:
-            columns = [int(column) for column in self.tree_.splits_symbols if (cells[column] < 0).any()]
-            donors = {column: self._donors(table, column) for column in columns}
-        elif mode in DONOR_MODES:
-            mode = "node_value"
-        return spread(self.tree_, cells, mode, donors)
 
     def _donors(self, table: Table, column: int) -> TreeDonors:
         assert self.encoder_ is not None

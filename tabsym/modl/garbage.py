@@ -39,15 +39,7 @@ from scipy.special import xlog1py, xlogy
 
 from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.cuts import Bounds, OutOfTime, PricedSearch, is_cheaper
-from tabsym.modl.grouping import (
-    Grouping,
-    GroupingUnits,
-    GroupTask,
-    by_main_axis,
-    by_proportion,
-    costs_of_groups,
-    polish,
-)
+from tabsym.modl.grouping import Grouping, GroupTask, by_main_axis, by_proportion, costs_of_groups, polish
 from tabsym.modl.partition import cheapest, labels_along, labels_of
 
 Floats = NDArray[np.float64]
@@ -86,7 +78,7 @@ def search_garbage(tasks: list[GroupTask], best: Grouping, *, quick: bool = Fals
     proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
     for task, start in _starts(tasks, best.cost, quick):
-        if time.monotonic() > task.deadline:
+        if time.monotonic() > task.search.deadline:
             break
         best = task.better(best, polish(task, start, task.search.rng))
     return best
@@ -99,7 +91,7 @@ def _starts(tasks: list[GroupTask], cost: float, quick: bool) -> list[tuple[Grou
     starts = [
         (task, start)
         for task in tasks
-        if time.monotonic() < task.deadline
+        if time.monotonic() < task.search.deadline
         for start in [*_two_outside(task), *_uninformative_as_garbage(task), *_largest_as_garbage(task)]
     ]
     return sorted(starts, key=lambda pair: pair[1].cost)[:_MAX_POLISHED]
@@ -123,7 +115,7 @@ def _cheaper_outside(tasks: list[GroupTask], max_cost: float, quick: bool) -> li
         best = cheapest(*models)
         if best.cost <= max_cost:
             candidates.append((task, best, modalities))
-        if time.monotonic() > task.deadline:
+        if time.monotonic() > task.search.deadline:
             break
     candidates.sort(key=lambda candidate: candidate[1].cost)
     return [(task, _settled(task, modalities, model)) for task, model, modalities in candidates[:_MAX_SETTLED]]
@@ -134,7 +126,7 @@ def _best_at_proportion(
 ) -> Grouping:
     """The best 2 .. `max_groups` groups and a garbage of this class proportion, at this price per modality outside."""
     n = len(task.units)
-    max_groups = min(max_groups, n - 2, (task.max_parts or n) - 1)
+    max_groups = min(max_groups, n - 2, (task.search.settings.max_parts or n) - 1)
     models = [task.price(labels) for labels in modalities.groups(modalities.costs(proportion), price, max_groups)]
     return cheapest(*models, Grouping(np.inf, np.zeros(n, dtype=np.int64)))
 
@@ -172,8 +164,13 @@ def _likely_proportions(counts: Floats) -> list[float]:
 
 def _uninformative_as_garbage(task: GroupTask) -> list[Grouping]:
     """The modalities that are most informative each, 2, 4, 8, 16, ... of them; the rest garbage."""
-    units = task.units
-    order = np.argsort(-_gain_over_all(units), kind="stable")
+    units, sizes = task.units, task.units.counts.sum(axis=1)
+    base = units.counts.sum(axis=0) / sizes.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
+    # what each modality's class proportions save over those of all, in nats per modality
+    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
+    order = np.argsort(-gain / units.weights, kind="stable")
     informative = np.cumsum(units.weights[order])
     starts: list[Grouping] = []
     wanted, last = 2.0, 0
@@ -207,7 +204,7 @@ def _largest_as_garbage(task: GroupTask) -> list[Grouping]:
     """Cuts along the main axis into few groups, the one with most modalities as the garbage."""
     order = by_main_axis(task.units.counts)
     cut_task, ends = task.line_up(order, _START_PLACES)
-    max_groups = min(_MAX_START_GROUPS, len(ends), task.max_parts or _MAX_START_GROUPS)
+    max_groups = min(_MAX_START_GROUPS, len(ends), task.search.settings.max_parts or _MAX_START_GROUPS)
     cuts = (PricedSearch(cut_task, ends).by_number(max_groups) or [])[2:]
     starts = [task.price(labels_along(order, partition.ends)) for partition in cuts]
     return sorted((start for start in starts if start.garbage is not None), key=lambda start: start.cost)[:2]
@@ -218,7 +215,7 @@ def _others_as_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     units = task.units
     size = int(units.weights.sum() - units.weights[chosen].sum())
     order = chosen[by_main_axis(units.counts[chosen])]
-    max_groups = min(len(order), _MAX_INFORMATIVE_GROUPS, (task.max_parts or len(units)) - 1)
+    max_groups = min(len(order), _MAX_INFORMATIVE_GROUPS, (task.search.settings.max_parts or len(units)) - 1)
     prior = task.garbage_priors(max_groups + 1, size)[1:].copy()
     if max_groups < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
@@ -227,16 +224,6 @@ def _others_as_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     labels = np.full(len(units), len(ends), dtype=np.int64)
     labels[order] = labels_of(ends, len(order))
     return task.price(labels)
-
-
-def _gain_over_all(units: GroupingUnits) -> Floats:
-    """What each modality's own class proportions save over those of all, in nats per modality."""
-    sizes = units.counts.sum(axis=1)
-    base = units.counts.sum(axis=0) / sizes.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
-    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
-    return np.asarray(gain / units.weights)
 
 
 # -- gains of groups of two classes with a garbage group of a given proportion --------------------------
@@ -249,7 +236,6 @@ class _Runs(NamedTuple):
     ends: Indices
     reward: Floats
     at_left: Floats
-    at_right: Floats
     gains: Floats
     best: Floats
 
@@ -318,7 +304,7 @@ class ByProportion:
         gains, best = np.zeros((n, n)), np.zeros((max_groups + 1, n))
         kernels.gains_of_groups(at_left, at_right, self.edges, fewer, np.empty(n), np.empty(n), gains, best)
         self.work += len(at_left) * n * (n - 1) / 2
-        return _Runs(chosen, ends, reward[chosen], at_left, at_right, gains, best)
+        return _Runs(chosen, ends, reward[chosen], at_left, gains, best)
 
 
 def proportions_along(angles: Floats) -> Floats:
@@ -356,7 +342,7 @@ def bound_garbage(
     """
     lower, price = np.inf, None
     for task in tasks:
-        if time.monotonic() > task.deadline:
+        if time.monotonic() > task.search.deadline:
             return best, -np.inf
         try:
             bound = _BoundAt(task, bounds, best, price)
@@ -389,7 +375,7 @@ class _BoundAt:
     lines: dict[float, Floats] = field(default_factory=dict)  # by price: parts and price cost at least (K,)
 
     def __post_init__(self) -> None:
-        n, limit = len(self.task.units), self.task.max_parts
+        n, limit = len(self.task.units), self.task.search.settings.max_parts
         max_groups = n - 1 if limit is None else min(n - 1, limit - 1)
         self.groups = np.arange(2, min(_MAX_COUNTED, max_groups) + 1)  # without the garbage
         self.informative = np.arange(2, n)
@@ -408,7 +394,7 @@ class _BoundAt:
 
         Thousands of numbers take seconds.
         """
-        if v % 64 == 0 and time.monotonic() > self.task.deadline:
+        if v % 64 == 0 and time.monotonic() > self.task.search.deadline:
             raise OutOfTime
         max_groups = len(self.groups) + 2 + int(self.more)
         return self.task.garbage_priors(max_groups, len(self.task.units) - v)[2:]
@@ -418,6 +404,7 @@ class _BoundAt:
         if not len(self.groups):
             return np.inf
         units: ByProportion | None = None
+        deadline = self.task.search.deadline
         while True:
             costs = self.of_parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
@@ -427,17 +414,16 @@ class _BoundAt:
             price = self._next_price(int(self.informative[row]), int(column))
             if price is None or max_work <= 0:
                 return lower
-            if units is None:
-                units = ByProportion(self.task.units.counts)
-                integrals = GarbageIntegrals(units, max_work, self.task.deadline)
+            units = ByProportion(self.task.units.counts) if units is None else units
             if len(units.counts) > _MAX_UNITS:
                 return lower
-            integral = integrals.bound(price, int(self.groups[-1]), self._needed(price))
-            if integral is None:
+            needed = self._needed(price)
+            bound = bound_by_integral(units, price, int(self.groups[-1]), needed, max_work=max_work, deadline=deadline)
+            if bound is None:
                 return lower
-            self.lines[price] = integral.lower[: costs.shape[1]]
+            self.lines[price] = bound[0][: costs.shape[1]]
             np.maximum(self.of_parts, self.lines[price] - price * self.informative[:, None], out=self.of_parts)
-            self._offer(units, integral.proportion, price, rng)
+            self._offer(units, bound[1], price, rng)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
@@ -479,75 +465,64 @@ class _BoundAt:
         return 0.5 * (price + (below if price - below > above - price else above))
 
 
-class Integral(NamedTuple):
-    """What parts and price cost at least, by number of groups; the garbage's proportion where two groups gain most."""
-
-    lower: Floats
-    proportion: float
-
-
-class GarbageIntegrals:
-    """Integrals over the garbage's proportion."""
-
-    def __init__(self, units: ByProportion, max_work: float, deadline: float) -> None:
-        self.units, self.max_work, self.deadline = units, max_work, deadline
-
-    @property
-    def spent(self) -> bool:
-        """Whether the work or the time is used up."""
-        return self.units.work > self.max_work or time.monotonic() > self.deadline
-
-    def bound(self, price: float, max_groups: int, needed: Floats) -> Integral | None:
-        """For 2 .. `max_groups` informative groups, then any number of them; None if there is no time for a first look.
-
-        Cells of the proportion are halved where most is to be had, until what is `needed` is reached.
-        """
-        cells: list[_ProportionCell] = []
-        for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
-            if self.spent:
-                return None
-            cells.append(_ProportionCell(start, end, self._mass(start, end, price, max_groups)))
-        finished: list[_ProportionCell] = []
-        while True:
-            mass = np.logaddexp.reduce([cell.mass for cell in cells + finished], axis=0)
-            short = -mass < needed
-            ln_fractions = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
-            position = int(np.argmax(ln_fractions)) if cells else 0
-            if not cells or ln_fractions[position] < _MIN_LN_FRACTION or self.spent:
-                likely = max(cells + finished, key=lambda cell: float(cell.mass[0]))
-                return Integral(-mass, float(proportions_along(np.array(0.5 * (likely.start + likely.end)))))
-            cell = cells.pop(position)
-            middle = 0.5 * (cell.start + cell.end)
-            halves = [
-                _ProportionCell(a, b, self._mass(a, b, price, max_groups))
-                for a, b in ((cell.start, middle), (middle, cell.end))
-            ]
-            lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
-            (finished if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
-
-    def _mass(self, start: float, end: float, price: float, max_groups: int) -> Floats:
-        """Upper bound of ln of the integral of exp(-parts - price) over a cell of the proportion, by number of groups.
-
-        In the cell the cost of a modality in the garbage lies above its tangent; what is gained outside
-        it is convex along the tangent, so its logarithm lies below the line between the ends.
-        """
-        q_start, q_end = proportions_along(np.array([start, end]))
-        q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
-        cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
-        left, right = (
-            self.units.gained(at_end, price, max_groups) - self.units.times @ at_end
-            for at_end in (cost - rise, cost + rise)
-        )
-        return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
-
-
-@dataclass(frozen=True)
-class _ProportionCell:
+class _ProportionCell(NamedTuple):
     """A cell of the garbage's proportion, in angles, and the ln of what it holds at most, by number of groups."""
 
     start: float
     end: float
     mass: Floats
+
+
+def bound_by_integral(
+    units: ByProportion, price: float, max_groups: int, needed: Floats, *, max_work: float = np.inf,
+    deadline: float = np.inf,
+) -> tuple[Floats, float] | None:  # fmt: skip
+    """What parts and price cost at least, and the garbage's proportion where two groups gain most.
+
+    For 2 .. `max_groups` informative groups, then any number of them; None if there is no time for a first look. Cells
+    of the proportion are halved where most is to be had, until what is `needed` is reached.
+    """
+
+    def is_spent() -> bool:
+        return units.work > max_work or time.monotonic() > deadline
+
+    def cell_of(start: float, end: float) -> _ProportionCell:
+        return _ProportionCell(start, end, _mass(units, start, end, price, max_groups))
+
+    cells: list[_ProportionCell] = []
+    for ends in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
+        if is_spent():
+            return None
+        cells.append(cell_of(*ends))
+    finished: list[_ProportionCell] = []
+    while True:
+        mass = np.logaddexp.reduce([cell.mass for cell in cells + finished], axis=0)
+        short = -mass < needed
+        ln_fractions = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
+        position = int(np.argmax(ln_fractions)) if cells else 0
+        if not cells or ln_fractions[position] < _MIN_LN_FRACTION or is_spent():
+            likely = max(cells + finished, key=lambda cell: float(cell.mass[0]))
+            return -mass, float(proportions_along(np.array(0.5 * (likely.start + likely.end))))
+        cell = cells.pop(position)
+        middle = 0.5 * (cell.start + cell.end)
+        halves = [cell_of(cell.start, middle), cell_of(middle, cell.end)]
+        lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
+        (finished if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
+
+
+def _mass(units: ByProportion, start: float, end: float, price: float, max_groups: int) -> Floats:
+    """Upper bound of ln of the integral of exp(-parts - price) over a cell of the proportion, by number of groups.
+
+    In the cell the cost of a modality in the garbage lies above its tangent; what is gained outside
+    it is convex along the tangent, so its logarithm lies below the line between the ends.
+    """
+    q_start, q_end = proportions_along(np.array([start, end]))
+    q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
+    cost, rise = units.costs(q), half * (units.counts @ [1.0 / (1.0 - q), -1.0 / q])
+    left, right = (
+        units.gained(at_end, price, max_groups) - units.times @ at_end for at_end in (cost - rise, cost + rise)
+    )
+    return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
 
 
 def _ln_mean_exp(x: Floats, y: Floats) -> Floats:

@@ -28,12 +28,7 @@ from tabsym.modl.columns import (
     target_of_classes,
     target_of_numbers,
 )
-from tabsym.modl.criterion import (
-    groups_and_granularity,
-    intervals_and_granularity,
-    null_prior,
-    parts_cost,
-)
+from tabsym.modl.criterion import groups_and_granularity, intervals_and_granularity, null_prior, parts_cost
 from tabsym.modl.cuts import is_cheaper
 from tabsym.modl.grid import MAX_ROUNDS, Grid, GridRows, Shared, Sources
 from tabsym.modl.groups import group

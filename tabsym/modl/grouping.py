@@ -218,24 +218,6 @@ class GroupTask:
     units: GroupingUnits
     prior: Floats
 
-    @property
-    def table(self) -> Floats:
-        """ln k! for whole counts."""
-        return self.search.table
-
-    @property
-    def min_rows(self) -> float:
-        """Of a group."""
-        return self.search.min_rows
-
-    @property
-    def deadline(self) -> float:
-        return self.search.deadline
-
-    @property
-    def max_parts(self) -> int | None:
-        return self.search.settings.max_parts
-
     @cached_property
     def ln_classes(self) -> float:
         return ln_constant(self.units.counts.shape[1])
@@ -275,7 +257,7 @@ class GroupTask:
     def price(self, labels: Indices) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
         labels = without_gaps(labels)
-        if self.min_rows > 1:
+        if self.search.min_rows > 1:
             labels = self._enlarged(labels)
         n = int(labels.max()) + 1
         of_parts = parts_cost(sum_by(labels, self.units.counts, n))
@@ -292,7 +274,7 @@ class GroupTask:
         """Each group of fewer than `min_rows` rows in the one where that costs least."""
         groups = sum_by(labels, self.units.counts, int(labels.max()) + 1)
         sizes, absent = groups.sum(axis=1), np.zeros(len(groups), dtype=bool)
-        while absent.sum() < len(groups) - 1 and (sizes[~absent] < self.min_rows).any():
+        while absent.sum() < len(groups) - 1 and (sizes[~absent] < self.search.min_rows).any():
             small = int(np.argmin(np.where(absent, np.inf, sizes)))
             rise = costs_of_groups(groups + groups[small]) - costs_of_groups(groups)
             rise[absent] = np.inf
@@ -306,7 +288,7 @@ class GroupTask:
 
     def line_up(self, order: Indices, positions: int = MAX_CUT_PLACES) -> tuple[CutTask, Indices]:
         """The units in this order, and where they may be cut: anywhere, or at so many quantiles (a power of 2)."""
-        task = CutTask.of(self.units.counts[order], self.min_rows, self.deadline, self.table)
+        task = CutTask.of(self.units.counts[order], self.search.min_rows, self.search.deadline, self.search.table)
         if len(order) <= positions:
             return task, np.arange(1, len(order) + 1)
         return task, quantile_boundaries(task.sizes, positions.bit_length() - 1)
@@ -322,7 +304,7 @@ class GroupTask:
             ends = np.arange(1, len(order) + 1)
         else:
             ends = quantile_boundaries(np.append(0.0, np.cumsum(counts.sum(axis=1))), positions.bit_length() - 1)
-        return CutGrids.of_one(ends, prior).cut(counts, self.table, min_rows=self.min_rows).ends
+        return CutGrids.of_one(ends, prior).cut(counts, self.search.table, min_rows=self.search.min_rows).ends
 
 
 # -- moves and joins -------------------------------------------------------------------------------
@@ -332,7 +314,7 @@ def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grou
     """Moves and joins until neither helps; never worse than the start."""
     labels, cost, order = start.labels.astype(np.int64), start.cost, rng.permutation(len(task.units))
     for _ in range(_MAX_POLISHES):
-        if time.monotonic() > task.deadline:
+        if time.monotonic() > task.search.deadline:
             break
         after, labels, state = move(task, labels, order)
         if len(state[0]) > 2:
@@ -351,8 +333,8 @@ def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indic
     labels = labels.copy()
     groups, sizes, modalities, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     cost = kernels.settle_units(
-        counts, task.units.weights, order, task.min_rows, task.ln_classes, task.prior, *task.prices,
-        max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.table, labels, np.empty_like(labels),
+        counts, task.units.weights, order, task.search.min_rows, task.ln_classes, task.prior, *task.prices,
+        max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.search.table, labels, np.empty_like(labels),
         groups, sizes, modalities, costs,
     )  # fmt: skip
     occupied = sizes > 0
@@ -371,7 +353,7 @@ def join(task: GroupTask, state: State) -> tuple[float, Indices]:
     n = len(state[0])
     merged = np.zeros((n - 1, 2), dtype=np.int64)
     cost, joins = kernels.join_groups(
-        task.ln_classes, task.prior, *task.prices, task.table, *state, np.full((n, n), np.inf), merged
+        task.ln_classes, task.prior, *task.prices, task.search.table, *state, np.full((n, n), np.inf), merged
     )
     labels = np.arange(n)
     for a, b in merged[:joins]:

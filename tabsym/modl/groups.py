@@ -203,7 +203,7 @@ def _best_of_subsets(task: GroupTask) -> Grouping:
     cost = np.full(2**n, np.inf)
     table = np.full((len(prior) + 1, 2**n), np.inf)
     choice = np.zeros((len(prior) + 1, 2**n), dtype=np.int64)
-    kernels.best_subsets(task.units.counts, task.table, task.min_rows, cost, table, choice)
+    kernels.best_subsets(task.units.counts, task.search.table, task.search.min_rows, cost, table, choice)
     totals = table[1:, -1] - np.arange(1, len(prior) + 1) * task.ln_classes + prior
     k = int(np.argmin(totals))
     best = Grouping(float(totals[k]), _chosen(choice, k + 1, everything, n))
@@ -302,7 +302,7 @@ def _quick_start(task: GroupTask) -> Grouping:
     """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
     rng, order = task.search.rng, by_main_axis(task.units.counts)
     best = cheapest(task.cut_along(order), polish(task, equal_cells(task, order), rng))
-    if task.search.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.deadline:
+    if task.search.is_thorough and len(task.units) <= _MANY_UNITS and time.monotonic() < task.search.deadline:
         joins = polish(task, _by_joins(task, [best]), rng)
         return cheapest(polish(task, best, rng), joins)
     return best
@@ -315,9 +315,9 @@ def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
     orders = _MAX_ORDERS if task.search.is_thorough and not is_large else _MANY_ORDERS
     starts = [first]
     for j in np.argsort(-counts.sum(axis=0))[:orders]:
-        if time.monotonic() < task.deadline:
+        if time.monotonic() < task.search.deadline:
             starts.append(task.cut_along(by_proportion(counts, j)))
-    if time.monotonic() < task.deadline:
+    if time.monotonic() < task.search.deadline:
         starts.append(_by_joins(task, starts))
     starts.sort(key=lambda grouping: grouping.cost)
     best = cheapest(*[polish(task, grouping, rng) for grouping in starts[: _MANY_POLISHED if is_large else None]])
@@ -325,7 +325,7 @@ def _searched_thoroughly(task: GroupTask, first: Grouping) -> Grouping:
     if task.search.is_thorough:
         restarts = _RESTARTS_IF_SMALL if is_small else _RESTARTS
     for _ in range(_MAX_RESTARTS if task.search.insists else 0 if is_large else restarts):
-        if time.monotonic() >= task.deadline:
+        if time.monotonic() >= task.search.deadline:
             break
         labels = best.labels.copy()
         some = rng.permutation(n_units)[: max(2, n_units // 10)]  # a tenth of the units, in other groups

@@ -54,8 +54,8 @@ def calibration(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any =
     >>> ax.get_xlabel()
     'predicted (means of tenths of the rows)'
     """
-    held = held_of(y, prediction, sample_weight)
-    curve = in_parts(held.predicted, held.observed, held.weight)
+    held_out = held_out_rows(y, prediction, sample_weight)
+    curve = in_parts(held_out.predicted, held_out.observed, held_out.weight)
     ax = axes_of(ax, 4.6, 4.4)
     draw_reliability(ax, curve, widened(float(curve.min()), float(curve.max())))
     ax.set_xlabel("predicted (means of tenths of the rows)")
@@ -90,10 +90,10 @@ def lift(y: Any, prediction: Any, *, sample_weight: Any = None, ax: Any = None) 
     >>> [line.get_label() for line in ax.lines]
     ['observed', 'predicted', 'mean']
     """
-    held = held_of(y, prediction, sample_weight)
+    held_out = held_out_rows(y, prediction, sample_weight)
     ax = axes_of(ax, height=3.8)
-    draw_deciles(ax, deciles(held))
-    mean = float(np.average(held.observed, weights=held.weight))
+    draw_deciles(ax, deciles(held_out))
+    mean = float(np.average(held_out.observed, weights=held_out.weight))
     ax.axhline(mean, color=INK, linewidth=0.9, linestyle=":", label="mean")
     ax.set_xlabel("decile of the prediction, lowest first")
     ax.set_ylabel("mean")
@@ -136,7 +136,7 @@ def double_lift(
     """
     if len(labels) != 2:
         raise ValueError(f"labels has {len(labels)} names; give two, of the first and of the second predictions.")
-    one, two = held_of(y, first, sample_weight), held_of(y, second, sample_weight)
+    one, two = held_out_rows(y, first, sample_weight), held_out_rows(y, second, sample_weight)
     is_ratio = one.predicted.min() > 0.0 and two.predicted.min() > 0.0
     order = two.predicted / one.predicted if is_ratio else two.predicted - one.predicted
     columns = (one.observed, one.predicted, two.predicted)
@@ -173,7 +173,7 @@ def draw_reliability(ax: Any, curve: Floats, limits: tuple[float, float]) -> Non
     ax.set_ylim(*limits)
 
 
-def held_of(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOutRows:
+def held_out_rows(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOutRows:
     """Observed and predicted values of rows, validated.
 
     Raises
@@ -248,11 +248,11 @@ def draw_waterfall(
     """The same, for models: with a link and its inverse, ticks are predictions and bars factors."""
     check_option("top", top, (Number(at_least=1, whole=True),))
     texts = list(map(str, contributions.index)) if labels is None else list(labels)
-    own = contributions.to_numpy(dtype=np.float64)
-    order = [at for at in np.argsort(-np.abs(own), kind="stable") if own[at] != 0.0]
-    values, names = [float(own[at]) for at in order[:top]], [texts[at] for at in order[:top]]
+    amounts = contributions.to_numpy(dtype=np.float64)
+    order = [at for at in np.argsort(-np.abs(amounts), kind="stable") if amounts[at] != 0.0]
+    values, names = [float(amounts[at]) for at in order[:top]], [texts[at] for at in order[:top]]
     if len(order) > top:
-        values.append(float(own[order[top:]].sum()))
+        values.append(float(amounts[order[top:]].sum()))
         names.append(f"{len(order) - top} others")
     ends = base + np.cumsum([0.0, *values])
     ax = axes_of(ax, height=0.34 * max(len(values), 1) + 1.5)
@@ -372,27 +372,27 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     >>> sorted(label.get_text() for label in ax.get_yticklabels())
     ['Milan  (20)', 'Rome  (20)']
     """
-    found = encoder.donors(X, column, n_donors=top)
-    if found.empty:
+    table = encoder.donors(X, column, n_donors=top)
+    if table.empty:
         raise ValueError(f"Column {column!r} of X holds no unknown category; give rows that have one.")
-    wanted = found["category"].iloc[0] if category is None else category
-    own = found[found["category"] == wanted]
-    if own.empty:
-        names = ", ".join(map(repr, found["category"].unique()[:5].tolist()))
+    wanted = table["category"].iloc[0] if category is None else category
+    donors = table[table["category"] == wanted]
+    if donors.empty:
+        names = ", ".join(map(repr, table["category"].unique()[:5].tolist()))
         raise ValueError(f"{wanted!r} is no unknown category of {column!r} in X; there is {names}.")
-    own = own[own["weight"] >= 0.005 * own["weight"].max()].sort_values("weight", kind="stable")
-    ax = axes_of(ax, height=0.3 * len(own) + 1.4)
-    positions = np.arange(len(own))
-    ax.barh(positions, own["weight"].to_numpy(), height=0.62, color=BLUE)
+    donors = donors[donors["weight"] >= 0.005 * donors["weight"].max()].sort_values("weight", kind="stable")
+    ax = axes_of(ax, height=0.3 * len(donors) + 1.4)
+    positions = np.arange(len(donors))
+    ax.barh(positions, donors["weight"].to_numpy(), height=0.62, color=BLUE)
     ax.set_yticks(
-        positions, [f"{label_of(one)}  ({int(n):,})" for one, n in zip(own["donor"], own["rows"], strict=True)]
+        positions, [f"{label_of(name)}  ({int(n):,})" for name, n in zip(donors["donor"], donors["rows"], strict=True)]
     )
-    if "estimate" in own:
+    if "estimate" in donors:
         texts = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
-        for position, weight, estimate in zip(positions, own["weight"], own["estimate"], strict=True):
+        for position, weight, estimate in zip(positions, donors["weight"], donors["estimate"], strict=True):
             ax.annotate(f"{estimate:.4g}", (max(weight, 0.0), position), (4, 0), **texts)
     ax.margins(x=0.12)
-    ax.set_xlabel("weight (beside it: the estimate of the known category)" if "estimate" in own else "weight")
+    ax.set_xlabel("weight (beside it: the estimate of the known category)" if "estimate" in donors else "weight")
     ax.grid(axis="x", color=PALE, linewidth=0.6)
     titled(ax, f"{cut(str(wanted), 30)}: the known categories of {plain(cut(column, 30))} that it resembles (rows)")
     return dressed(ax)
@@ -414,26 +414,26 @@ class HeldOutRows:
 def pooled(folds: list[HeldOutRows]) -> HeldOutRows:
     """The rows of all folds, one after another."""
     fields = ("rows", "predicted", "observed", "weight")
-    return HeldOutRows(*(np.concatenate([getattr(one, name) for one in folds]) for name in fields))
+    return HeldOutRows(*(np.concatenate([getattr(fold, name) for fold in folds]) for name in fields))
 
 
-def deciles(held: HeldOutRows) -> list[dict[str, float]]:
+def deciles(held_out: HeldOutRows) -> list[dict[str, float]]:
     """Tenths of the weight in the order of prediction, lowest first; equal predictions stay together.
 
     Each with its rows, share of weight, mean predicted and observed, their ratio, and lift: observed over the mean.
     """
-    tenth = _tenths(held.predicted, held.weight)
-    weight = np.bincount(tenth, held.weight, minlength=DECILES)
+    tenth = _tenths(held_out.predicted, held_out.weight)
+    weight = np.bincount(tenth, held_out.weight, minlength=DECILES)
     rows = np.bincount(tenth, minlength=DECILES)
-    mean = float(np.average(held.observed, weights=held.weight))
-    means = in_parts(held.predicted, held.observed, held.weight).tolist()
+    mean = float(np.average(held_out.observed, weights=held_out.weight))
+    means = in_parts(held_out.predicted, held_out.observed, held_out.weight).tolist()
     out = []
     for decile, (predicted, observed) in zip(np.flatnonzero(weight > 0), means, strict=True):
         out.append({
             "decile": int(decile) + 1, "rows": int(rows[decile]), "share": float(weight[decile] / weight.sum()),
             "predicted": predicted, "observed": observed,
             "ratio": predicted / observed if observed > 0 else float("nan"),
-            "lift": observed / mean if mean > 0 and held.observed.min() >= 0 else float("nan"),
+            "lift": observed / mean if mean > 0 and held_out.observed.min() >= 0 else float("nan"),
         })  # fmt: skip
     return out
 
@@ -450,19 +450,20 @@ def lorenz(order: Floats, observed: Floats, weight: Floats) -> Floats:
     return np.asarray(np.concatenate([[[0.0, 0.0]], points]) / points[-1])
 
 
-def gini(held: HeldOutRows) -> float:
+def gini(held_out: HeldOutRows) -> float:
     """The normalized Gini coefficient: that of the predictions over that of the perfect ordering.
 
     For two classes it is 2 AUC - 1. NaN where all observed values are equal.
     """
-    centred = held.observed - np.average(held.observed, weights=held.weight)
-    by_prediction, perfect = (_concentration(order, centred, held.weight) for order in (held.predicted, held.observed))
+    centred = held_out.observed - np.average(held_out.observed, weights=held_out.weight)
+    orders = held_out.predicted, held_out.observed
+    by_prediction, perfect = (_concentration(order, centred, held_out.weight) for order in orders)
     return by_prediction / perfect if perfect else float("nan")
 
 
 def mean_gini(folds: list[HeldOutRows]) -> float | None:
     """The mean over folds, as other scores; None where a fold has none."""
-    values = [gini(one) for one in folds]
+    values = [gini(fold) for fold in folds]
     return None if np.isnan(values).any() else float(np.mean(values))
 
 
@@ -500,17 +501,17 @@ _MAX_CATEGORIES = 200  # of a column; rarer ones are one cell
 
 
 def error_tables(
-    held: HeldOutRows, X: pd.DataFrame, row_weight: Floats | None, task: str, order: list[str],
+    held_out: HeldOutRows, X: pd.DataFrame, row_weight: Floats | None, task: str, order: list[str],
     clusters: Ints | None = None, most: int = 5,
 ) -> dict[str, Any]:  # fmt: skip
     """By column: rows, observed, predicted, difference with its standard error, largest contribution first.
 
     Parameters
     ----------
-    held : Held
+    held_out : HeldOutRows
         Of one model, all folds; rows tested in several repeats count once, with their mean prediction.
     X : pandas.DataFrame
-        The table of all rows, which `held.rows` are indices of.
+        The table of all rows, which `held_out.rows` are indices of.
     row_weight : array of shape (n_rows,), optional
         Sample weights without exposure.
     task : {"binary", "count", "regression"}
@@ -524,11 +525,11 @@ def error_tables(
     dict
         `columns`: name and cells; `cells`: how many were tested; `limit`: of |z| for a flag; `flagged`: how many.
     """
-    rows, predicted, observed, weight = _by_row(held)
+    rows, predicted, observed, weight = _by_row(held_out)
     row_weight = np.ones(len(rows)) if row_weight is None else row_weight[rows]
     cluster = rows if clusters is None else clusters[rows]
     tables = []
-    for name in [one for one in order if one in X.columns]:
+    for name in [name for name in order if name in X.columns]:
         codes, labels = cells_of(X[name], rows)
         tables.append((name, _cells(codes, labels, predicted, observed, weight, row_weight, cluster, task)))
     number = sum(len(cells) for _, cells in tables)
@@ -555,17 +556,13 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
             edges = np.unique(np.nanquantile(numbers, np.arange(1, _BINS) / _BINS, method="lower"))
             codes = np.searchsorted(edges, numbers, side="left")
             ends = [f"{edge:.6g}" for edge in edges]
-            labels = [
-                f"up to {ends[0]}",
-                *(f"({a}, {b}]" for a, b in pairwise(ends)),
-                f"over {ends[-1]}",
-            ]
+            labels = [f"up to {ends[0]}", *(f"({a}, {b}]" for a, b in pairwise(ends)), f"over {ends[-1]}"]
         else:
-            codes, labels = np.searchsorted(distinct, numbers), [f"{one:.6g}" for one in distinct]
+            codes, labels = np.searchsorted(distinct, numbers), [f"{value:.6g}" for value in distinct]
         missing = np.isnan(numbers)
         return np.where(missing, len(labels), codes).astype(np.int64), [*labels, "(missing)"]
     codes, categories = pd.factorize(values, use_na_sentinel=True)
-    labels = [str(one) for one in categories] + ["(missing)"]
+    labels = [str(category) for category in categories] + ["(missing)"]
     codes = np.where(codes < 0, len(categories), codes).astype(np.int64)
     if len(labels) > _MAX_CATEGORIES:
         count = np.bincount(codes, minlength=len(labels))
@@ -573,14 +570,14 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
         new = np.full(len(labels), len(common))
         new[common] = np.arange(len(common))
         rest = len(labels) - len(common)
-        return new[codes], [labels[one] for one in common] + [f"({rest:,} less frequent ones)"]
+        return new[codes], [labels[code] for code in common] + [f"({rest:,} less frequent ones)"]
     return codes, labels
 
 
-def _by_row(held: HeldOutRows) -> tuple[Ints, Floats, Floats, Floats]:
+def _by_row(held_out: HeldOutRows) -> tuple[Ints, Floats, Floats, Floats]:
     """Each row once, with its mean prediction over repeats."""
-    rows, first, index, times = np.unique(held.rows, return_index=True, return_inverse=True, return_counts=True)
-    return rows, np.bincount(index, held.predicted) / times, held.observed[first], held.weight[first]
+    rows, first, index, times = np.unique(held_out.rows, return_index=True, return_inverse=True, return_counts=True)
+    return rows, np.bincount(index, held_out.predicted) / times, held_out.observed[first], held_out.weight[first]
 
 
 def _cells(
@@ -592,11 +589,14 @@ def _cells(
     residual = observed - predicted
     mass, total = np.bincount(codes, weight, n), np.bincount(codes, weight * residual, n)
     sums = [np.bincount(codes, weight * values, n) for values in (observed, predicted)]
-    variance = _clustered(codes, weight * residual, cluster, n)
+    # squares of the sums of the clusters in each cell
+    unit = np.unique(cluster, return_inverse=True)[1]
+    width = int(unit.max()) + 1
+    pair, index = np.unique(codes * width + unit, return_inverse=True)
+    variance = np.bincount(pair // width, np.bincount(index, weight * residual) ** 2, minlength=n)
     if task == "binary":
-        variance = np.maximum(
-            variance, np.bincount(codes, weight**2 * np.clip(predicted * (1 - predicted), 0, None), n)
-        )
+        of_events = np.bincount(codes, weight**2 * np.clip(predicted * (1 - predicted), 0, None), n)
+        variance = np.maximum(variance, of_events)
     elif task == "count":  # `weight` has the exposure in it, so that this is the expected count
         variance = np.maximum(variance, np.bincount(codes, row_weight * weight * np.maximum(predicted, 0.0), n))
     rows = np.bincount(codes, minlength=n)
@@ -610,11 +610,3 @@ def _cells(
             "contribution": float(total[code]),
         })  # fmt: skip
     return out
-
-
-def _clustered(codes: Ints, share: Floats, cluster: Ints, n: int) -> Floats:
-    """The variance of each cell's sum: squares of the sums of its clusters."""
-    _, unit = np.unique(cluster, return_inverse=True)
-    width = int(unit.max()) + 1
-    pair, index = np.unique(codes * width + unit, return_inverse=True)
-    return np.asarray(np.bincount(pair // width, np.bincount(index, share) ** 2, minlength=n))

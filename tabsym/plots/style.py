@@ -157,11 +157,11 @@ def show_as_ratios(axis: Any, values: Floats) -> None:
         ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high) if tick > 0.0]
     ticks = [tick for tick in ticks if 0.8 * low <= tick <= 1.25 * high] or [1.0]
     axis.set_major_locator(FixedLocator(np.log(ticks).tolist()))
-    axis.set_major_formatter(FixedFormatter(told_apart(ticks)))
+    axis.set_major_formatter(FixedFormatter(_distinct_texts(ticks)))
     axis.set_minor_locator(FixedLocator([]))
 
 
-def told_apart(values: Iterable[float]) -> list[str]:
+def _distinct_texts(values: Iterable[float]) -> list[str]:
     """Numbers as text, in four digits, or as many as tell them apart."""
     numbers = list(values)
     for digits in (4, 7, 10):
@@ -174,7 +174,7 @@ def told_apart(values: Iterable[float]) -> list[str]:
 def bounds_as_text(bounds: Iterable[float], is_date: bool) -> list[str]:
     """Bounds of bins as text; those of dates are days since 1970."""
     if not is_date:
-        return told_apart(map(float, bounds))
+        return _distinct_texts(map(float, bounds))
     return [str(pd.Timestamp(bound, unit="D").round("s")).removesuffix(" 00:00:00") for bound in bounds]
 
 
@@ -196,8 +196,8 @@ def limits_of(values: Floats, lower: Floats, upper: Floats) -> tuple[float, floa
 
 def coloured(series: Mapping[str, Series]) -> Iterable[tuple[str, Series, str]]:
     """Names, series and their colours."""
-    for index, (name, one) in enumerate(series.items()):
-        yield name, one, COLOURS[index % len(COLOURS)]
+    for index, (name, table_) in enumerate(series.items()):
+        yield name, table_, COLOURS[index % len(COLOURS)]
 
 
 # -- pages and what notebooks show ------------------------------------------------------------------
@@ -258,11 +258,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], flagged: Seque
     lines = [list(row) for row in rows]
     numbers = [all(_is_number(row[column]) for row in lines) for column in range(len(headings))]
     kinds = [_kind([row[column] for row in lines], is_number) for column, is_number in enumerate(numbers)]
-    head = "".join(f"<th{kind}>{text(one)}</th>" for one, kind in zip(headings, kinds, strict=True))
+    head = "".join(f"<th{kind}>{text(heading)}</th>" for heading, kind in zip(headings, kinds, strict=True))
     body = []
     for index, row in enumerate(lines):
-        texts = [one if isinstance(one, Raw) else text(one) for one in row]
-        cells = (f"<td{kind}>{one}</td>" for one, kind in zip(texts, kinds, strict=True))
+        texts = [cell if isinstance(cell, Raw) else text(cell) for cell in row]
+        cells = (f"<td{kind}>{cell}</td>" for cell, kind in zip(texts, kinds, strict=True))
         mark = ' class="flagged"' if index < len(flagged) and flagged[index] else ""
         body.append(f"<tr{mark}>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
@@ -311,9 +311,9 @@ def page(title: str, *parts: str) -> str:
 
 def _kind(cells: Sequence[Any], is_number: bool) -> str:
     """The class of a column's cells: long texts need room, also on a narrow screen."""
-    if any(isinstance(one, Raw) for one in cells):
+    if any(isinstance(cell, Raw) for cell in cells):
         return ""
-    kind = "number" if is_number else "long" if max((len(str(one)) for one in cells), default=0) > 30 else "text"
+    kind = "number" if is_number else "long" if max((len(str(cell)) for cell in cells), default=0) > 30 else "text"
     return f' class="{kind}"'
 
 

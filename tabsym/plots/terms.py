@@ -47,7 +47,7 @@ _ROWS_HEIGHT = 0.16
 
 @dataclass(frozen=True)
 class Look:
-    """What a picture of coefficients says beside them.
+    """What a picture of coefficients says about them.
 
     `name`: the term; `unit`: the label of the values' axis; `ratios`: whether values are logarithms to be shown as
     ratios, around 1; `level` of the intervals, None where there are none; `note`: more for the title.
@@ -140,7 +140,7 @@ def draw_curve(
         low -= 1.15 * _ROWS_HEIGHT * (high - low) / (1.0 - _ROWS_HEIGHT)
         _draw_rows(ax, edges, first["rows"].to_numpy(dtype=np.float64)[apart:], is_log)
     ax.set_ylim(low, high)
-    if apart:  # the word beside the point of missing values, where the point is not
+    if apart:  # the word next to the point of missing values, where the point is not
         is_high = np.mean([table["value"].iloc[0] for table in tables.values()]) > np.mean(ax.get_ylim())
         x, y = float(np.sqrt(left * edges[0]) if is_log else (left + edges[0]) / 2), 0.02 if is_high else 0.98
         at = {"ha": "center", "va": "bottom" if is_high else "top", "rotation": 90, "fontsize": 7, "color": INK}
@@ -168,7 +168,7 @@ def draw_ordered(tables: dict[str, pd.DataFrame], look: Look, column: str, *, ax
         known = np.isfinite(table["lower"].to_numpy()) & np.isfinite(table["upper"].to_numpy())
         ax.vlines(positions[known], table["lower"].to_numpy()[known], table["upper"].to_numpy()[known], colors=colour)
     first = next(iter(tables.values()))
-    labels = [label_of(one, 16) for one in first["category"]]
+    labels = [label_of(category, 16) for category in first["category"]]
     turned = {"rotation": 35, "ha": "right"} if sum(map(len, labels)) > 40 else {}
     ax.set_xticks(np.arange(len(first)), labels, **turned)
     ax.axhline(0.0, color=INK, linewidth=0.8)
@@ -188,16 +188,9 @@ def draw_heatmap(
     Bins, and categories that are numbers (also "week 7"), lie in their order, others by their mean value. Of more than
     30 (60 in order) the most frequent are shown, which the label of the axis says.
     """
-    pairs = pd.DataFrame(
-        {
-            "row": [one[0] for one in table["category"]],
-            "column": [one[1] for one in table["category"]],
-            "value": table["value"].to_numpy(),
-            "rows": table["rows"].fillna(1.0).to_numpy(),
-        }
-    )
-    for side in ("row", "column"):
-        pairs[side] = pairs[side].map(category_text)
+    combined = [(category_text(category[0]), category_text(category[1])) for category in table["category"]]
+    pairs = pd.DataFrame(combined, columns=["row", "column"])
+    pairs["value"], pairs["rows"] = table["value"].to_numpy(), table["rows"].fillna(1.0).to_numpy()
     sides = [_side(pairs, side, order) for side, order in zip(("row", "column"), orders, strict=True)]
     (down, n_down), (across, n_across) = sides
     pairs = pairs[pairs["row"].isin(down) & pairs["column"].isin(across)]
@@ -208,7 +201,7 @@ def draw_heatmap(
     ax = axes_of(ax, height=0.24 * len(down) + 1.9)
     reach = float(np.nanmax(np.abs(grid))) or 1.0
     image = ax.imshow(grid, cmap=diverging(), vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
-    ax.set_yticks(np.arange(len(down)), [label_of(one, 24) for one in down])
+    ax.set_yticks(np.arange(len(down)), [label_of(category, 24) for category in down])
     every = max(1, -(-len(across) // 16)) if orders[1] is not None or _natural_order(across) is not None else 1
     ticks = np.arange(0, len(across), every)
     ax.set_xticks(ticks, [label_of(across[tick], 16) for tick in ticks], rotation=45, ha="right")
@@ -292,9 +285,9 @@ def _repeat_last(values: Floats) -> Floats:
 
 def _draw_missing(ax: Any, tables: dict[str, pd.DataFrame], edges: Floats, is_log: bool) -> float:
     """The coefficient of missing values to the left of the others; the new left end."""
-    own = np.log(edges) if is_log else edges
-    width = own[-1] - own[0]
-    position, left = own[0] - 0.06 * width, own[0] - 0.11 * width
+    on_axis = np.log(edges) if is_log else edges
+    width = on_axis[-1] - on_axis[0]
+    position, left = on_axis[0] - 0.06 * width, on_axis[0] - 0.11 * width
     if is_log:
         position, left = np.exp(position), np.exp(left)
     for _, table, colour in coloured(tables):

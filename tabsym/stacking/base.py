@@ -26,6 +26,7 @@ from tabsym.frame import (
     read_table,
     relative_weights,
     remember_features,
+    split_target,
     symbolic_columns,
 )
 from tabsym.frame.frames import take_rows
@@ -247,13 +248,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         return "\n".join([*lines, "", self.wide_.summary()])
 
     def _keep(
-        self,
-        table: Table,
-        fitted: Any,
-        loss: Loss,
-        layers: list[tuple[float, Layer | None]],
-        selection: Selection,
-        sample: TrainingSample,
+        self, table: Table, fitted: Any, loss: Loss, layers: Layers, selection: Selection, sample: TrainingSample
     ) -> None:
         """The fitted state of a stack, all that files and pickles hold of it (but see `__getstate__`)."""
         remember_features(self, table)
@@ -357,7 +352,15 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         """The rows to train on; table, target and weights of those to evaluate the booster on (None: the folds)."""
         everything = np.arange(len(y))
         if eval_set is not None:
-            return everything, self._read_eval_set(eval_set, labels)
+            if isinstance(eval_set, list) and len(eval_set) == 1:  # as the boosters have it
+                eval_set = eval_set[0]
+            if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+                raise ValueError(
+                    "eval_set must be one pair of a table and its target, such as eval_set=(X_new, y_new)."
+                )
+            X, target = split_target(*eval_set, type(self).__name__)
+            table = read_table(X, caller=type(self).__name__)
+            return everything, (table.native, *self._check_eval_target(target, len(table), labels))
         if not isinstance(self.early_stopping, Real) or isinstance(self.early_stopping, bool):
             return everything, None
         kind: Any = ShuffleSplit if labels is None else StratifiedShuffleSplit
@@ -373,7 +376,8 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         train, test = np.sort(train), np.sort(test)
         return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
 
-    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
+    def _check_eval_target(self, y: Any, n_rows: int, labels: NDArray[Any] | None) -> tuple[NDArray[Any], Any]:
+        """The target (n_rows,) of the rows of `eval_set`, checked, and their weights."""
         raise NotImplementedError
 
     # -- using ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -266,13 +265,10 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
             return loss
         return LOSSES["logistic" if n_classes == 2 else "multinomial"]  # held-out rows may take a class with them
 
-    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
-        table, target = pair_of(eval_set)
-        X, y = split_target(table, target, type(self).__name__)
-        table = read_table(X, caller=type(self).__name__)
-        target = check_classes(y, len(table), classes=labels, caller=type(self).__name__, remedy="leave such rows out")
+    def _check_eval_target(self, y: Any, n_rows: int, labels: NDArray[Any] | None) -> tuple[NDArray[Any], Any]:
+        target = check_classes(y, n_rows, classes=labels, caller=type(self).__name__, remedy="leave such rows out")
         codes = target.codes.astype(np.int64)
-        return table.native, codes, None if self._by_class is None else self._by_class[codes]
+        return codes, None if self._by_class is None else self._by_class[codes]
 
     def _refuse_weights_twice(self) -> None:
         """A `ValueError` where the wide model or the booster would multiply by weights of its own."""
@@ -375,12 +371,8 @@ class WideBoostRegressor(NumberRegressor, WideBoost):
         power = 1 if wide.scoring == "neg_mean_absolute_error" else 2
         return lambda scores, y: np.abs(loss.predict(scores)[:, 0] - y) ** power
 
-    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
-        table, target = pair_of(eval_set)
-        X, y = split_target(table, target, type(self).__name__)
-        table = read_table(X, caller=type(self).__name__)
-        target = check_regression_target(y, len(table), caller=type(self).__name__)
-        return table.native, _of_single_precision(target), None
+    def _check_eval_target(self, y: Any, n_rows: int, labels: NDArray[Any] | None) -> tuple[NDArray[Any], Any]:
+        return _of_single_precision(check_regression_target(y, n_rows, caller=type(self).__name__)), None
 
 
 LARGEST = 1e37
@@ -403,12 +395,3 @@ def read_rows(caller: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> T
     """The table, after the indexes of pandas were compared."""
     check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
     return read_table(X, caller=caller)
-
-
-def pair_of(eval_set: Any) -> Sequence[Any]:
-    """The table and the target of `eval_set`, or a `ValueError`."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:  # as the boosters have it
-        eval_set = eval_set[0]
-    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
-        raise ValueError("eval_set must be one pair of a table and its target, such as eval_set=(X_new, y_new).")
-    return eval_set

@@ -90,12 +90,9 @@ class Layer:
         self._codes = plan.codes
         self._library = None if adapter is None else adapter.name
         is_hist = isinstance(plan.booster, HIST)
+        is_catboost = self._library == "catboost"
         self.coder = coder_of(
-            plan.codes,
-            plan.task,
-            plan.random_state,
-            text=self._library == "catboost",
-            max_levels=254 if is_hist else None,
+            plan.codes, plan.task, plan.random_state, text=is_catboost, max_levels=254 if is_hist else None
         )
         target = rows.y
         if plan.task == "multiclass" and plan.classes is not None:  # an encoder may take their numbers for quantities
@@ -141,10 +138,8 @@ class Layer:
         """Coded columns, and the margins where they are columns."""
         if self.mode != "feature":
             return frame
-        made = {
-            name: margins[:, position] for position, name in enumerate(margin_names(frame.columns, margins.shape[1]))
-        }
-        return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
+        of_margins = pd.DataFrame(margins, frame.index, margin_names(frame.columns, margins.shape[1]))
+        return pd.concat([frame, of_margins], axis=1)
 
     def contributions(self, frame: Any) -> Floats:
         """What the columns of `frame`, and a constant, add to the scores (n, K, n_columns + 1), without margins.
@@ -183,8 +178,9 @@ class Layer:
             return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
         if n_rounds is not None and isinstance(booster, HIST):
             booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
-        if isinstance(booster, HIST):
-            frame = _without_empty(frame)
+        if isinstance(booster, HIST):  # scikit-learn 1.9 fails on columns of no number, which no tree splits either way
+            empty = [name for name in frame.columns if is_numeric_dtype(frame[name]) and frame[name].isna().all()]
+            frame = frame.assign(**dict.fromkeys(empty, 0.0)) if empty else frame
         target = rows.y if start is None else rows.y - start[:, 0]
         if rows.weight is not None and not has_fit_parameter(booster, "sample_weight"):
             raise TypeError(
@@ -293,12 +289,6 @@ def _scores_of_values(values: Floats, loss: Loss) -> Floats:
     if not loss.log_link:
         return values
     return np.log(np.maximum(values, _MIN_VALUE * max(float(np.abs(values).mean()), _MIN_VALUE)))
-
-
-def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
-    """With columns of no number constant: scikit-learn 1.9 fails on them, and no tree splits them either way."""
-    empty = [name for name in frame.columns if is_numeric_dtype(frame[name]) and frame[name].isna().all()]
-    return frame.assign(**dict.fromkeys(empty, 0.0)) if empty else frame
 
 
 def _hist_path(booster: Any, frame: Any, every: int, loss: Loss) -> Iterator[tuple[int, Floats]]:

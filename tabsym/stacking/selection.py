@@ -25,7 +25,7 @@ from tabsym.stacking.layer import Layer, Plan, StackRows, margins_of, rounds_of
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
-Places = NDArray[Any]
+Indices = NDArray[Any]
 
 
 def fitted_wide(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
@@ -43,7 +43,7 @@ class Learner:
     weight: Floats | None
     classes: NDArray[Any] | None
 
-    def fit(self, train: Places) -> Any:
+    def fit(self, train: Indices) -> Any:
         """A clone fitted on some rows, for its margins only.
 
         Of clones that did not converge, or read codes as numbers, there is no warning: the model of all rows, which has
@@ -56,7 +56,7 @@ class Learner:
             model._only_predicts = True  # without what else a fit computes
             return model.fit(take_rows(self.X, train), self.y[train], sample_weight=weight)
 
-    def margins(self, model: Any, rows: Places) -> Floats:
+    def margins(self, model: Any, rows: Indices) -> Floats:
         """Of a fitted clone, of some rows."""
         return margins_of(model, take_rows(self.X, rows), self.classes)
 
@@ -85,7 +85,7 @@ class OutOfFoldMargins:
         return self._margins[fold]
 
     @cached_property
-    def rows(self) -> Places:
+    def rows(self) -> Indices:
         """The rows that a fold holds out, ascending: a splitter over time leaves the first ones out."""
         return np.sort(np.concatenate([test for _, test in self.splits]))
 
@@ -116,7 +116,7 @@ class NestedCV:
         self.out_of_fold, self._learner, self._splits = out_of_fold, out_of_fold.learner, out_of_fold.splits
         self._known: dict[tuple[int, int], Floats] = {}
 
-    def rows(self, fold: int) -> Places:
+    def rows(self, fold: int) -> Indices:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
         rows_of_folds = [self._rows_of(other, fold) for other in self._others(fold)]
         return np.sort(np.concatenate(rows_of_folds)) if rows_of_folds else np.arange(0)
@@ -153,12 +153,12 @@ class NestedCV:
         y = self._learner.y[self._rows_without(fold, other)]
         return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
 
-    def _rows_of(self, fold: int, other: int) -> Places:
+    def _rows_of(self, fold: int, other: int) -> Indices:
         """The rows that a fold holds out and the other trains on."""
         test = self._splits[fold][1]
         return test[np.isin(test, self._splits[other][0], assume_unique=True)]
 
-    def _rows_without(self, fold: int, other: int) -> Places:
+    def _rows_without(self, fold: int, other: int) -> Indices:
         """The rows that a fold trains on and the other does not hold out."""
         return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
 
@@ -479,24 +479,18 @@ class _Evaluator:
 
     def blended(self, started: _Evaluated, alone: _Evaluated) -> list[Component]:
         """The components, the larger weight first: `started` alone, unless a blend with `alone` is certain to gain."""
-        blends = self._blends(started, alone.scores)
-        for weight, gains in blends.items():
-            self._record("both", "", -1, weight, gains)
+        blends: dict[float, PairedGains] = {}
+        for weight in WEIGHTS:
+            pairs = zip(started.scores, alone.scores, strict=True)
+            mixed = [(1 - weight) * first + weight * second for first, second in pairs]
+            blends[weight] = self._paired_gains(self._losses(mixed), started.losses)
+            self._record("both", "", -1, weight, blends[weight])
         weight = min(blends, key=lambda weight: (blends[weight].loss, weight))
         weight = weight if blends[weight].is_certain else 0.0
         components = [replace(started.component, weight=round(1 - weight, 10)), replace(alone.component, weight=weight)]
         return sorted(
             (component for component in components if component.weight > 0), key=lambda component: -component.weight
         )
-
-    def _blends(self, started: _Evaluated, scores: list[Floats]) -> dict[float, PairedGains]:
-        blends = {}
-        for weight in WEIGHTS:
-            mixed = [
-                (1 - weight) * first + weight * second for first, second in zip(started.scores, scores, strict=True)
-            ]
-            blends[weight] = self._paired_gains(self._losses(mixed), started.losses)
-        return blends
 
     def _curve(self, plan: Plan, position: int, every: int) -> _Curve:
         """Of a split, after every few rounds of all that the booster asks for."""
@@ -514,20 +508,13 @@ class _Evaluator:
 
     def _losses(self, scores: list[Floats]) -> list[Floats]:
         """The losses of the scores of each split."""
-        return [
-            self._criterion(split_scores, split.held_out.y)
-            for split_scores, split in zip(scores, self.splits, strict=True)
-        ]
+        pairs = zip(scores, self.splits, strict=True)
+        return [self._criterion(split_scores, split.held_out.y) for split_scores, split in pairs]
 
     def _paired_gains(self, losses: list[Floats], baseline: list[Floats]) -> PairedGains:
         """Of losses in the splits."""
         parts = zip(losses, baseline, self.splits, strict=True)
-        return PairedGains.total(
-            [
-                PairedGains.of(split_losses, split_baseline, split.held_out)
-                for split_losses, split_baseline, split in parts
-            ]
-        )
+        return PairedGains.total([PairedGains.of(loss, base, split.held_out) for loss, base, split in parts])
 
     def _record(self, mode: str, variant: str, rounds: int, weight: float, gains: PairedGains) -> None:
         row: dict[str, Any] = {"mode": mode, "rounds": rounds, "share": weight, "loss": gains.loss}

@@ -37,7 +37,7 @@ MAX_COMPARED = 500
 """Categories by which the covariance and the donors' rule are chosen, of more a sample."""
 PRIOR_ROWS = 1.0
 """Of method "poster": rows at the mean of all that a known category's estimate is drawn by."""
-_TILE = 512  # unknown categories at a time
+_CHUNK = 512  # unknown categories at a time
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Unseen:
         symbols = [self.symbols[position] for position in np.arange(len(self))[positions].tolist()]
         return Unseen(self.documents[positions], symbols, self.rows[positions], self.alone)
 
-    def tiles(self) -> list[Unseen]:
+    def chunks(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
-        return [self.take(slice(first, first + _TILE)) for first in range(0, len(self), _TILE)]
+        return [self.take(slice(first, first + _CHUNK)) for first in range(0, len(self), _CHUNK)]
 
 
 @dataclass(frozen=True)
@@ -173,43 +173,45 @@ class FittedColumn:
         """Estimated targets (m, q)."""
         if not len(unseen):
             return np.zeros((0, self.sums.sums.shape[1]))
-        if self.method.method == "poster":  # not in tiles: the words of all documents are standardised together
+        if self.method.method == "poster":  # not in chunks: the words of all documents are standardised together
             return self.similarity_weights(unseen, self._seen) @ self.estimates[self._seen]
-        tiles = [self._estimates(tile).values + self.sums.origin for tile in unseen.tiles()]
-        return self._shares(np.concatenate(tiles))
+        chunks = [self._estimates(chunk).values + self.sums.origin for chunk in unseen.chunks()]
+        return self._shares(np.concatenate(chunks))
 
     @one_blas_thread()
     def intervals(self, unseen: Unseen, level: float) -> tuple[Floats, Floats]:
         """Bounds (m, q) for the mean target of each category's rows."""
-        found = [self._estimates(tile) for tile in unseen.tiles()]
+        estimates = [self._estimates(chunk) for chunk in unseen.chunks()]
         half = [
-            self.conformal.half_width(one.variances, tile.rows, level)
-            for one, tile in zip(found, unseen.tiles(), strict=True)
+            self.conformal.half_width(estimate.variances, chunk.rows, level)
+            for estimate, chunk in zip(estimates, unseen.chunks(), strict=True)
         ]
         shape = (0, self.sums.sums.shape[1])
-        values = np.concatenate([np.zeros(shape), *(one.values for one in found)]) + self.sums.origin
+        values = np.concatenate([np.zeros(shape), *(estimate.values for estimate in estimates)]) + self.sums.origin
         halves = np.concatenate([np.zeros(shape), *half])
         return values - halves, values + halves
 
     @one_blas_thread()
-    def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None, rule: DonorRule | None = None) -> Floats:
+    def weights(
+        self, unseen: Unseen, codes: NDArray[np.integer] | None = None, rule: DonorRule | None = None
+    ) -> Floats:
         """Of the donors (m, d) for each category.
 
-        `own` (m,): codes of known ones, which are not their own donors; `rule`: another one than the column's.
+        `codes` (m,): of known ones, which are not their own donors; `rule`: another one than the column's.
         """
         if rule is None and self.method.method == "poster":
-            return self.similarity_weights(unseen, self.donors, own)
+            return self.similarity_weights(unseen, self.donors, codes)
         rule = self.rule if rule is None else rule.of(self.sums.rows[self.donors], self.components)
-        positions = None if own is None else self.positions(self.donors, own)
+        positions = None if codes is None else self.positions(self.donors, codes)
         out = np.zeros((len(unseen), len(self.donors)))
-        for first in range(0, len(unseen), _TILE):
-            tile = slice(first, first + _TILE)
-            geometry = self.between(unseen.take(tile))
-            out[tile] = rule.weights(geometry, None if positions is None else positions[tile])
+        for first in range(0, len(unseen), _CHUNK):
+            chunk = slice(first, first + _CHUNK)
+            geometry = self.between(unseen.take(chunk))
+            out[chunk] = rule.weights(geometry, None if positions is None else positions[chunk])
         return out
 
     def similarity_weights(
-        self, unseen: Unseen, donors: NDArray[np.integer], own: NDArray[np.integer] | None = None
+        self, unseen: Unseen, donors: NDArray[np.integer], codes: NDArray[np.integer] | None = None
     ) -> Floats:
         """Of method "poster": what the estimates of these categories (d,), by code, are multiplied by (m, d)."""
         if not len(unseen):
@@ -218,20 +220,22 @@ class FittedColumn:
         documents = self.pairs.documents(self.number, donors)
         batch = self.method.idf_rows == "all" and not unseen.alone
         alike = similarities(documents, unseen.documents, words, batch=batch)
-        if own is not None:
-            positions = self.positions(donors, own)
-            held = np.flatnonzero(positions >= 0)
-            alike[held, positions[held]] = 0.0
+        if codes is not None:
+            positions = self.positions(donors, codes)
+            among = np.flatnonzero(positions >= 0)
+            alike[among, positions[among]] = 0.0
         return weights_of(alike)
 
-    def shown_weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> tuple[NDArray[np.int64], Floats]:
+    def shown_weights(
+        self, unseen: Unseen, codes: NDArray[np.integer] | None = None
+    ) -> tuple[NDArray[np.int64], Floats]:
         """Codes of the donors (d,) and their weights (m, d), of method "poster" those that estimates are made with."""
         if self.method.method == "poster":
-            return self._seen, self.similarity_weights(unseen, self._seen, own)
-        return self.donors, self.weights(unseen, own)
+            return self._seen, self.similarity_weights(unseen, self._seen, codes)
+        return self.donors, self.weights(unseen, codes)
 
     def between(self, unseen: Unseen) -> Geometry:
-        """Unknown categories beside the donors."""
+        """Unknown categories compared with the donors."""
         return Geometry.between(self._describe(unseen.documents, unseen.symbols), self._described)
 
     def as_unseen(self, codes: NDArray[np.integer]) -> Unseen:
@@ -262,10 +266,10 @@ class FittedColumn:
     # -- pieces -------------------------------------------------------------------------------
 
     def _estimates(self, unseen: Unseen) -> Estimates:
-        found = self.solution.estimates(self.between(unseen))
+        estimates = self.solution.estimates(self.between(unseen))
         empty = np.diff(unseen.documents.indptr) == 0  # of which nothing is known
-        values = np.where(empty[:, None], self.components.centre, found.values)
-        return Estimates(values, np.where(empty, self.components.between, found.variances))
+        values = np.where(empty[:, None], self.components.centre, estimates.values)
+        return Estimates(values, np.where(empty, self.components.between, estimates.variances))
 
     def _shares(self, values: Floats) -> Floats:
         """Estimates (m, q); those of several classes, where they are shares, not below 0 and of sum 1."""
@@ -363,8 +367,8 @@ def _keys_of_rows(documents: sparse.csr_array) -> NDArray[np.uint64]:
     mixed = (documents.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29)) ^ counts) * np.uint64(0xBF58476D1CE4E5B9)
     totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed ^ (mixed >> np.uint64(32)))])
-    found = totals[documents.indptr[1:]] - totals[documents.indptr[:-1]]
-    return (found ^ (found >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+    keys = totals[documents.indptr[1:]] - totals[documents.indptr[:-1]]
+    return (keys ^ (keys >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
 
 
 CONTEXTS = ("batch", "row", "observed")
@@ -451,8 +455,8 @@ def unseen_rows(
     observed : Observed
     """
     rows = np.flatnonzero(codes == UNSEEN)
-    found, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a category like another
-    symbols = [None if code < 0 else raw.symbols[code] for code in found.tolist()]
+    unknown, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a category like another
+    symbols = [None if code < 0 else raw.symbols[code] for code in unknown.tolist()]
     which = which.ravel()
     if context == "row":
         symbols, which = [symbols[position] for position in which.tolist()], np.arange(len(rows))

@@ -97,8 +97,8 @@ class NumberWords:
             return np.full(len(column.missing), UNSEEN, dtype=np.int32)
         column.check_measure(self.measure)
         values = column.values
-        found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
-        return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
+        bins = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
+        return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, bins).astype(np.int32)
 
     def joined(self, other: NumberWords) -> NumberWords:
         """The words of both, which have the same edges."""
@@ -159,8 +159,8 @@ class TableCounts:
     def placed(self, words: Sequence[Words]) -> TableCounts:
         """The same counts by the codes of more words."""
         positions = self.positions_among(words)
-        sizes = [len(one) for one in words]
-        sums = {j: one.placed(positions[j], sizes[j]) for j, one in self.sums.items()}
+        sizes = [len(column_words) for column_words in words]
+        sums = {j: column_sums.placed(positions[j], sizes[j]) for j, column_sums in self.sums.items()}
         return TableCounts(tuple(words), self.pairs.grown(sizes, positions), sums)
 
     def positions_among(self, words: Sequence[Words]) -> list[NDArray[np.int64]]:
@@ -238,7 +238,7 @@ class ContextCounting:
         numbers = [positions[name] for name in encoded]
         if origin is None:
             origin = np.zeros(y.shape[1]) if y.shape[1] > 1 else np.average(y, axis=0, weights=weight)
-        sizes = [len(one) for one in words]
+        sizes = [len(column_words) for column_words in words]
         sums = {j: Sums.count(codes[j], y, weight, sizes[j], origin) for j in numbers}
         return TableCounts(words, count_pairs(codes, sizes, weight, numbers, self.n_jobs), sums)
 
@@ -330,7 +330,7 @@ def count_lazily(
         for left in range(right)
         if left in chosen or right in chosen
     }
-    return TableCounts(words, PairCounts(tuple(len(one) for one in words), blocks), sums)
+    return TableCounts(words, PairCounts(tuple(len(column_words) for column_words in words), blocks), sums)
 
 
 # -- words -----------------------------------------------------------------------------------------

@@ -189,15 +189,15 @@ class DocumentRegression:
         """Of categories without targets; `geometry`: of them with the regression's categories."""
         one = self.covariance
         size = one.scale * self.components.between
-        near, own = np.zeros(geometry.products.shape), np.ones(len(geometry.squares))
+        near, alone = np.zeros(geometry.products.shape), np.ones(len(geometry.squares))
         if one.kernel is not None:
             near = size * one.share * geometry.covariance(one.kernel)
             # a linear kernel would call a small document, near the base, one that is known well
-            own = np.maximum(1.0, geometry.variance(one.kernel)) * one.share + 1 - one.share
+            alone = np.maximum(1.0, geometry.variance(one.kernel)) * one.share + 1 - one.share
         values = np.clip(self.mean + near @ self.weights, self._known.min(axis=0), self._known.max(axis=0))
         inside = np.einsum("ml,lm->m", near, cho_solve(self._factor, near.T))
         outside = (1 - near @ self._ones) ** 2 / self._ones.sum()
-        return Estimates(values, np.maximum(size * own - inside + outside, 0.0))
+        return Estimates(values, np.maximum(size * alone - inside + outside, 0.0))
 
     def held_out(self, groups: NDArray[np.integer]) -> Estimates:
         """Of each category from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
@@ -343,9 +343,9 @@ class DonorRule:
         truth, everyone = sums.means - components.centre, np.arange(len(sums.rows))
 
         def left_out_error(one: DonorRule) -> float:
-            """Of categories foretold by the others, as far as that is worth."""
-            foretold = one.weights(geometry, everyone) @ estimates - components.centre
-            return float((sure[:, None] * (truth - worth(foretold, truth, sure) * foretold) ** 2).sum())
+            """Of categories predicted by the others, as far as that is worth."""
+            predicted = one.weights(geometry, everyone) @ estimates - components.centre
+            return float((sure[:, None] * (truth - worth(predicted, truth, sure) * predicted) ** 2).sum())
 
         return min(rule.others(geometry), key=left_out_error)
 
@@ -358,17 +358,17 @@ class DonorRule:
         names = NAME_RATES if geometry.names is not None else (0.0,)
         return [DonorRule(rate, name, self.unit, self.known) for rate in RATES for name in names]
 
-    def weights(self, geometry: Geometry, own: NDArray[np.integer] | None = None) -> Floats:
-        """Of donors (l,) for each category (m, l); `own` (m,): a donor that is left out, below 0 for none."""
+    def weights(self, geometry: Geometry, left_out: NDArray[np.integer] | None = None) -> Floats:
+        """Of donors (l,) for each category (m, l); `left_out` (m,): a donor of each, below 0 for none."""
         logits = -self.rate * geometry.distances / self.unit
         if self.name_rate:
             assert geometry.names is not None
             logits = logits - self.name_rate * (1 - geometry.names)
         with np.errstate(divide="ignore"):
             logits = logits + np.log(self.known)
-        if own is not None:
-            held = np.flatnonzero(own >= 0)
-            logits[held, own[held]] = -np.inf
+        if left_out is not None:
+            among = np.flatnonzero(left_out >= 0)
+            logits[among, left_out[among]] = -np.inf
         top = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
         total = weights.sum(axis=1, keepdims=True)
@@ -380,7 +380,7 @@ def _known(rows: Floats, components: Components) -> Floats:
     return rows / (rows + components.ratio)
 
 
-def worth(foretold: Floats, truth: Floats, sure: Floats) -> float:
-    """The share in [0, 1] of what is foretold (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
-    square = float((sure[:, None] * foretold**2).sum())
-    return float(np.clip((sure[:, None] * foretold * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0
+def worth(predicted: Floats, truth: Floats, sure: Floats) -> float:
+    """The share in [0, 1] of what is predicted (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
+    square = float((sure[:, None] * predicted**2).sum())
+    return float(np.clip((sure[:, None] * predicted * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0

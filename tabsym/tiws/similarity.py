@@ -255,11 +255,11 @@ class Geometry:
         """The kernels to choose from, of documents with each other; none where documents do not differ."""
         l = len(self.squares)  # noqa: E741 (the formulas' letter)
         spread, middle = float(self.squares.mean()), median_distance(self.distances)
-        found = [SimilarityKernel(None, spread)] if spread > ROUNDING else []
-        found += [SimilarityKernel(length, middle) for length in LENGTHS] if middle > 0 else []
-        yield from found
+        kernels = [SimilarityKernel(None, spread)] if spread > ROUNDING else []
+        kernels += [SimilarityKernel(length, middle) for length in LENGTHS] if middle > 0 else []
+        yield from kernels
         if self.names is not None and l > 1:
-            yield from (SimilarityKernel(one.length, one.unit, names=0.5) for one in found)
+            yield from (SimilarityKernel(kernel.length, kernel.unit, names=0.5) for kernel in kernels)
             yield SimilarityKernel(1.0, middle if middle > 0 else 1.0, names=1.0)
 
 
@@ -279,11 +279,11 @@ def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *
     Parameters
     ----------
     seen, unseen : sparse
-        Counts; columns beside the `words` that count are empty.
+        Counts; columns other than the `words` that count are empty.
     words : int
         Words there are in the other columns.
     batch : bool
-        Whether words are standardised over all documents of the call, or each unknown one alone beside the seen ones.
+        Whether words are standardised over all documents of the call, or each unknown one alone with the seen ones.
     """
     if batch:
         return _similarities(seen, unseen, words)

@@ -19,8 +19,8 @@ from tabsym.cli import main
 from tabsym.compare import load
 from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
+from tabsym.compare.custom_contenders import from_address
 from tabsym.compare.metrics import choose_metric
-from tabsym.compare.own_contenders import from_address
 from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.files import ReadOptions
 from tabsym.compare.table.prepare import RoleColumns, prepare
@@ -89,7 +89,7 @@ def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
     codes = pd.Series(["1.10", "1.20", "x"] * 60)
     table = pd.DataFrame({"code": codes, "size": [1.5, 2.0, 3.25] * 60, "sales": codes.map({"1.10": 9.0}).fillna(1.0)})
     prepared = prepare(table, "sales", reading=ReadOptions(categorical=["size"]), task="regression")
-    own = from_address("mine", "tests.own_contenders:ready")
+    own = from_address("mine", "tests.custom_contenders:ready")
     new, file = table.head(30).query("code == '1.10'"), tmp_path / "new.csv"
     new.to_csv(file, index=False)
     assert prepared.retyping.numbers == ["size", "sales"]
@@ -102,7 +102,7 @@ def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
 
 
 def test_one_of_the_users_own_gets_its_own_columns():
-    own = from_address("mine", "tests.own_contenders:ready")
+    own = from_address("mine", "tests.custom_contenders:ready")
     table = SALES[["store", "colour", "sales"]].dropna()
     model = winner(own, table, tune="3")
     np.testing.assert_allclose(model.predict(table), own.make("regression", 0, 1).fit(
@@ -113,7 +113,7 @@ def test_one_of_the_users_own_gets_the_columns_of_the_training_in_their_order(tm
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "i": rng.integers(0, 9, 60)})
     table["sales"] = table["a"] - 2 * table["b"]
-    model = winner(from_address("mine", "tests.own_contenders:by_place"), table)
+    model = winner(from_address("mine", "tests.custom_contenders:by_place"), table)
     want = model.predict(table)
     np.testing.assert_array_equal(model.predict(table[["b", "i", "sales", "a"]].assign(z="more")), want)
     with pytest.raises(ValueError, match="There is no column 'b', with which the model was trained"):
@@ -126,7 +126,7 @@ def test_one_of_the_users_own_gets_the_columns_of_the_training_in_their_order(tm
 
 
 def test_what_cannot_be_written_without_code_says_so(tmp_path):
-    model = winner(from_address("mine", "tests.own_contenders:Mean"))
+    model = winner(from_address("mine", "tests.custom_contenders:Mean"))
     model.estimator.made_by = lambda: None
     with pytest.raises(ValueError, match=r"without code, as its estimator.made_by .*leave that part out") as error:
         model.save(tmp_path / "best.skops")
@@ -135,13 +135,13 @@ def test_what_cannot_be_written_without_code_says_so(tmp_path):
 
 
 def test_strange_types_are_refused_unless_trusted(tmp_path):
-    own = from_address("mine", "tests.own_contenders:Mean")
+    own = from_address("mine", "tests.custom_contenders:Mean")
     path = winner(own).save(tmp_path / "best.skops")
-    with pytest.raises(ValueError, match=r"holds tests\.own_contenders\.Mean, which tabsym does not know"):
+    with pytest.raises(ValueError, match=r"holds tests\.custom_contenders\.Mean, which tabsym does not know"):
         load(path)
     with pytest.raises(TypeError, match="is no list; pass full names"):
-        load(path, trusted="tests.own_contenders.Mean")
-    assert load(path, trusted=["tests.own_contenders.Mean"]).predict(SALES.head(2)).shape == (2,)
+        load(path, trusted="tests.custom_contenders.Mean")
+    assert load(path, trusted=["tests.custom_contenders.Mean"]).predict(SALES.head(2)).shape == (2,)
 
 
 def test_functions_are_no_classes(tmp_path):
@@ -303,7 +303,7 @@ def of_all_types():
     return (
         table,
         winner(all_contenders()["wide"], table),
-        winner(from_address("mine", "tests.own_contenders:Mean"), table),
+        winner(from_address("mine", "tests.custom_contenders:Mean"), table),
     )
 
 

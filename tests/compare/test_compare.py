@@ -16,18 +16,17 @@ from sklearn.linear_model import LinearRegression
 
 from tabsym import compare
 from tabsym.cli import main
-from tabsym.compare import contenders as registry
 from tabsym.compare.contenders import Contender, all_contenders
-from tabsym.compare.own_contenders import choose
+from tabsym.compare.custom_contenders import choose
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.files import ReadOptions
 from tabsym.compare.table.prepare import prepare
-from tabsym.compare.table.retyping import read_typed
 from tabsym.compare.text import summary
 from tabsym.compare.workers import last_words
 from tabsym.datasets import make_retail
+from tests.compare.reading import read_typed
 from tests.in_process import contenders_in_process
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -141,7 +140,9 @@ def test_resume_refuses_columns_of_other_names(names, tmp_path):
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does
-    monkeypatch.setattr("tabsym.compare.own_contenders.all_contenders", lambda: {"broken": broken} | all_contenders())
+    monkeypatch.setattr(
+        "tabsym.compare.custom_contenders.all_contenders", lambda: {"broken": broken} | all_contenders()
+    )
     chosen = ["broken", "constant", "wide"]
     result = compare(SALES, "sales", contenders=chosen, folds=2, out=tmp_path / "o", quiet=True)
     assert "it could not be made: KeyError: 'broken'" in result.failures["broken"]
@@ -286,12 +287,11 @@ def test_missing_library_is_left_out_with_a_remedy():
     assert contender.missing() == "X was not run, as nosuchlibrary is not installed: pip install 'tabsym[x]'"
 
 
-def test_every_file_of_contenders_takes_part():
+def test_built_in_contenders_take_part_the_baseline_first():
     names = [name for name, one in all_contenders().items() if not one.for_unseen]
     assert {"wide", "wide-pairs", "onehot-linear", "target-lightgbm", "lightgbm", "xgboost", "catboost"} <= set(names)
     assert "hist-gradient-boosting" in names
     assert names[0] == "constant"
-    assert len(list(registry.__path__)) == 1
 
 
 FEW = ["store", "group", "price", "promotion", "sales"]

@@ -301,7 +301,7 @@ def test_unknown_folds_are_forgotten(whole, folder, fold):
 
 @pytest.mark.parametrize("name", ["ghost", "../../outside", "..", "", "a/b", "\x00", "\n", "x" * 300, "\ud800"])
 @pytest.mark.parametrize("entry", ["own", 3])
-def test_unknown_contenders_lead_nowhere(whole, folder, name, entry):
+def test_unkncustom_contenders_lead_nowhere(whole, folder, name, entry):
     body = body_of(folder)
     body["contenders"][name] = body["contenders"]["own"] if entry == "own" else entry
     (folder / "results.json").write_text(json.dumps(body))

@@ -267,7 +267,7 @@ def test_dates_written_in_any_way(text, dtype):
     notes = []
     column = pd.Series(text, dtype=dtype)
     features = learn(column, notes=notes)
-    assert features.dates == ["c"]
+    assert list(features.parts) == ["c"]
     assert len(notes) == 1
     assert "'c' contains dates" in notes[0]
     assert floored(daily(applied(column, column))) == PARTS
@@ -307,7 +307,7 @@ def test_moments_in_training_and_text_later_is_read_right_or_refused(name):
 def test_days_of_python():
     """As parquet files and pyarrow tables have them."""
     column = objects(datetime.date(2024, 2, 29), datetime.date(2024, 12, 13), datetime.date(1969, 7, 20))
-    assert learn(column).dates == ["c"]
+    assert list(learn(column).parts) == ["c"]
     assert applied(column, column) == PARTS
     assert applied(MOMENTS, column) == PARTS
     assert applied(column, MOMENTS) == PARTS
@@ -318,7 +318,7 @@ def test_days_of_other_libraries(library):
     columns = {"c": [datetime.date(2024, 2, 29), None, datetime.date(1969, 7, 20)]}
     frame = read_source(pl.DataFrame(columns) if library == "polars" else pa.table(columns)).frame
     features = learn_features(frame, [], [])
-    assert features.dates == ["c"]
+    assert list(features.parts) == ["c"]
     assert features.apply(frame)["c month"].tolist()[::2] == ["02", "07"]
     assert features.apply(frame)["c"].isna().tolist() == [False, True, False]
 
@@ -385,7 +385,7 @@ def test_dates_asked_for_as_symbols_stay_symbols():
 )
 def test_text_that_is_no_date(values):
     features = learn(pd.Series(values))
-    assert features.dates == []
+    assert list(features.parts) == []
     assert features.kinds == {"c": "categories"}
 
 
@@ -412,7 +412,7 @@ def test_kinds_and_notes():
     assert [features.kinds[name] for name in ("n", "s", "b", "m", "code")] == [
         *("number", "categories", "boolean", "moments", "categories")
     ]
-    assert features.dates == ["d", "m"]
+    assert list(features.parts) == ["d", "m"]
     assert "empty" not in features.kinds
     assert any("'empty' has no values" in note for note in notes)
     got = features.apply(FRAME)

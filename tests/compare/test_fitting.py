@@ -22,7 +22,7 @@ from tabsym_xgboost import XGBLabelClassifier
 from tabsym import TIWSEncoder
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
-from tabsym.compare.fitting import Budget, Data, _unknown_names, take_rows, train, tune, weights_for
+from tabsym.compare.fitting import Budget, Data, _unknown_names, train, tune, weights_for
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
 
@@ -366,22 +366,27 @@ def test_weights_of_classes():
 # Rows and frames.
 
 
+def rows_of(X, places):
+    """The rows of a frame at these places, as `Data` has them."""
+    return Data(X, np.zeros(len(X)), "regression").rows(places).X
+
+
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
 def test_rows_of_any_frame(make):
     columns = {"a": list(range(10)), "s": [f"s{k}" for k in range(10)]}
     places = np.array([7, 0, 7, 3])
-    taken = take_rows(make(columns), places)
+    taken = rows_of(make(columns), places)
     assert type(taken) is type(make(columns))
     got = taken.to_pydict() if make is pa.table else {name: list(taken[name]) for name in columns}
     assert got == {name: [values[place] for place in places] for name, values in columns.items()}
-    assert len(take_rows(make(columns), np.empty(0, dtype=np.int64))) == 0
+    assert len(rows_of(make(columns), np.empty(0, dtype=np.int64))) == 0
 
 
 def test_rows_have_an_index_of_their_own_and_keep_types():
     X = pd.DataFrame(
         {"a": pd.array([1, None, 3], dtype="Int64"), "c": pd.Categorical(["x", "y", "x"])}, index=["r", "r", "q"]
     )
-    taken = take_rows(X, np.array([2, 1]))
+    taken = rows_of(X, np.array([2, 1]))
     assert taken.index.tolist() == [0, 1]
     assert (taken.dtypes == X.dtypes).all()
     assert X.index.tolist() == ["r", "r", "q"]

@@ -75,7 +75,7 @@ def test_tables_of_different_tasks_and_one_that_fails(tmp_path):
 
 @pytest.mark.slow
 def test_one_that_failed_on_a_table_is_last_there(tmp_path):
-    from tests.own_contenders import Mean
+    from tests.custom_contenders import Mean
 
     sales = make_retail(120)
     tables = {"a": (sales, "sales"), "b": (sales.assign(sales=sales["sales"] + 1), "sales")}

@@ -16,7 +16,7 @@ import pytest
 from tabsym.compare.settings import open_folder
 from tabsym.compare.table import files as reading
 from tabsym.compare.table.files import ReadOptions, read_path, read_some
-from tabsym.compare.table.retyping import read_typed
+from tests.compare.reading import read_typed
 
 
 def read(table, **options):

@@ -15,7 +15,7 @@ from tabsym.compare.job import RunConfig
 from tabsym.compare.metrics import choose_metric, score_fold
 from tabsym.compare.report import sort_key, write_report
 from tabsym.compare.results import Results
-from tabsym.compare.run import _judged
+from tabsym.compare.run import _ranking
 from tabsym.compare.settings import settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.prepare import RoleColumns, prepare
@@ -143,7 +143,7 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
             results.add(name, name if place else "Baseline", fold, told, prediction, folder)
     if evil:
         results.fail("broken", f"Broken {EVIL}", f"ValueError: {EVIL}")
-    ranking = _judged(config, results, folder)
+    ranking = _ranking(config, results, folder)
     results.settings["levels"] = column_levels(prepared, 0) if evil else []
     results.settings["column_gains"] = column_gains(prepared, splits, metric, ranking, folder, 0)
     sentences = summary(ranking, [], results.settings, [])

@@ -51,7 +51,7 @@ def table(request, rows, tmp_path):
 
 
 def test_a_sample_has_the_classes_in_their_proportions(table, rows):
-    source, said = read_some(table, ReadOptions(), "y", 1_000, 3)
+    source, _, said = read_some(table, ReadOptions(), "y", 1_000, 3)
     found = source.frame.astype({"row": int}).merge(rows, on="row", suffixes=("", "_all"))
     assert len(found) == len(source.frame) == found["row"].nunique() == 1_000
     assert (found["y"] == found["y_all"]).all()
@@ -61,18 +61,18 @@ def test_a_sample_has_the_classes_in_their_proportions(table, rows):
         assert abs(counts[one] - whole[one] / N * 1_000) <= 1
     assert "6,000 rows, of which a sample of 1,000, stratified by 'y'" in said
     assert "--max-rows" in said
-    again, _ = read_some(table, ReadOptions(), "y", 1_000, 3)
-    other, _ = read_some(table, ReadOptions(), "y", 1_000, 4)
+    again, *_ = read_some(table, ReadOptions(), "y", 1_000, 3)
+    other, *_ = read_some(table, ReadOptions(), "y", 1_000, 4)
     pd.testing.assert_frame_equal(again.frame, source.frame)
     assert set(other.frame["row"]) != set(source.frame["row"])
-    everything, said = read_some(table, ReadOptions(), "y", N, 0)
+    everything, _, said = read_some(table, ReadOptions(), "y", N, 0)
     assert (len(everything.frame), said) == (N, "")
 
 
 @pytest.mark.parametrize("n_distinct", [21, N])
 def test_numbers_are_sampled_evenly(rows, n_distinct, tmp_path):
     rows.assign(y=np.arange(N) % n_distinct).to_parquet(tmp_path / "t.parquet")
-    source, _ = read_some(tmp_path / "t.parquet", ReadOptions(), "y", 2_000, 0)
+    source, *_ = read_some(tmp_path / "t.parquet", ReadOptions(), "y", 2_000, 0)
     assert len(source.frame) == 2_000
     assert source.frame["row"].is_monotonic_increasing
     assert abs(source.frame["row"].mean() - N / 2) < 4 * N / np.sqrt(12 * 2_000)
@@ -84,7 +84,7 @@ def test_as_many_rows_as_fit_into_memory(rows, tmp_path, monkeypatch):
     size = rows.memory_usage(deep=True, index=False).sum()
     available = psutil.virtual_memory()._replace(available=5 * size)  # for half of the rows
     monkeypatch.setattr(psutil, "virtual_memory", lambda: available)
-    source, said = read_some(path, ReadOptions(), "y", None, 0)
+    source, _, said = read_some(path, ReadOptions(), "y", None, 0)
     assert 0.3 * N < len(source.frame) < 0.7 * N
     assert "as more may not fit into memory" in said
     assert prepare(path, "y").notes[0] == said
@@ -95,7 +95,7 @@ def test_missing_classes_and_targets_that_are_not_there(rows, tmp_path):
     some = rows.assign(y=rows["y"].where(rows["row"] % 4 > 0, None))
     some.to_parquet(tmp_path / "t.parquet")
     for table in (some, tmp_path / "t.parquet"):
-        source, _ = read_some(table, ReadOptions(), "y", 400, 0)
+        source, *_ = read_some(table, ReadOptions(), "y", 400, 0)
         assert abs(source.frame["y"].isna().sum() - 100) <= 1
         with pytest.raises(ValueError, match="There is no column 'z'"):
             prepare(table, "z", max_rows=400)
@@ -234,7 +234,7 @@ def test_rare_classes_have_their_part_of_the_sample(kind, seed, tmp_path):
         table = own
         if kind == "parquet":
             own.to_parquet(table := tmp_path / "t.parquet")
-        found, note = read_some(table, ReadOptions(), "y", 1_000, seed)
+        found, _, note = read_some(table, ReadOptions(), "y", 1_000, seed)
         counts = found.frame["y"].value_counts()
         assert {one: counts[one] for one in parts} == parts
         assert counts.sum() == 1_000
@@ -247,14 +247,14 @@ def test_samples_that_are_not_stratified_are_called_random(kind):
     for target in (rng.normal(size=3_000), rng.integers(0, 21, 3_000).astype(str)):
         own = pl.DataFrame({"x": rng.normal(size=3_000), "y": target})
         table = own.lazy() if kind == "lazy" else own.to_pandas()
-        found, note = read_some(table, ReadOptions(), "y", 500, 0)
+        found, _, note = read_some(table, ReadOptions(), "y", 500, 0)
         assert len(found.frame) == 500
         assert "of which a random sample of 500 is compared" in note
 
 
 def test_samples_of_many_rare_classes_are_no_larger_than_asked_for():
     own = pd.DataFrame({"x": np.arange(2_000.0), "y": ["most"] * 1_985 + [f"r{one}" for one in range(15)]})
-    found, _ = read_some(own, ReadOptions(), "y", 100, 0)
+    found, *_ = read_some(own, ReadOptions(), "y", 100, 0)
     assert len(found.frame) == 100
     assert found.frame["y"].nunique() == 16
 
@@ -268,7 +268,7 @@ def test_targets_of_categories_that_no_row_has_and_missing_ones(kind, tmp_path):
     table = pl.from_pandas(own).lazy()
     if kind == "parquet":
         own.to_parquet(table := tmp_path / "t.parquet")
-    found, note = read_some(table, ReadOptions(), "y", 500, 0)
+    found, _, note = read_some(table, ReadOptions(), "y", 500, 0)
     assert len(found.frame) == 500
     assert "stratified by 'y'" in note
     assert found.frame["y"].isna().sum() == pytest.approx(500 / 7, abs=1)

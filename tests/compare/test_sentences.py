@@ -10,8 +10,8 @@ import pytest
 
 from tabsym import compare
 from tabsym.compare.results import prediction_path
-from tabsym.compare.table.retyping import read_typed
-from tests.own_contenders import Mean
+from tests.compare.reading import read_typed
+from tests.custom_contenders import Mean
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

@@ -17,7 +17,7 @@ from tabsym.compare.splits import make_plan
 from tabsym.compare.table.files import ReadOptions
 from tabsym.compare.table.number_format import NumberFormat, number_of, split_cell
 from tabsym.compare.table.prepare import RoleColumns, prepare
-from tabsym.compare.table.retyping import read_typed
+from tests.compare.reading import read_typed
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

@@ -6,10 +6,10 @@ import pytest
 
 from tabsym import TIWSEncoder, compare
 from tabsym.compare.contenders import all_contenders
+from tabsym.compare.custom_contenders import choose
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
-from tabsym.compare.own_contenders import choose
-from tabsym.compare.significance import pair_of_rows
+from tabsym.compare.ranking import pair_of_rows
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

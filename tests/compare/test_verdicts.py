@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tabsym.compare.ranking import outlying_fold, rank
-from tabsym.compare.significance import Pair, adjusted_for_pairs, against_best, pair_of_rows
+from tabsym.compare.ranking import Pair, adjusted_for_pairs, against_best, outlying_fold, pair_of_rows, rank
 from tabsym.compare.text import difference, summary, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import LabelEncoder
 
-from tabsym.compare.contenders.boosters import native_hist
+from tabsym.compare.contenders import native_hist
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import load_adapter
 from tests.conftest import FRAMES, as_frame

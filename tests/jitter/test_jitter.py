@@ -257,9 +257,9 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     mixture = Mixture.of([Donors(documents[:, j], weights[j]) for j in range(3)], None)
     assert mixture.sizes[:2].tolist() == [100, 2000]
     assert (mixture.sizes[2:] <= MAX_COMBINATIONS).all()
-    tiles = list(mixture.tiles())
-    rows, shares = (np.concatenate([tile[part] for tile in tiles]) for part in (0, 2))
-    symbols = np.concatenate([np.stack(tile[1], axis=1) for tile in tiles])
+    chunks = list(mixture.chunks())
+    rows, shares = (np.concatenate([chunk[part] for chunk in chunks]) for part in (0, 2))
+    symbols = np.concatenate([np.stack(chunk[1], axis=1) for chunk in chunks])
     np.testing.assert_allclose(np.bincount(rows, shares), 1.0, atol=1e-12)
     assert len({(row, *symbol) for row, symbol in zip(rows.tolist(), symbols.tolist(), strict=True)}) == len(rows)
     at = rows == 1
@@ -279,7 +279,7 @@ def test_rows_may_come_in_parts(monkeypatch):
     model, encoder = fitted("lightgbm", "binary")
     wanted = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     monkeypatch.setattr("tabsym.jitter.averaging.MAX_WEIGHTS", 30)
-    monkeypatch.setattr("tabsym.jitter.replacing.TILE", 7)
+    monkeypatch.setattr("tabsym.jitter.replacing.CHUNK", 7)
     got = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     np.testing.assert_allclose(got[0], wanted[0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-9)

@@ -24,6 +24,9 @@ IDENTIFIERS = {
     ("categories", "compare", "encoders", "export", "frame", "jitter", "modl", "plots", "stacking", "tiws"): """
         place places workplace
     """,
+    ("compare", "encoders", "jitter", "modl", "plots", "stacking", "tiws"): """
+        beside foretold found held own told Places
+    """,
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 

@@ -66,14 +66,13 @@ class Features:
             if name in self.parts:
                 moments = moments_of(name, frame[name], kind, later=later, dayfirst=self.dayfirst)
                 columns |= date_columns(name, moments, self.parts[name], self.kinds)
+            elif kind == "categories":
+                columns[name] = _text(frame[name])
+            elif kind == "boolean":
+                columns[name] = _booleans(name, frame[name])
             else:
-                columns[name] = _column(name, frame[name], kind)
+                columns[name] = numbers_of(name, frame[name])
         return pd.DataFrame(columns)
-
-    @property
-    def dates(self) -> list[str]:
-        """Columns that hold dates."""
-        return list(self.parts)
 
 
 def refuse_absent(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -206,12 +205,6 @@ def _holds(series: pd.Series, *types: type) -> bool:
     return series.dtype == object and all(isinstance(value, types) for value in series.dropna())
 
 
-def _column(name: str, series: pd.Series, kind: str) -> Any:
-    if kind == "categories":
-        return _text(series)
-    return _booleans(name, series) if kind == "boolean" else numbers_of(name, series)
-
-
 def numbers_of(name: str, series: pd.Series) -> NDArray[np.float64]:
     """The numbers (n,) of a column, in whatever type they come; others and infinite ones are missing (a warning)."""
     if series.dtype.kind == "m":
@@ -233,23 +226,23 @@ def _finite(value: Any) -> float:
 def _booleans(name: str, series: pd.Series) -> Any:
     """True and False, however they are written; of the type that has missing flags where some are."""
     words = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
-    found = _converted(name, series, lambda value: words[str(value).strip().lower()], "True and False")
-    if all(isinstance(value, bool) for value in found):
-        return np.array(found, dtype=bool)
-    return pd.array([value if isinstance(value, bool) else None for value in found], dtype="boolean")
+    cells = _converted(name, series, lambda value: words[str(value).strip().lower()], "True and False")
+    if all(isinstance(value, bool) for value in cells):
+        return np.array(cells, dtype=bool)
+    return pd.array([value if isinstance(value, bool) else None for value in cells], dtype="boolean")
 
 
 def _converted(name: str, series: pd.Series, convert: Callable[[Any], Any], what: str) -> list[Any]:
     """Each cell converted; NaN where it is missing, or cannot be, which is warned of."""
-    found, lost = [], []
+    converted, lost = [], []
     for value in series.tolist():
         try:
-            found.append(np.nan if pd.isna(value) else convert(value))
+            converted.append(np.nan if pd.isna(value) else convert(value))
         except (TypeError, ValueError, KeyError, OverflowError):
-            found.append(np.nan)
+            converted.append(np.nan)
             lost.append(value)
     check_later_cells(name, lost, int(series.notna().sum()), what)
-    return found
+    return converted
 
 
 def _text(series: pd.Series) -> pd.Series:
@@ -378,12 +371,12 @@ def _case(column: pd.Series, what: str) -> list[str]:
 def _far(name: str, column: pd.Series) -> list[str]:
     """A value that more than one row in a hundred has, far from all other values: often a code for missing."""
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    found = _far_value(
+    far = _far_value(
         values, lambda value, low: _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0), but=0.0
     )
-    if found is None:
+    if far is None:
         return []
-    value, share, low, high = found
+    value, share, low, high = far
     return [_note_of_far(name, f"{value:g}", share, f"{low:g} to {high:g}", f"{value:g}")]
 
 
@@ -400,9 +393,9 @@ def far_dates(raw: pd.DataFrame, X: pd.DataFrame, dates: Sequence[str]) -> list[
     said = []
     for name in dates:
         days = np.floor(X[name].to_numpy(dtype=np.float64))
-        found = _far_value(days, lambda value, _: _day(value)[5:] in ("01-01", "12-30", "12-31"))
-        if found is not None:
-            value, share, low, high = found
+        far = _far_value(days, lambda value, _: _day(value)[5:] in ("01-01", "12-30", "12-31"))
+        if far is not None:
+            value, share, low, high = far
             cell = raw[name].iloc[int(np.argmax(days == value))]
             written = cell.strip() if isinstance(cell, str) else _day(value)
             said.append(_note_of_far(name, _day(value), share, f"{_day(low)} to {_day(high)}", written))

@@ -42,11 +42,11 @@ class ReadOptions:
     na_values : dict of str -> list of str
         Column, or "" for all -> cells that mean missing.
     decimal, thousands : str or None
-        Separators of numbers in text; None: found by column.
+        Separators of numbers in text; None: detected by column.
     sep, encoding : str or None
-        Of a text file; None: found.
+        Of a text file; None: detected.
     dayfirst : bool or None
-        Whether 03/04 is the third of April; None: found where some day is after the 12th, else the month comes first.
+        Whether 03/04 is the third of April; None: it is where some day is after the 12th, else the month comes first.
     sheet : str or None
         Of a workbook; None: the first that has rows.
     """
@@ -64,7 +64,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """A table as it was found: `untyped` columns are all text; `separator` of fields, "" where there is none."""
+    """A table as it was read: `untyped` columns are all text; `separator` of fields, "" where there is none."""
 
     frame: pd.DataFrame
     untyped: bool = False
@@ -350,9 +350,9 @@ _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {
 COPIES = 10
 """Times a table as pandas that a comparison takes: features, encodings, and the processes' own."""
 _MAX_CLASSES = 20  # distinct values of a target by which rows are stratified
-_SPARE = 1.2  # rows that are held per row of the sample, so that each class has enough
-_OF_RARE = 200  # rows of each class that are held in any case
-_MANY = 5.0  # standard deviations by which the rows held may be fewer than expected
+_SPARE = 1.2  # rows that are kept per row of the sample, so that each class has enough
+_OF_RARE = 200  # rows of each class that are kept in any case
+_MANY = 5.0  # standard deviations by which the rows kept may be fewer than expected
 _MEASURED = 10_000  # rows by which the size of one is known
 
 
@@ -366,19 +366,16 @@ class Whole:
     def frames(self) -> Iterator[pd.DataFrame]:
         """The rows, batch by batch where they are read so."""
         batches = _batches_of(self.table)
-        for one in [self.table] if batches is None else batches:
-            yield read(one, self.options if batches is None else None).frame
+        for batch in [self.table] if batches is None else batches:
+            yield read(batch, self.options if batches is None else None).frame
 
 
-@dataclass(frozen=True)
-class Sampled(Source):
-    """Some rows of a table; `whole`: all of them, None where these are all."""
+def read_some(
+    table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int
+) -> tuple[Source, Whole | None, str]:
+    """As `read`, of a table of more rows a sample, stratified by the target's few classes.
 
-    whole: Whole | None = None
-
-
-def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | None, seed: int) -> tuple[Sampled, str]:
-    """As `read`, and what to say of it: of a table of more rows a sample, stratified by the target's few classes.
+    Returns also all rows, None where these are all, and a note on the sample, "" where there is none.
 
     Parameters
     ----------
@@ -394,27 +391,23 @@ def read_some(table: Any, options: ReadOptions, target: str, max_rows: int | Non
     if batches is not None:
         refuse_options(table, options)
         n_rows, first = batches.count(), next(iter(batches), None)
-        most = max_rows or _rows_that_fit(first)
-        if n_rows > most:
-            frame, by = _sample(batches, target, n_rows, most, seed)
+        n_wanted = max_rows or _rows_that_fit(first)
+        if n_rows > n_wanted:
+            frame, by = _sample(batches, target, n_rows, n_wanted, seed)
             why = "" if max_rows else ", as more may not fit into memory"
-            return _of(read(frame), whole), _note(n_rows, len(frame), by, why)
+            return read(frame), whole, _note(n_rows, len(frame), by, why)
         if is_dataset(table) or _is_folder(table):  # which `read` does not know
-            return _of(read(batches.whole())), ""
+            return read(batches.whole()), None, ""
     source = read(table, options)
     n_rows = len(source.frame)
     if max_rows is None or n_rows <= max_rows:
-        return _of(source), ""
+        return source, None, ""
     values = source.frame[target] if target in source.frame.columns else pd.Series(dtype=object)
     counts = values.value_counts(dropna=False).to_dict() if len(values) else {}
     positions = _chosen(values, _generator(seed).random(n_rows), counts, max_rows)
     some = source.frame.iloc[positions].reset_index(drop=True)
     by = target if _has_classes(counts) else None
-    return _of(replace(source, frame=some), whole), _note(n_rows, len(positions), by, "")
-
-
-def _of(source: Source, whole: Whole | None = None) -> Sampled:
-    return Sampled(source.frame, source.untyped, source.separator, source.notes, whole)
+    return replace(source, frame=some), whole, _note(n_rows, len(positions), by, "")
 
 
 def _note(n_rows: int, n_drawn: int, by: str | None, why: str) -> str:
@@ -454,21 +447,21 @@ def _rows_that_fit(first: Any) -> int:
     return max(int(psutil.virtual_memory().available / COPIES / size), 1)
 
 
-def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) -> tuple[pd.DataFrame, str | None]:
-    """In one pass: each row gets a random key, and rows of small keys are held, also of each class.
+def _sample(batches: Batches, target: str, n_rows: int, n_wanted: int, seed: int) -> tuple[pd.DataFrame, str | None]:
+    """In one pass: each row gets a random key, and rows of small keys are kept, also of each class.
 
     Returns the rows, and the target where they are stratified by it.
     """
     import pyarrow as pa
     import pyarrow.compute  # an attribute of `pa` from then on
 
-    expected = _SPARE * most + _MANY * np.sqrt(_SPARE * most)
+    expected = _SPARE * n_wanted + _MANY * np.sqrt(_SPARE * n_wanted)
     rng, limit = _generator(seed), expected / n_rows
     tables, keys, counts = [], [], dict[Any, int]()
     smallest: dict[Any, NDArray[np.float64]] = {}  # keys of each class, of the rows so far
     for batch in batches:
         drawn = rng.random(batch.num_rows)
-        held = drawn < limit
+        is_drawn = drawn < limit
         if target in batch.column_names and len(counts) <= _MAX_CLASSES:
             values = batch[target].combine_chunks()
             if pa.types.is_dictionary(values.type):  # which may have values that no row has
@@ -476,18 +469,18 @@ def _sample(batches: Batches, target: str, n_rows: int, most: int, seed: int) ->
             coded = pa.compute.dictionary_encode(values, null_encoding="encode")
             codes, classes = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
             for code, value in enumerate(map(_key, classes)):  # NaN is another object in each batch
-                own = np.flatnonzero(codes == code)
-                counts[value] = counts.get(value, 0) + len(own)
+                rows = np.flatnonzero(codes == code)
+                counts[value] = counts.get(value, 0) + len(rows)
                 if len(counts) > _MAX_CLASSES:
                     break
-                least = np.sort(np.concatenate([smallest.get(value, np.empty(0)), drawn[own]]))[:_OF_RARE]
+                least = np.sort(np.concatenate([smallest.get(value, np.empty(0)), drawn[rows]]))[:_OF_RARE]
                 smallest[value] = least
-                held[own] |= drawn[own] <= least[-1]
-        tables.append(batch.take(np.flatnonzero(held)))
-        keys.append(drawn[held])
+                is_drawn[rows] |= drawn[rows] <= least[-1]
+        tables.append(batch.take(np.flatnonzero(is_drawn)))
+        keys.append(drawn[is_drawn])
     frame = with_labels(pa.concat_tables(tables).to_pandas()).reset_index(drop=True)
     values = frame[target] if target in frame.columns else pd.Series(dtype=object)
-    positions = _chosen(values, np.concatenate(keys), counts, most)
+    positions = _chosen(values, np.concatenate(keys), counts, n_wanted)
     return frame.iloc[positions].reset_index(drop=True), target if _has_classes(counts) else None
 
 
@@ -496,19 +489,19 @@ def _has_classes(counts: dict[Any, int]) -> bool:
     return 0 < len(counts) <= _MAX_CLASSES
 
 
-def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int], most: int) -> NDArray[np.intp]:
-    """Places of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
+def _chosen(values: pd.Series, keys: NDArray[np.float64], counts: dict[Any, int], n_wanted: int) -> NDArray[np.intp]:
+    """Positions of rows of small keys (n,), in order; of each class of the target its part, with few of them."""
     order = np.argsort(keys, kind="stable")
     if not _has_classes(counts):
-        return np.sort(order[:most])
+        return np.sort(order[:n_wanted])
     codes, classes = pd.factorize(values, use_na_sentinel=False)
     whole = {_key(value): times for value, times in counts.items()}
     exact = np.array([whole.get(_key(value), 0) for value in classes.tolist()], dtype=np.float64)
-    exact *= most / max(sum(counts.values()), 1)
+    exact *= n_wanted / max(sum(counts.values()), 1)
     quotas = np.maximum(np.floor(exact), exact > 0)
-    for position in np.argsort(quotas - exact, kind="stable")[: max(int(most - quotas.sum()), 0)]:
+    for position in np.argsort(quotas - exact, kind="stable")[: max(int(n_wanted - quotas.sum()), 0)]:
         quotas[position] += 1
-    while quotas.sum() > max(most, 1) and quotas.max() > 1:  # where many classes have one row
+    while quotas.sum() > max(n_wanted, 1) and quotas.max() > 1:  # where many classes have one row
         quotas[np.argmax(quotas)] -= 1
     ranks = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
     return np.sort(order[ranks < quotas[codes[order]]])

@@ -193,7 +193,7 @@ def looks_ambiguous(cells: Sequence[str]) -> str | None:
 
 
 def are_thousands(cells: Sequence[str]) -> bool:
-    """Whether points separate thousands: groups of three, round ones among them, beside numbers without a point.
+    """Whether points separate thousands: groups of three, round ones among them, and other numbers have no point.
 
     Numbers of three decimals would all have a point where zeros are kept, and would not all have three where not.
     """
@@ -228,12 +228,12 @@ def separators_of(
         return ",", "." + GROUP_MARKS
     if looks_ambiguous(list(cells)) == "." and prefer == ".":
         return ".", "," + GROUP_MARKS
-    best, most = (".", ","), -1  # those under which most of these digits are numbers; the preferred ones in a tie
+    best, best_read = (".", ","), -1  # those under which most of these digits are numbers; in a tie the preferred ones
     for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
         thousands = mark + GROUP_MARKS
         read = sum(times for digits, times in cells.items() if number_of(digits, decimal, thousands) is not None)
-        if read > most:
-            best, most = (decimal, thousands), read
+        if read > best_read:
+            best, best_read = (decimal, thousands), read
     return best
 
 
@@ -279,7 +279,7 @@ def unit_factors(cells: Sequence[tuple[Cell, int]]) -> dict[str, float] | str:
 
 
 def _one_unit(unit: str, units: Counter[str], cells: Sequence[tuple[Cell, int]]) -> dict[str, float]:
-    """One unit beside bare numbers: a multiplier or per cent where the bare numbers are of another size."""
+    """One unit, and bare numbers: a multiplier or per cent where the bare numbers are of another size."""
     if "" not in units:
         return {unit: 1.0, "": 1.0}
     if unit in _MULTIPLIERS and _middle(cells, "") > _SMALLER * _middle(cells, unit):
@@ -323,7 +323,7 @@ _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being 
 _MAX_OTHER_CELLS, _MAX_OTHER_WORDS = 0.2, 3  # of words that are not known to mean missing
 _INFINITE = re.compile(r"\s*[-+]?inf(?:inity)?\s*", re.IGNORECASE)  # missing, as infinite numbers are
 _MAX_TYPING_ERRORS = 0.01  # of the cells, whatever they hold
-_MIN_DISTINCT = 10  # numbers, beside words that are not known to mean missing
+_MIN_DISTINCT = 10  # numbers, next to words that are not known to mean missing
 MAX_CLASSES = 20
 """Of a target of text."""
 
@@ -349,9 +349,9 @@ class TextColumn:
     def read(self) -> tuple[NumberFormat, str] | str | PlainNumbers | None:
         """The format and a note; a note that the column is read as text; None where it is plainly text."""
         forced = self.name in self.options.numeric
-        found = {text: split_cell(text) for text in self.counts}
-        cells = {text: (cell, self.counts[text]) for text, cell in found.items() if cell is not None}
-        words = {text: times for text, times in self.counts.items() if found[text] is None}
+        parsed = {text: split_cell(text) for text in self.counts}
+        cells = {text: (cell, self.counts[text]) for text, cell in parsed.items() if cell is not None}
+        words = {text: times for text, times in self.counts.items() if parsed[text] is None}
         total = sum(self.counts.values())
         numeric = sum(times for _, times in cells.values())
         known = sum(times for word, times in words.items() if means_missing(word))
@@ -368,8 +368,9 @@ class TextColumn:
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
         scaled = len({factors[cell.unit] for cell, _ in cells.values()}) > 1
-        asked = self.options.decimal, self.options.thousands
-        decimal, thousands = separators_of(digits, *asked, prefer=self.prefer, scaled=scaled)
+        decimal, thousands = separators_of(
+            digits, self.options.decimal, self.options.thousands, prefer=self.prefer, scaled=scaled
+        )
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}

@@ -264,7 +264,7 @@ def prepare(
     reading = reading or ReadOptions()
     drop = [str(name) for name in drop or []]
     notes: list[str] = []
-    source, sampled = read_some(table, reading, target, max_rows, seed)
+    source, whole, sampled = read_some(table, reading, target, max_rows, seed)
     notes.extend(source.notes)
     _check_names(list(source.frame.columns), target, drop, reading, roles)
     frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target)
@@ -284,15 +284,15 @@ def prepare(
         notes.insert(0, sampled)
     frame = frame.reset_index(drop=True)
     _note_rare(read_as, notes)
-    own = dict.fromkeys([target, *drop, *roles.named().values()])
-    raw = frame.drop(columns=list(own))
+    no_features = dict.fromkeys([target, *drop, *roles.named().values()])
+    raw = frame.drop(columns=list(no_features))
     if roles.groups is not None:
         notes.append(
             f"Column {roles.groups!r} groups the rows and is not a feature, as the groups of test rows are not in the "
             "training rows."
         )
     if raw.shape[1] == 0:
-        if len(own) == 1:
+        if len(no_features) == 1:
             raise ValueError(f"The table has no column but the target {target!r}; add columns to predict it from.")
         raise ValueError("No feature column is left; drop fewer columns.")
     raw = without_infinity(raw, reading.categorical, notes)
@@ -302,13 +302,11 @@ def prepare(
     decided = [*reading.numeric, *reading.categorical, *features.parts]
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
     X = features.apply(raw)
-    notes += far_dates(raw, X, features.dates)
+    notes += far_dates(raw, X, list(features.parts))
     weight, exposure, offset = weights_of(frame, read_as.task, roles)
     if weight is not None and weight.sum() <= 0:
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
-    return Prepared(
-        X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, source.whole
-    )  # fmt: skip
+    return Prepared(X, read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping, whole)
 
 
 def _note_rare(target: ComparisonTarget, notes: list[str]) -> None:
@@ -408,18 +406,13 @@ def typed_for(model: Any, source: Source, options: ReadOptions) -> pd.DataFrame:
     text = [name for name in frame.columns if known is not None and known.get(name, "number") != "number"]
     typed, _ = retype(frame.drop(columns=text), options, source.untyped, source.separator, [])
     for name in text:
-        typed[name] = _of_type(frame[name], (known or {})[name])
+        kind, typed[name] = (known or {})[name], frame[name]
+        if kind == "duration":
+            typed[name] = pd.to_timedelta(frame[name], errors="coerce")
+        elif kind in ("date", "day"):
+            moments = moments_of(name, frame[name], "moments")
+            typed[name] = moments if kind == "date" else moments.dt.date
     return typed[list(frame.columns)]
-
-
-def _of_type(text: pd.Series, kind: str) -> pd.Series:
-    """Text as what a column held in fit: see `_types_in_fit`."""
-    if kind == "duration":
-        return pd.to_timedelta(text, errors="coerce")
-    if kind not in ("date", "day"):
-        return text
-    moments = moments_of(str(text.name), text, "moments")
-    return moments if kind == "date" else moments.dt.date
 
 
 def _types_in_fit(model: Any) -> dict[str, str] | None:
@@ -427,43 +420,43 @@ def _types_in_fit(model: Any) -> dict[str, str] | None:
 
     As wide models know it, that of a stack too, and encoders, also as steps of a pipeline, the first of which counts.
     """
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
         wide = getattr(step, "wide_", step)
         if isinstance(step, Pipeline):
-            own = _types_in_fit(step) or {}
+            of_step = _types_in_fit(step) or {}
         elif isinstance(getattr(wide, "model_", None), WideModel):
-            own = _types_of_wide(wide)
+            of_step = _types_of_wide(wide)
         else:
-            own = _types_of_encoder(getattr(step, "encoder_", step))
-        found = own | found
-    return found or None
+            of_step = _types_of_encoder(getattr(step, "encoder_", step))
+        types = of_step | types
+    return types or None
 
 
 def _types_of_wide(wide: Any) -> dict[str, str]:
-    held = getattr(wide, "_moments", {})
-    found = {
-        name: next((kind for kind in ("date", "duration") if kind in held.get(name, "")), "number")
+    moments = getattr(wide, "_moments", {})
+    types = {
+        name: next((kind for kind in ("date", "duration") if kind in moments.get(name, "")), "number")
         for name in wide.model_.spec.number_columns
     }
     for source in wide.model_.spec.sources:
         kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
         if kind is not None:
-            found |= dict.fromkeys(source.columns, kind)
-    return found
+            types |= dict.fromkeys(source.columns, kind)
+    return types
 
 
 def _types_of_encoder(encoder: Any) -> dict[str, str]:
     """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
-    states, found = getattr(encoder, "columns_", None), {}
+    states, types = getattr(encoder, "columns_", None), {}
     for name, state in states.items() if isinstance(states, Mapping) else ():
         alphabet = getattr(state, "alphabet", None)
         if alphabet is not None:
-            found[name] = _type_of(alphabet.symbols) or "number"
+            types[name] = _type_of(alphabet.symbols) or "number"
         else:
             measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
-            found[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
-    return found
+            types[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
+    return types
 
 
 def _type_of(symbols: NDArray[Any]) -> str | None:

@@ -119,7 +119,10 @@ class Retyping:
             if name in self.booleans:
                 changed[name] = _as_booleans(column)
             elif name in self.categorical and name in self.numbers:
-                changed[name] = column.astype(object).map(_as_decimal, na_action="ignore")
+                changed[name] = column.astype(object).map(  # with all its digits
+                    lambda cell: Decimal(cell.strip()) if isinstance(cell, str) and is_plain(cell) else cell,
+                    na_action="ignore",
+                )
             elif name in self.formats or name in self.numbers:
                 numbers, strange = self.formats.get(name, self._plain).parse(column)
                 parsed = pd.Series(numbers, index=column.index)
@@ -177,21 +180,8 @@ def _are_meant(column: pd.Series, words: Sequence[str]) -> pd.Series:
             return float(cell) in numbers
         return isinstance(cell, str) and cell.strip() in words
 
-    found = np.array([*map(is_one, distinct), False])
-    return pd.Series(found[codes], index=column.index)
-
-
-def read_typed(
-    table: Any,
-    options: ReadOptions | None = None,
-    notes: list[str] | None = None,
-    target: str | None = None,
-) -> tuple[pd.DataFrame, Retyping]:
-    """Read a dataframe or a file, its text columns of numbers as numbers; see `read` and `retype`."""
-    options, notes = options or ReadOptions(), [] if notes is None else notes
-    source = read(table, options)
-    notes.extend(source.notes)
-    return retype(source.frame, options, source.untyped, source.separator, notes, target)
+    among = np.array([*map(is_one, distinct), False])
+    return pd.Series(among[codes], index=column.index)
 
 
 def retype(
@@ -238,7 +228,8 @@ def retype(
         points = options.thousands != "." and (prefer == "." or name in options.categorical)
         if free and points and name not in options.numeric and counts and _all_plain(counts):
             numbers = pd.to_numeric(frame[name])
-            if name in options.categorical and (_versions(counts) or _are_rounded(numbers)):
+            is_rounded = numbers.dtype.kind == "f" and (numbers.abs() >= FIRST_ROUNDED).any()
+            if name in options.categorical and (_versions(counts) or is_rounded):
                 continue  # which would be one category for several
             out[name] = numbers
             notes += _doubt(name, list(counts), options)
@@ -286,21 +277,11 @@ def retype(
 
 
 def _read_as_text(names: Sequence[str], what: str) -> list[str]:
-    """That these columns hold something beside plain text; nothing where there are none."""
+    """That these columns hold more than plain text; nothing where there are none."""
     if not names:
         return []
     them = columns_that(names, f"holds {what} is", f"hold {what} are")
     return [f"{them} read as text; use --numeric {quote(','.join(names[:5]))} to read numbers."]
-
-
-def _as_decimal(cell: Any) -> Any:
-    """A number in text with all its digits; other cells as they are."""
-    return Decimal(cell.strip()) if isinstance(cell, str) and is_plain(cell) else cell
-
-
-def _are_rounded(numbers: pd.Series) -> bool:
-    """Whether whole numbers have lost digits, as beside missing cells."""
-    return numbers.dtype.kind == "f" and bool((numbers.abs() >= FIRST_ROUNDED).any())
 
 
 def _all_plain(counts: Mapping[str, int]) -> bool:
@@ -323,19 +304,19 @@ def _versions(cells: Collection[str]) -> tuple[str, str] | None:
 
 def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
     """Lines on numbers of three decimals, all of which may be thousands, and on numbers that may be versions."""
-    found, versions = [], _versions(cells)
+    lines, versions = [], _versions(cells)
     if versions:
-        found.append(
+        lines.append(
             f"Column {name!r} is read as numbers, so that {versions[0]!r} and {versions[1]!r} are the same; "
             f"use --categorical {quote(name)} to tell them apart."
         )
     if not options.decimal and looks_ambiguous(cells) == ".":
         shown = next(cell for cell in sorted(cells, key=lambda cell: not cell.endswith("0")) if "." in cell)
-        found.append(
+        lines.append(
             f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
             "use --decimal , if they are thousands."
         )
-    return found
+    return lines
 
 
 def _holds_text(column: pd.Series) -> bool:
@@ -349,7 +330,7 @@ def _holds_text(column: pd.Series) -> bool:
 
 
 def _mixes_text(column: pd.Series) -> bool:
-    """Whether a column of objects holds text beside numbers, booleans or dates."""
+    """Whether a column of objects holds text as well as numbers, booleans or dates."""
     if not pd.api.types.is_object_dtype(column.dtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
         return False
     kinds = {type(value) for value in column.dropna()}
@@ -386,7 +367,7 @@ def _is_number(column: pd.Series) -> bool:
 
 
 # -- types that text files do not have -----------------------------------------------------------------
-# Decimals, durations, and dates beside text become what the columns of a text file would be, so that a column is the
+# Decimals, durations, and dates among text become what the columns of a text file would be, so that a column is the
 # same from CSV, Excel, Parquet, JSON and frames, in training and in `predict`.
 
 _SAMPLE = 200

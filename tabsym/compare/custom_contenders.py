@@ -50,27 +50,27 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     known = all_contenders()
     if isinstance(contenders, str):
         raise TypeError(f"contenders must be a list, not the text {contenders!r}; pass contenders=[{contenders!r}].")
-    asked: dict[str, Any] = {ALL: None} if contenders is None else {}
+    requested: dict[str, Any] = {ALL: None} if contenders is None else {}
     if contenders is not None:
-        asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
-    if not asked:
+        requested = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
+    if not requested:
         raise ValueError(f"contenders is empty; name at least one, or leave it out for {ALL!r}.")
     chosen = {CONSTANT: known[CONSTANT]}
-    for name, value in asked.items():
+    for name, value in requested.items():
         if not isinstance(name, str):
             raise TypeError(
                 f"contenders contains {name!r}; pass estimators in a dict with names: contenders={{'mine': ...}}."
             )
-        if value is not None and (name in known or name == ALL or name in {one.label for one in known.values()}):
+        if value is not None and (name in known or name == ALL or name in {c.label for c in known.values()}):
             raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
         if value is not None and len(folder_name(name).encode()) > MAX_FOLDER_NAME:
             raise ValueError(f"The contender's name {name[:40]!r}... is too long for a folder; give it a shorter one.")
         if value is not None:
-            chosen[name] = _own(str(name), value, task)
+            chosen[name] = _custom(str(name), value, task)
         elif name == ALL:
             of_all = {n: contender for n, contender in known.items() if not contender.by_name}
             fit = {n: contender for n, contender in of_all.items() if unseen or not contender.for_unseen}
-            chosen |= {n: contender for n, contender in fit.items() if n not in asked}
+            chosen |= {n: contender for n, contender in fit.items() if n not in requested}
         elif name in known and known[name].for_unseen and not unseen:
             raise ValueError(f"Contender {name!r} needs held-out categories; add unseen (--unseen).")
         elif name in known:
@@ -83,7 +83,7 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     return sorted((c for c in chosen.values() if task in c.tasks), key=lambda c: (c.order, c.name))
 
 
-def _own(name: str, value: Any, task: str) -> Contender:
+def _custom(name: str, value: Any, task: str) -> Contender:
     """A contender from an estimator, (estimator, space), or an address."""
     if isinstance(value, str):
         if not all(value.partition(":")):
@@ -129,8 +129,8 @@ def from_address(name: str, address: str) -> Contender:
         return model
 
     def space(task: str) -> dict[str, Any]:
-        found = getattr(_load(address), "space", {})
-        return found(task) if callable(found) else dict(found)
+        values = getattr(_load(address), "space", {})
+        return values(task) if callable(values) else dict(values)
 
     made_by = digest_of_address(address)
     return Contender(name, name, make, space, order=_ORDER, raw=True, address=address, made_by=made_by)
@@ -141,10 +141,10 @@ def _load(address: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
-    found: Any = import_module(module)
+    value: Any = import_module(module)
     for part in attribute.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def digest_of_address(address: str) -> str | None:
@@ -165,7 +165,7 @@ def digest_of(*made_of: Any) -> str | None:
     Functions by their code, arrays and frames by their content.
     """
     try:
-        return str(joblib.hash([_told(one) for one in made_of], hash_name="sha1"))
+        return str(joblib.hash([_contents(part) for part in made_of], hash_name="sha1"))
     except Exception:  # the user's own code may raise anything
         return None
 
@@ -183,62 +183,61 @@ def _file_of(module: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
-def _told(value: Any, seen: list[Any] | None = None) -> Any:
+def _contents(value: Any, seen: list[Any] | None = None) -> Any:
     """What a parameter is, in lists, texts and digests that are the same in every process.
 
-    `seen`: the functions and classes that were told, which may name each other; more are added.
+    `seen`: the functions and classes that are in it already, which may name each other; more are added.
     """
     seen = [] if seen is None else seen
     if isinstance(value, BaseEstimator):
-        return [_told(type(value), seen), _told(value.get_params(deep=False), seen)]
+        return [_contents(type(value), seen), _contents(value.get_params(deep=False), seen)]
     if isinstance(value, Mapping):
-        return ["mapping", sorted([repr(_told(name, seen)), _told(own, seen)] for name, own in value.items())]
+        return ["mapping", sorted([repr(_contents(name, seen)), _contents(item, seen)] for name, item in value.items())]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *(_told(one, seen) for one in value)]
+        return [type(value).__name__, *(_contents(item, seen) for item in value)]
     if isinstance(value, (set, frozenset)):
-        return ["set", *sorted(repr(_told(one, seen)) for one in value)]
+        return ["set", *sorted(repr(_contents(item, seen)) for item in value)]
     if isinstance(value, type):
-        return [_name_of(value), _told_class(value, seen)] if _is_own(value, seen) else _name_of(value)
+        return [_name_of(value), _class_contents(value, seen)] if _is_user_defined(value, seen) else _name_of(value)
     if isinstance(value, FunctionType):
-        return [_name_of(value), _told_function(value, seen)]
+        return [_name_of(value), _function_contents(value, seen)]
     if isinstance(value, partial):
-        return ["partial", _told([value.func, value.args, value.keywords], seen)]
+        return ["partial", _contents([value.func, value.args, value.keywords], seen)]
     if isinstance(value, MethodType):
-        return _told([value.__func__, value.__self__], seen)
+        return _contents([value.__func__, value.__self__], seen)
     if hasattr(value, "dist") and hasattr(value, "kwds"):  # frozen, of scipy, with the state of all random numbers
-        return [str(value.dist.name), _told([value.args, value.kwds], seen)]
-    made_by = [_told(type(value), seen)] if _is_own(type(value), seen) else []
+        return [str(value.dist.name), _contents([value.args, value.kwds], seen)]
+    made_by = [_contents(type(value), seen)] if _is_user_defined(type(value), seen) else []
     return [joblib.hash(value, hash_name="sha1"), *made_by]
 
 
-def _told_function(value: FunctionType, seen: list[Any]) -> list[Any]:
+def _function_contents(value: FunctionType, seen: list[Any]) -> list[Any]:
     """The code of a function, and what it reads that is the user's own: functions and classes it calls, constants."""
-    if any(value is one for one in seen):
+    if any(value is item for item in seen):
         return []
     seen.append(value)
     read = {name: value.__globals__.get(name) for name in sorted(_names_in(value.__code__))}
-    own = {name: one for name, one in read.items() if isinstance(one, _CONTENTS) or _is_own(one, seen)}
-    held = [cell.cell_contents for cell in value.__closure__ or ()]
-    beside = [value.__defaults__, value.__kwdefaults__, held, own]
-    return [_told_code(value.__code__), _told(beside, seen)]
+    used = {name: item for name, item in read.items() if isinstance(item, _CONTENTS) or _is_user_defined(item, seen)}
+    closure = [cell.cell_contents for cell in value.__closure__ or ()]
+    return [_code_contents(value.__code__), _contents([value.__defaults__, value.__kwdefaults__, closure, used], seen)]
 
 
-def _told_class(value: type, seen: list[Any]) -> Any:
+def _class_contents(value: type, seen: list[Any]) -> Any:
     """The methods and constants of a class, and of the user's own that it comes from."""
     seen.append(value)
-    bases = [one for one in value.__mro__[1:] if _is_own(one, seen)]
+    bases = [base for base in value.__mro__[1:] if _is_user_defined(base, seen)]
     inner = {
-        name: getattr(one, "__func__", getattr(one, "fget", one))  # of class methods and properties
-        for name, one in vars(value).items()
-        if not (name.startswith("__") and isinstance(one, _CONSTANTS))
+        name: getattr(member, "__func__", getattr(member, "fget", member))  # of class methods and properties
+        for name, member in vars(value).items()
+        if not (name.startswith("__") and isinstance(member, _CONSTANTS))
     }
-    kept = {name: one for name, one in inner.items() if isinstance(one, (FunctionType, *_CONSTANTS))}
-    return _told([kept, bases], seen)
+    kept = {name: member for name, member in inner.items() if isinstance(member, (FunctionType, *_CONSTANTS))}
+    return _contents([kept, bases], seen)
 
 
-def _is_own(value: Any, seen: list[Any]) -> bool:
-    """Whether a function, a class or what is made of one is of no library, and not told already."""
-    if isinstance(value, ModuleType) or any(value is one for one in seen):
+def _is_user_defined(value: Any, seen: list[Any]) -> bool:
+    """Whether a function, a class or what is made of one is of no library, and not in `seen`."""
+    if isinstance(value, ModuleType) or any(value is item for item in seen):
         return False
     kind = value if isinstance(value, (FunctionType, type)) else type(value)
     if kind.__module__ == "builtins":
@@ -249,12 +248,12 @@ def _is_own(value: Any, seen: list[Any]) -> bool:
 
 def _names_in(code: CodeType) -> set[str]:
     """The global names that a function looks up, those of functions inside it too."""
-    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return own.union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_names_in(item) for item in code.co_consts if isinstance(item, CodeType)))
 
 
-def _told_code(code: CodeType) -> list[Any]:
-    constants = [_told_code(one) if isinstance(one, CodeType) else _told(one) for one in code.co_consts]
+def _code_contents(code: CodeType) -> list[Any]:
+    constants = [_code_contents(item) if isinstance(item, CodeType) else _contents(item) for item in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 
 

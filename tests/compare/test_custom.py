@@ -18,10 +18,10 @@ from tabsym import WideEncoder, compare
 from tabsym.cli import main
 from tabsym.compare import Metric
 from tabsym.compare.contenders import all_contenders
-from tabsym.compare.own_contenders import choose
+from tabsym.compare.custom_contenders import choose
 from tabsym.datasets import make_retail
 from tabsym.encoders import NativeCategories
-from tests.own_contenders import Mean, Names, ready
+from tests.custom_contenders import Mean, Names, ready
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -84,8 +84,13 @@ def test_addresses_from_the_shell(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES[["store", "colour", "sales"]].dropna().to_csv(path, index=False)
     arguments = ["compare", str(path), "--target", "sales", "--contenders", "constant", "--folds", "2"]
-    arguments += ["--contender", "mine=tests.own_contenders:factory", "--contender", "other=tests.own_contenders:ready"]
-    arguments += ["--contender", "broken=tests.own_contenders:nosuch", "--tune", "3", "--out", str(tmp_path / "out")]
+    arguments += [
+        "--contender",
+        "mine=tests.custom_contenders:factory",
+        "--contender",
+        "other=tests.custom_contenders:ready",
+    ]
+    arguments += ["--contender", "broken=tests.custom_contenders:nosuch", "--tune", "3", "--out", str(tmp_path / "out")]
     assert main(arguments) == 1  # as one of those that were asked for could not be made
     body = json.loads((tmp_path / "out" / "results.json").read_text())["contenders"]
     tuned = [fold["params"] for fold in body["mine"]["folds"].values()]
@@ -93,7 +98,7 @@ def test_addresses_from_the_shell(tmp_path, capsys):
     assert [fold["tried"] for fold in body["mine"]["folds"].values()] == [3, 3]
     assert [fold["tried"] for fold in body["other"]["folds"].values()] == [1, 1]  # no space: its defaults
     assert (
-        "it could not be made: AttributeError: module 'tests.own_contenders' has no attribute 'nosuch'"
+        "it could not be made: AttributeError: module 'tests.custom_contenders' has no attribute 'nosuch'"
         in (body["broken"]["error"])
     )
     assert main([*arguments[:4], "--contender", "mine"]) == 2
@@ -248,9 +253,9 @@ def test_rare_classes_are_noted(tmp_path):
 @pytest.mark.slow
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
-    first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
-    again = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:factory"}, resume=True, **options)
-    said = "mine is run again: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
+    first = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:Mean"}, quiet=True, **options)
+    again = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:factory"}, resume=True, **options)
+    said = "mine is run again: it was tests.custom_contenders:Mean, and is tests.custom_contenders:factory now."
     assert said in capsys.readouterr().out
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
