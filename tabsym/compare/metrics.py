@@ -17,7 +17,8 @@ from tabsym.compare.table.prepare import CLASSES, Prepared
 
 Floats = NDArray[np.float64]
 
-_SMALLEST = 1e-12  # of probabilities and predicted counts, as none of them may be 0 where a logarithm is taken
+_SMALLEST = 1e-12  # of predicted counts, as none of them may be 0 where a logarithm is taken
+_EPSILON = float(np.finfo(np.float64).eps)  # of probabilities, as in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _deviances(y: Floats, p: Floats, w: Floats | None) -> Floats:
 def _surprises(y: Floats, p: Floats, w: Floats | None) -> Floats:
     """- ln of the probability of what came, the probabilities made to add up to 1."""
     observed = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
-    return np.asarray(-np.log(np.clip(observed, _SMALLEST, 1.0)))
+    return np.asarray(-np.log(np.clip(observed, _EPSILON, 1.0)))
 
 
 def _hits(y: Floats, p: Floats, w: Floats | None) -> Floats:

@@ -135,6 +135,9 @@ def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floa
 FAR = 10.0
 """Standard deviations of a number's mean from 0 beyond which products with it are warned of."""
 
+FURTHEST = 1e10
+"""The same of slopes: a double has 16 digits, so that predictions are rounded to this times 1e-16 of their spread."""
+
 
 class WideBase(Readable, TableEstimator):
     """Base class of the wide models, solved and online; not public."""
@@ -210,6 +213,22 @@ class WideBase(Readable, TableEstimator):
                 )
                 return
 
+    def _warn_of_furthest_numbers(self, config: Config, model: WideModel) -> None:
+        """Warn of slopes of numbers so far from 0 that the slope times the number leaves predictions few digits."""
+        for term in model.spec.fitted_terms:
+            if term.numeric is None or self._only_predicts:
+                continue
+            moments = model.numerics[term.numeric]
+            spread = math.sqrt(moments.squares / (moments.weight or 1.0))
+            if 0.0 < FURTHEST * spread < abs(moments.mean):
+                name = " * ".join(map(show, model.spec.numerics[term.numeric].nodes))
+                warn_user(
+                    f"The values of {name} are {moments.mean:.6g} with a standard deviation of {spread:.3g}, so that "
+                    f"predictions of {config.caller} are rounded, to about {1e-16 * abs(moments.mean) / spread:.0e} of "
+                    f"what {name} adds; subtract a number near {moments.mean:.6g} from it."
+                )
+                return
+
     def _has_log_link(self) -> bool:
         """Whether the loss has a log link, or is selected among losses with one."""
         return False
@@ -243,6 +262,7 @@ class WideBase(Readable, TableEstimator):
             self._similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._chosen = fitted.chosen
         self._warn_of_far_numbers(config, fitted.model)
+        self._warn_of_furthest_numbers(config, fitted.model)
         self._remember(training)
         if sums is not None:
             self._sums = sums

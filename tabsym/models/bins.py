@@ -153,10 +153,10 @@ size hold the part of the last digit."""
 
 
 def rounded_up(column: Column, edges: Floats) -> Floats:
-    """Bin edges, which are values of a column of numbers, with 14 digits.
+    """Bin edges, which are sorted values of a column of numbers, with 14 digits.
 
     Files such as Excel's keep 16, and a value may come back from there a bit larger: it would be in the next bin. Whole
-    numbers, dates and durations stay exact.
+    numbers, dates and durations stay exact, and so do edges that would move by more than a thousandth of a bin.
     """
     if column.measure.name != "numbers":
         return edges
@@ -164,7 +164,11 @@ def rounded_up(column: Column, edges: Floats) -> Floats:
         power = DIGITS - 1 - np.floor(np.log10(np.abs(edges)))
         digits = np.ceil(edges * 10.0**power - ROUGH)
         above = np.where(digits / 10.0**power < edges, digits + 1.0, digits) / 10.0**power
-        return np.where((edges != np.floor(edges)) & (np.abs(power) <= MAX_POWER), above, edges)
+        distinct, index = np.unique(edges, return_inverse=True)
+        widths = np.append(np.diff(distinct), np.inf)
+        widths[-1] = widths[-2:].min(initial=np.inf)
+        is_short = (np.abs(power) <= MAX_POWER) & (above - edges <= 1e-3 * widths[index])
+        return np.where((edges != np.floor(edges)) & is_short, above, edges)
 
 
 def _bins(column: Column, bounds: Floats) -> Bins:

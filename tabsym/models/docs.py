@@ -92,10 +92,11 @@ exposure_column : str (or position, for arrays), default None
     As `offset_column`, but its logarithm is added: for losses with a log link, else refused, as beside `offset` and
     `offset_column`.
 handle_unknown : {"neutral", "error", "similar"}, default "neutral"
-    What a category adds to the linear predictor that fit has not seen. "neutral": nothing but the effect of the count 0
-    (see `count_effect`); inside a product it stands for the mean of the term over the training rows. "error": a
-    `ValueError`. "similar": what the categories add that occur in rows like its own in the same call, as far as that
-    has predicted anything of known categories (see TIWSEncoder); for `fit` on a table without a formula, else refused.
+    What a category adds to the linear predictor that fit has not seen. "neutral": nothing (in a model with
+    `count_effect` the effect of the count 0); inside a product it stands for the mean of the term over the training
+    rows. "error": a `ValueError`. "similar": what the categories add that occur in rows like its own in the same call,
+    as far as that has predicted anything of known categories (see TIWSEncoder); for `fit` on a table without a formula,
+    else refused.
     Missing is a category of its own where fit saw it, else unknown.
 n_posterior_samples : int, default 0
     Samples of all coefficients together from their posterior, which ``return_std=True`` needs: 32 are enough for

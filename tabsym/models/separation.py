@@ -103,6 +103,8 @@ def with_separation(
         if least < CERTAIN_IN_PRODUCTS:
             _warn_of_products(caller, model)
         return model
+    names = tuple(spec.blocks[block].name for block in found)
+    found |= _slopes_beside(model, found)
     move = np.zeros((spec.n_coefs, model.n_outputs))
     for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
         move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
@@ -119,7 +121,6 @@ def with_separation(
         if own is not None and direction.any():
             more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
             covariances[block] = replace(own, unknown=more)
-    names = tuple(spec.blocks[block].name for block in found)
     sd = np.where(move != 0.0, np.inf, certainty.sd)
     certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
@@ -169,6 +170,19 @@ def _separated(
         if is_infinite.any():
             found[block] = is_infinite
     return found
+
+
+def _slopes_beside(model: WideModel, found: dict[int, NDArray[np.bool_]]) -> dict[int, NDArray[np.bool_]]:
+    """The unpenalized slopes of categories whose main effect is infinite: no row is informative of them either."""
+    spec, certainty = model.spec, model.certainty
+    assert certainty is not None
+    slopes = {}
+    for index, home in spec.centering_terms.items():
+        term, is_infinite = spec.fitted_terms[index], found.get(home.factors[0].block)
+        block = term.factors[0].block
+        if is_infinite is not None and spec.stands_alone(term) and np.isinf(certainty.variances[block]):
+            slopes[block] = is_infinite | found.get(block, False)
+    return slopes
 
 
 def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tuple[Floats, Floats]:

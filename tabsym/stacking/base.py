@@ -78,6 +78,9 @@ MODES = ("auto", "margin", "feature")
 STOPPING_OPTIONS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
 """Options of boosters that need rows of their own to stop by."""
 
+DIRECTIONS = ("monotone_constraints", "monotone_constraint", "monotonic_cst", "mc")
+"""Names of the options of boosters that keep predictions monotone in a column."""
+
 
 class WideBoost(MetaEstimatorMixin, TableEstimator):
     """Shared by `WideBoostClassifier` and `WideBoostRegressor`; not public."""
@@ -291,6 +294,8 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             _refuse_early_stopping(self.booster)
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
+        if self.wide is not None:
+            _refuse_directions_of_one(self.wide, self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=3.")
 
@@ -548,3 +553,15 @@ def _layer(component: Component, loss: Loss, rows: StackRows, with_margins: Call
     if component.plan is None:
         return None
     return Layer(component.plan, loss, rows if component.plan.mode == "alone" else with_margins(), component.n_rounds)
+
+
+def _refuse_directions_of_one(wide: Any, booster: Any) -> None:
+    """A `ValueError` where the wide model is monotone in a column, and the booster has no such option set."""
+    directions = wide.get_params().get("monotonic_cst")
+    options = {} if booster is None else booster.get_params()
+    own = [value for name, value in options.items() if name.rpartition("__")[2] in DIRECTIONS]
+    if directions is not None and all(value is None for value in own):
+        raise ValueError(
+            f"monotonic_cst={directions!r} is kept by the wide model, and the booster beside it may go the other way; "
+            "give a booster with its own constraints (monotone_constraints, or monotonic_cst), or leave it out."
+        )

@@ -121,6 +121,9 @@ def test_a_probability_of_zero_and_a_count_of_zero_cost_much_but_not_everything(
         score = METRICS[task]["log_loss"].of(y, p, None)
         assert 5 < score < 50
     assert METRICS["binary"]["log_loss"].of(np.array([0, 0]), p, None) == 0
+    for task, q in (("binary", p), ("multiclass", np.array([[1.0, 0.0, 0.0], [0.5, 1e-14, 0.5]]))):
+        found = METRICS[task]["log_loss"].of(y, q, None)
+        assert found == pytest.approx(of_scikit(task, "log_loss", y, q, None), rel=1e-12)
     deviance = METRICS["count"]["poisson_deviance"]
     assert 10 < deviance.of(np.array([0.0, 3.0]), np.zeros(2), None) < 1000
     assert deviance.of(np.zeros(3), np.zeros(3), None) == pytest.approx(0, abs=1e-9)

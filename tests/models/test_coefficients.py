@@ -872,6 +872,25 @@ def test_separated_categories_of_any_share_leave_the_others_their_deviations(los
     assert np.isfinite(model.coef_table(base={"a": "u"})["sd"].iloc[-1])  # the intercept
 
 
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("formula", ["w[a] + v[a] * x + c[1]", "c[1] + s[1] * x + (1 | a) + (0 + x | a)"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_slopes_of_a_separated_category_leave_the_others_their_deviations(loss, formula, tol):
+    """The slope in a category without events cannot be told: its variance of 1e12 was in those of the others."""
+    X, y, _, _ = made(loss)
+    is_separated = (X["a"] == "q").to_numpy()
+    slopes = "v" if formula.startswith("w") else "x | a"
+    with pytest.warns(ConvergenceWarning, match="separates the target"):
+        model = estimator(loss, formula=formula, alpha=0.0, tol=tol).fit(X, np.where(is_separated, 0, y))
+    glm = smf.glm("y ~ C(a) * x", X.assign(y=y)[~is_separated], family=FAMILIES[loss]).fit()
+    for one in "rs":
+        found, name = model.contrast(slopes, one, "p"), f"C(a)[T.{one}]:x"
+        assert found["value"] == pytest.approx(glm.params[name], abs=1e-3 * glm.bse[name])
+        assert found["sd"] == pytest.approx(np.sqrt(model.dispersion_) * glm.bse[name], rel=1e-4)
+    assert np.isinf(model.contrast(slopes, "q", "p")["sd"])
+    assert np.isinf(model.coefs_[slopes].loc["q", "sd"])
+
+
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_a_separated_category_that_comes_first_where_events_are_rare(tol):
     """All categories are predicted with certainty then: the others' differences are known all the same."""

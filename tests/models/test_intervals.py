@@ -110,6 +110,17 @@ def test_quantiles_are_values_and_right_closed():
     assert np.isclose(low - high, frame["value"].iloc[0] - frame["value"].iloc[1])
 
 
+@pytest.mark.parametrize("far", [1e12, 1e14])
+@pytest.mark.parametrize("numeric", ["smooth", "quantile", "modl"])
+def test_numbers_far_from_0_have_the_bins_of_those_near_it(numeric, far):
+    """Of eighths, which are exact there: edges of 14 digits had merged values a tenth apart, and left 5 bins of 64."""
+    x = np.random.default_rng(0).integers(0, 400, 1000) / 8
+    y = np.sin(x / 5) > np.random.default_rng(1).normal(size=1000)
+    here, there = (pd.DataFrame({"x": x + by}) for by in (0.0, far))
+    found, wanted = (WideClassifier(numeric=numeric).fit(X, y).predict_proba(X) for X in (there, here))
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
 def test_missing_numbers_are_an_interval_of_their_own():
     X, y, _ = wave()
     X.loc[:200, "x"] = np.nan

@@ -31,6 +31,14 @@ def test_a_rate_that_diverges_is_an_error_though_the_loss_is_finite(batch_size, 
     assert not hasattr(model, "model_")
 
 
+def test_where_all_automatic_rates_diverge_another_remedy_is_named():
+    """It was to try a rate ten times smaller, than 1e-15."""
+    table = TABLE.assign(x=9e15 * np.random.default_rng(0).integers(0, 2, N))
+    model = WideSGDClassifier(optimizer="rmsprop", standardize=False, random_state=0)
+    with pytest.raises(ValueError, match=r"Training diverged .* and larger ones; use standardize=True"):
+        model.fit(table, Y > 0)
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rmsprop", "adam"])
 @pytest.mark.parametrize("batch_size", [1, 64, "full"])
 def test_automatic_rates_reach_the_optimum(optimizer, batch_size):

@@ -4,12 +4,13 @@ The formulas are drawn and read by `tests/formulas.py`, which knows nothing of t
 """
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym import WideSGDClassifier, WideSGDRegressor
+from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tests.formulas import (
     SYMBOLS,
     Block,
@@ -799,3 +800,22 @@ def test_missing_symbols_are_in_the_alphabet():
     model = WideSGDRegressor("w[c] + s[b, c]", max_iter=2, random_state=0).fit(table, table["z"])
     assert None in [key_of((key,)) for key in model.coefs_["w"].index]
     assert any(key_of(key)[1] is None for key in model.coefs_["s"].index)
+
+
+@pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
+@pytest.mark.parametrize("formula", [None, "w[g] + v[g]*x + c[1]"])
+def test_a_slope_of_a_number_too_far_from_0_for_its_digits_is_told_of(kind, formula):
+    """Predictions and the sum of `explain` differ by the rounding of the slope times the number."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"g": rng.choice(list("ab"), 200), "x": rng.normal(size=200)})
+    y = 2.0 * table["x"] + (table["g"] == "a")
+    options = {"numeric": "linear"} if formula is None else {}
+    options |= {"loss": "squared_error"} if kind is WideRegressor else {"random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind(formula, **options).fit(table.assign(x=table["x"] + 1e8), y)
+    words = (
+        r"The values of x are 1e\+13 with a standard deviation of .*, to about 1e-03 of what x adds; subtract a number"
+    )
+    with pytest.warns(UserWarning, match=words):
+        kind(formula, **options).fit(table.assign(x=table["x"] + 1e13), y)

@@ -192,8 +192,7 @@ MAX_VISITS = 200_000_000
 """Rows times pairs of terms and of classes to sum over, above which multiclass covariances are not computed."""
 
 ALMOST_ZERO = 1e-14, 1e-12, 1e-10
-"""Tried in turn: this fraction of the largest variance is added to the diagonal for the Cholesky factor of a singular
-matrix."""
+"""Tried in turn: the fraction of each variance that is added to it for the Cholesky factor of a singular matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,13 +349,14 @@ def covariance_of(matrices: Floats, uninformed: NDArray[np.bool_], unknown: Floa
 
 def root_of(matrix: Floats) -> Floats:
     """R with RR' = a matrix that is positive semidefinite up to rounding."""
-    shift = np.diag(matrix).max(initial=0.0)
+    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))[:, None]
+    alike = matrix / np.maximum(size * size.T, 1e-300)  # what is added is then little for the small variances, too
     for fraction in ALMOST_ZERO:
-        lower, info = dpotrf(matrix + fraction * shift * np.eye(len(matrix)), lower=1)
+        lower, info = dpotrf(alike + fraction * np.eye(len(matrix)), lower=1)
         if info == 0:
-            return np.asarray(np.tril(lower))
-    lengths, axes = np.linalg.eigh(matrix)
-    return np.asarray(axes * np.sqrt(np.maximum(lengths, 0.0)))
+            return np.asarray(size * np.tril(lower))
+    lengths, axes = np.linalg.eigh(alike)
+    return np.asarray(size * axes * np.sqrt(np.maximum(lengths, 0.0)))
 
 
 MAX_STEPS, STILL, GAINED = 1000, 0.01, 1e-3

@@ -336,9 +336,12 @@ def train(
         except Diverged as diverged:
             if not tries:
                 start = reference.start + reference.min_loss
+                remedy = "try a learning_rate ten times smaller"
+                if options.tries:  # all of which diverged
+                    remedy = f"use {'WideClassifier or WideRegressor' if options.scaled else 'standardize=True'}"
                 raise ValueError(
                     f"Training diverged (the loss became {diverged.args[0]:.4g}, from {start:.4g}) with "
-                    f"learning_rate={rate:g}; try a learning_rate ten times smaller."
+                    f"learning_rate={rate:g}{' and larger ones' if options.tries else ''}; {remedy}."
                 ) from None
         trainer.restart()
         rate /= STEP_BACK
