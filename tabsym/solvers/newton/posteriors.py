@@ -33,7 +33,7 @@ from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, ridge_variances
 from tabsym.solvers.newton.kernels_rows import sum_products
 from tabsym.solvers.newton.kernels_walk import evaluate_walk, solve_walk, walk_variances
 from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
-from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm, side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -338,14 +338,13 @@ class JointPosteriors(TermPosteriors):
     def _levels(self, indices: Sequence[int]) -> Floats:
         """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
         solver, intercept = self.solver, self.solver.recentering.intercept
-        ends = np.cumsum([solver.terms[index].size for index in indices])
+        blocks = side_by_side(solver.terms, indices)
         directions = []
-        for index, end in zip(indices, ends, strict=True):
-            term = solver.terms[index]
-            if term.prior is Prior.WALK and intercept in indices and solver.recentering.level_of(index) == intercept:
-                direction = np.zeros(ends[-1])
-                direction[end - term.size : end] = 1.0
-                direction[ends[indices.index(intercept)] - 1] = -1.0
+        for index, block in zip(indices, blocks, strict=True):
+            is_walk = solver.terms[index].prior is Prior.WALK
+            if is_walk and intercept in indices and solver.recentering.level_of(index) == intercept:
+                direction = np.zeros(blocks[-1].stop)
+                direction[block], direction[blocks[indices.index(intercept)]] = 1.0, -1.0
                 directions.append(direction)
         return np.array(directions).T
 
@@ -366,9 +365,8 @@ class JointPosteriors(TermPosteriors):
                 "qp,pr,qr->q", follows, covariance, follows, optimize=True
             )
             posteriors[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
-        ends = np.cumsum([0, *(solver.terms[index].size for index in others)])
-        for number, index in enumerate(others):
-            block = covariance[ends[number] : ends[number + 1], ends[number] : ends[number + 1]]
+        for index, at in zip(others, side_by_side(solver.terms, others), strict=True):
+            block = covariance[at, at]
             trace = float(np.trace(block))
             if solver.terms[index].prior is Prior.WALK:
                 trace = float((penalty_of(solver.terms[index], 1.0) * block).sum())
