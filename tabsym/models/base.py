@@ -176,7 +176,7 @@ class WideBase(Readable, TableEstimator):
             _warn_of_other_meanings(config.caller, config.formula)
         elif not self._only_predicts:
             _warn_of_columns(config, table, y)
-        given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
+        given, y, weight = read_rows(config.formula, table, y, sample_weight, column)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)

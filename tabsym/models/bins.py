@@ -285,11 +285,12 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
                 f"s({name}) has no effect beside numeric='linear', which gives numbers no bins; use "
                 f"numeric='quantile', or write b[1] * {name} for a slope."
             )
-    found = [
-        column
-        for column in numbers
-        if column.name in smooth or column.name in config.numeric_of or _has_fractions(column)
-    ]
+    found = []
+    for column in numbers:
+        values = column.values[np.isfinite(column.values)]
+        has_fractions = column.measure.name == "numbers" and (values != np.floor(values)).any()
+        if column.name in smooth or column.name in config.numeric_of or has_fractions:
+            found.append(column)
     default = "smooth" if isinstance(config.optimizer, Newton) else "linear"
     if not found and config.numeric != default:
         raise ValueError(
@@ -297,11 +298,6 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
             "it out, or name columns: numeric={'price': 'quantile'}."
         )
     return found
-
-
-def _has_fractions(column: Column) -> bool:
-    values = column.values[np.isfinite(column.values)]
-    return column.measure.name == "numbers" and bool((values != np.floor(values)).any())
 
 
 def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:

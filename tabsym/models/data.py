@@ -245,7 +245,7 @@ class GivenRows:
 
 
 def read_rows(
-    caller: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None = None
+    formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None
 ) -> tuple[Table, Any, Any]:
     """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 

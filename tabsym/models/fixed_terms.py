@@ -75,20 +75,15 @@ class FixedTerm:
                 f"fixed[{self.name!r}] has no category of column {self.column!r}, such as "
                 f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
             )
-        self._warn_of_rows_without(training.table, codes)
+        if (codes == UNSEEN).any() and isinstance(self.source, Symbols):
+            known = self.source.alphabet.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
+            others = ", ".join(map(repr, list(known)[:3]))
+            first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
+            warn_user(
+                f"fixed[{self.name!r}] has no value for {int((codes == UNSEEN).sum()):,} rows, such as of {first!r}, "
+                "and adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
+            )
         return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])
-
-    def _warn_of_rows_without(self, table: Table, codes: NDArray[np.int32]) -> None:
-        """Say which categories of training have no coefficient, and which coefficients no rows."""
-        if not (codes == UNSEEN).any() or not isinstance(self.source, Symbols):
-            return
-        known = self.source.alphabet.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
-        others = ", ".join(map(repr, list(known)[:3]))
-        first = table[self.column].series[int(np.argmax(codes == UNSEEN))]
-        warn_user(
-            f"fixed[{self.name!r}] has no value for {int((codes == UNSEEN).sum()):,} rows, such as of {first!r}, and "
-            "adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
-        )
 
 
 def with_fixed_scores(training: Training, terms: list[FixedTerm], n_outputs: int) -> Training:

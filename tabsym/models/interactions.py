@@ -129,7 +129,11 @@ def _held_out(
     constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
     scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # (K, n)
     scores = np.repeat(np.asarray(scores)[:, :, None], n_folds, 2)
-    return HeldOutGains(scores, fold, y, weight, loss, copies, _glanced(dealt, fold, rng))
+    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), copies, rng)
+    some = some.thin(max(some.n_rows // THINNED, 1), rng)
+    glanced = np.zeros(len(y), dtype=np.int64)  # copies that the first look at a candidate takes, at random
+    glanced[some.rows] = 1 if some.copies is None else some.copies
+    return HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
 
 
 def _categories_of(source: Any) -> NDArray[np.intp] | None:
@@ -195,15 +199,6 @@ def _content(
     coded += [(f"bins of {name}", own.codes, np.arange(own.size, dtype=np.uint64)) for name, own in cuts.items()]
     numbers = [(spec.numerics[numeric].label, rows.x[:, column]) for column, numeric in enumerate(numerics)]
     return content_of_rows(coded, numbers, rows.y, weight, rows.offset.reshape(-1, n_outputs))
-
-
-def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -> NDArray[np.int64]:
-    """How many copies (n,) of each row the first look at a candidate takes: one in `THINNED`, at random."""
-    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), dealt.copies, rng)
-    some = some.thin(max(some.n_rows // THINNED, 1), rng)
-    glanced = np.zeros(len(dealt.rows), dtype=np.int64)
-    glanced[some.rows] = 1 if some.copies is None else some.copies
-    return glanced
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
