@@ -290,18 +290,14 @@ def _of_numbers(column: Column, values: Floats) -> Floats | None:
         return None
     rests, some = np.zeros(len(values)), column.series[large]
     numbers = some.to_numpy()
-    rests[large] = _rests(numbers) if numbers.dtype.kind in "iu" else [_rest(number) for number in some.to_list()]
+    if numbers.dtype.kind in "iu":  # by their halves, which float64 holds
+        floats, bits = numbers.astype(np.float64), numbers.dtype.type(32)
+        upper = np.floor(floats / 2.0**32)
+        high, low = numbers >> bits, (numbers - ((numbers >> bits) << bits)).astype(np.float64)
+        rests[large] = (high.astype(np.float64) - upper) * 2.0**32 + (low - (floats - upper * 2.0**32))
+    else:
+        rests[large] = [_rest(number) for number in some.to_list()]
     return rests if rests.any() else None
-
-
-def _rests(numbers: NDArray[Any]) -> Floats:
-    """What float64 leaves over of whole numbers of 64 bits, by their halves, which it holds."""
-    floats = numbers.astype(np.float64)
-    upper = np.floor(floats / 2.0**32)
-    lower = floats - upper * 2.0**32
-    one = numbers.dtype.type(32)
-    low = numbers - ((numbers >> one) << one)
-    return np.asarray(((numbers >> one).astype(np.float64) - upper) * 2.0**32 + (low.astype(np.float64) - lower))
 
 
 _NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

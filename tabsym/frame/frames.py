@@ -402,7 +402,15 @@ def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: s
     if isinstance(out, np.ndarray):
         if not is_frame(data) or not getattr(encoder, "return_df", True):
             return out
-        out = _frame_of(out, column_names(out, encoder), kind, table)
+        names = column_names(out, encoder)
+        if kind == "pandas":
+            frame = pd.DataFrame(out, columns=names, index=table.native.index)
+            out = frame.infer_objects() if out.dtype == object else frame
+        else:
+            columns = {str(name): out[:, index] for index, name in enumerate(names)}
+            lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+            backend = nw.from_native(table.native, eager_only=True).implementation
+            out = nw.from_dict(lists, backend=backend).to_native()
     elif kind != "pandas" and wants_pandas(encoder):
         out = _to(kind, out)
     return out if asked == "default" else _to(asked, out)
@@ -418,13 +426,3 @@ def _to(kind: str, frame: Any) -> Any:
         return frame
     source = nw.from_native(frame, eager_only=True)
     return {"pandas": source.to_pandas, "polars": source.to_polars, "pyarrow": source.to_arrow}[kind]()
-
-
-def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) -> Any:
-    if kind == "pandas":
-        frame = pd.DataFrame(array, columns=names, index=table.native.index)
-        return frame.infer_objects() if array.dtype == object else frame
-    columns = {str(name): array[:, index] for index, name in enumerate(names)}
-    lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
-    backend = nw.from_native(table.native, eager_only=True).implementation
-    return nw.from_dict(lists, backend=backend).to_native()
