@@ -232,7 +232,16 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
 def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> NumericBins:
     """The bins of columns for one value of `numeric`, which is not "smooth"."""
     if isinstance(how, tuple):
-        return NumericBins([_cut_as_given(column, np.array(how)) for column in columns])
+        cuts = np.array(how)
+        for column in columns:
+            values = column.values[~np.isnan(column.values)]
+            if len(values) and not np.ptp(np.searchsorted(cuts, values)):
+                warn_user(
+                    f"numeric[{column.name!r}] has cut points from {cuts[0]:g} to {cuts[-1]:g}, and all values of the "
+                    f"column, from {values.min():g} to {values.max():g}, are in one interval; give cut points between "
+                    "them."
+                )
+        return NumericBins([_bins(column, cuts) for column in columns])
     if how == "modl":
         counted = _counted(training, loss)
         return NumericBins(cut_by_modl(columns, training.y, counted, classes=loss.for_classes, n_jobs=n_jobs))
@@ -260,17 +269,6 @@ def _counted(training: Training, loss: Loss) -> Floats | None:
         return training.weight
     counted = weights_within_classes(training.y, training.weight, training.copies)
     return np.asarray(counted / design_effect(counted, training.copies))
-
-
-def _cut_as_given(column: Column, cuts: Floats) -> Bins:
-    """Bins with cut points of the user's; a warning where these tell no two rows apart."""
-    values = column.values[~np.isnan(column.values)]
-    if len(values) and not np.ptp(np.searchsorted(cuts, values)):
-        warn_user(
-            f"numeric[{column.name!r}] has cut points from {cuts[0]:g} to {cuts[-1]:g}, and all values of the column, "
-            f"from {values.min():g} to {values.max():g}, are in one interval; give cut points between them."
-        )
-    return _bins(column, cuts)
 
 
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:

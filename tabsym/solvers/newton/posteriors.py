@@ -330,9 +330,30 @@ class JointPosteriors(TermPosteriors):
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""
-        at = self.solver.n_moves, self.solver.precision.tobytes()
-        if at != self._cached_at or index not in self._cache:
-            self._cache, self._cached_at = self._of_all(), at
+        solver = self.solver
+        now = solver.n_moves, solver.precision.tobytes()
+        if now == self._cached_at and index in self._cache:
+            return self._cache[index]
+        active = solver.active
+        largest = largest_ridge(solver.terms, active)
+        others, information = [one for one in active if one != largest], information_of(solver, {})
+        left, self._cache, self._cached_at = information.of(others), {}, now
+        if largest is not None:
+            diagonal, shared = information.beside(largest, others)
+            alone = inverse_or(0.0, diagonal)
+            follows = alone[:, None] * shared
+            left = left - shared.T @ follows
+        covariance = inverse(left, self._levels(others))[0]
+        if largest is not None:
+            more = np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
+            variances = inverse_or(np.inf, diagonal) + more
+            self._cache[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
+        for other, at in zip(others, side_by_side(solver.terms, others), strict=True):
+            block = covariance[at, at]
+            trace = float(np.trace(block))
+            if solver.terms[other].prior is Prior.WALK:
+                trace = float((penalty_of(solver.terms[other], 1.0) * block).sum())
+            self._cache[other] = np.diag(block)[:, None].copy(), trace
         return self._cache[index]
 
     def _levels(self, indices: Sequence[int]) -> Floats:
@@ -347,28 +368,3 @@ class JointPosteriors(TermPosteriors):
                 direction[block], direction[blocks[indices.index(intercept)]] = 1.0, -1.0
                 directions.append(direction)
         return np.array(directions).T
-
-    def _of_all(self) -> dict[int, tuple[Floats, float]]:
-        solver = self.solver
-        active = solver.active
-        largest = largest_ridge(solver.terms, active)
-        others, information = [index for index in active if index != largest], information_of(solver, {})
-        left, posteriors = information.of(others), dict[int, tuple[Floats, float]]()
-        if largest is not None:
-            diagonal, shared = information.beside(largest, others)
-            alone = inverse_or(0.0, diagonal)
-            follows = alone[:, None] * shared
-            left = left - shared.T @ follows
-        covariance = inverse(left, self._levels(others))[0]
-        if largest is not None:
-            variances = inverse_or(np.inf, diagonal) + np.einsum(
-                "qp,pr,qr->q", follows, covariance, follows, optimize=True
-            )
-            posteriors[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
-        for index, at in zip(others, side_by_side(solver.terms, others), strict=True):
-            block = covariance[at, at]
-            trace = float(np.trace(block))
-            if solver.terms[index].prior is Prior.WALK:
-                trace = float((penalty_of(solver.terms[index], 1.0) * block).sum())
-            posteriors[index] = np.diag(block)[:, None].copy(), trace
-        return posteriors
