@@ -181,10 +181,6 @@ class Table:
     def __len__(self) -> int:
         return self.n_rows
 
-    def take(self, rows: NDArray[np.signedinteger[Any]]) -> Table:
-        """Some of the rows."""
-        return replace(self, columns=tuple(_rows_of(column, rows) for column in self.columns), n_rows=len(rows))
-
     @property
     def names(self) -> list[str]:
         """Of the columns, in order."""

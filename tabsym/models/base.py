@@ -165,7 +165,7 @@ class WideBase(Readable, TableEstimator):
         if copies is not None and not copies.all():  # the others are not there
             seen = np.flatnonzero(copies)
             y, sample_weight, offset = (take_of(one, seen, len(table)) for one in (y, sample_weight, offset))
-            table, copies = table.take(seen), copies[seen]
+            table, copies = table.taken(seen), copies[seen]
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
             instead = (
