@@ -47,10 +47,11 @@ from tabsym.frame import (
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.losses.loss import Loss
+from tabsym.models.bins import Precomputed
 from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
-from tabsym.models.fitting import Fitted, Precomputed, fit_model
+from tabsym.models.fitting import Fitted, fit_model
 from tabsym.models.inspection.readable import Readable
 from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet

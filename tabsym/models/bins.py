@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories import RawCodes
 from tabsym.categories.contingency import code_numbers
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
@@ -16,7 +17,7 @@ from tabsym.frame.weights import Copies, design_effect, weights_within_classes
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
-from tabsym.models.data import Training
+from tabsym.models.data import Sampler, Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton import Newton
@@ -191,6 +192,31 @@ class NumericBins:
     fine: Sequence[Bins] = ()
     levels: Levels = field(default_factory=dict)
     searched: Mapping[str, Bins] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Precomputed bins and factorized columns of a training table, shared by several fits to it.
+
+    Attributes
+    ----------
+    cuts : NumericBins
+        The bins of its numeric columns.
+    column_codes : dict of column -> RawCodes
+        Cache of the factorized columns.
+    sampler : Sampler or None
+        Of the rows, where these are all that are fitted.
+    """
+
+    cuts: NumericBins
+    column_codes: dict[str, RawCodes]
+    sampler: Sampler | None = None
+
+    @classmethod
+    def of(cls, cuts: NumericBins, training: Training, rng: np.random.RandomState) -> Precomputed:
+        """Of all weighted rows of a fit."""
+        column_codes: dict[str, RawCodes] = {}
+        return cls(cuts, column_codes, Sampler(training, column_codes, rng))
 
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.categories import Categories, RawCodes, encode_column
+from tabsym.categories import Categories, encode_column
 from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read, Rows
@@ -27,10 +27,10 @@ from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
-from tabsym.models.bins import NumericBins
+from tabsym.models.bins import NumericBins, Precomputed
 from tabsym.models.checks import nearest
 from tabsym.models.config import Config
-from tabsym.models.data import Sampler, Training, lay_training, training_loss
+from tabsym.models.data import Training, lay_training, training_loss
 from tabsym.models.model import source_of
 from tabsym.models.monotonic import directions_of
 from tabsym.models.start import NO_SGD_STATE, initial_model
@@ -44,29 +44,26 @@ def search_interactions(
     config: Config,
     auto: AutoInteractions,
     spec: ModelSpec,
-    searched: Mapping[str, Bins],
+    precomputed: Precomputed,
     training: Training,
     loss: Loss,
     n_outputs: int,
-    column_codes: dict[str, RawCodes],
-    sampler: Sampler | None,
     rng: np.random.RandomState,
 ) -> list[Chosen]:
     """The interactions of ``interactions="auto"``, of the categorical columns and bins of an additive model.
 
     Categories are numbered in order of appearance in the sample, so that the order of categories in a data frame has no
-    effect; nor has that of its columns, of which those of equal size are taken in an order of their content. `sampler`:
-    of the rows. `searched`: bins of numbers by which their interactions are evaluated; these have main effects too, so
-    that none is credited to an interaction.
+    effect; nor has that of its columns, of which those of equal size are taken in an order of their content. The bins
+    by which interactions of numbers are evaluated have main effects too, so that none is credited to an interaction.
     """
-    model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
+    model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, precomputed.column_codes, rng)
     spec, codes, copies, loss = model.spec, coded.codes, training.copies, training_loss(model)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     cuts = {
         name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
-        for name, own in searched.items()
+        for name, own in precomputed.cuts.searched.items()
     }
-    sampler = None if sampler is None else sampler.for_most(auto.max_rows)
+    sampler = precomputed.sampler and precomputed.sampler.for_most(auto.max_rows)
     if sampler is not None:
         some = sampler.rows
         codes = {read: own[some.rows] for read, own in codes.items()}

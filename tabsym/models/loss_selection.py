@@ -18,11 +18,11 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.models.bins import plan_cuts
+from tabsym.models.bins import Precomputed, plan_cuts
 from tabsym.models.checks import below_domain
 from tabsym.models.config import Config, defaults_of
 from tabsym.models.data import Training
-from tabsym.models.fitting import Precomputed, build_spec
+from tabsym.models.fitting import build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_SGD_STATE, code_table, initial_model_of
 from tabsym.solvers.newton import ROUGHLY_CLOSE
