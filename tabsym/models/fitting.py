@@ -96,7 +96,7 @@ def fit_model(
         model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
         size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
         show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
-        model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
+        model, outcome = solve(config, model, coded, rng, precomputed.sampler)
         for term in fixed:
             model = with_fixed_term(model, term, training)
         return Fitted(model, outcome, chosen)

@@ -349,6 +349,6 @@ class _LossTrial:
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""
         blank = initial_model_of(self.config, NO_SGD_STATE, self._spec, self._coded, loss, 1, rng)
-        model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
+        model = solve_parameters(self.config, blank, self._coded, rng)
         margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
         return margins if self.held_out.offset is None else margins + self.held_out.offset

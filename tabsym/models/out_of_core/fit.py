@@ -300,7 +300,7 @@ def fit_parts(
         deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, certainty.dispersion)
         return replace(certainty, deviance=deviance, log_likelihood=likelihood)
 
-    fitted, outcome = conclude(config, config.newton, model, terms, optimum, units, rng, likely)
+    fitted, outcome = conclude(config, model, terms, optimum, units, rng, likely)
     return Fitted(fitted, outcome, chosen)
 
 
