@@ -90,7 +90,7 @@ def refusal(kind: type, options: dict[str, object]) -> str | None:
     with (
         warnings.catch_warnings(),
         mock.patch("tabsym.models.fitting._advance", _train),
-        mock.patch.multiple("tabsym.models.solving", find_optimum=_train, _by_formula=_train),
+        mock.patch.multiple("tabsym.models.solving", find_optimum=_train, fit_formula=_train),
         mock.patch("tabsym.models.loss_selection.MIN_ROWS", len(y) + 1),  # no trials of losses, which train
     ):
         warnings.simplefilter("ignore")

@@ -197,11 +197,18 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
     import pyarrow as pa  # the caller holds an Arrow array, so it is there
 
     if pa.types.is_dictionary(arrow.type):
-        array = _one_array(arrow)
-        symbols = _Dictionary(array.dictionary)
-        codes, used = renumber_used(_indices(array), symbols)
-        if symbols.distinct:
-            return RawCodes(codes, used)
+        array, held = _one_array(arrow), []
+
+        def symbols_at(used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+            whole = array.dictionary
+            held.append(whole if len(used) == len(whole) else whole.take(pa.array(used, pa.int64())))
+            return _plain_of_arrow(held[0])
+
+        codes, symbols = renumber_used(_indices(array), symbols_at)
+        # Arrow does not promise that those of a dictionary are distinct, and that none is missing
+        may_repeat = held[0].null_count or pa.types.is_floating(held[0].type) or len(held[0].unique()) < len(held[0])
+        if not may_repeat:
+            return RawCodes(codes, symbols)
         arrow = array.cast(array.type.value_type)
     if len(arrow) <= FEW or pa.types.is_null(arrow.type) or isinstance(arrow.type, pa.BaseExtensionType):
         return _encode_values(name, arrow.to_pylist())
@@ -211,23 +218,6 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
         arrow = arrow.cast(pa.decimal128(arrow.type.precision, arrow.type.scale))
     array = _one_array(arrow).dictionary_encode()
     return RawCodes(_indices(array), _plain_of_arrow(array.dictionary))
-
-
-class _Dictionary:
-    """Symbols of an Arrow dictionary; whether they are `distinct` and none is missing, which Arrow does not promise."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-        self.distinct = True
-
-    def __call__(self, used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
-        import pyarrow as pa
-
-        values = self.values if len(used) == len(self.values) else self.values.take(pa.array(used, pa.int64()))
-        self.distinct = not (
-            values.null_count or pa.types.is_floating(values.type) or len(values.unique()) < len(values)
-        )
-        return _plain_of_arrow(values)
 
 
 def _plain_of_arrow(values: Any) -> NDArray[Any]:

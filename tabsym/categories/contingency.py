@@ -352,21 +352,17 @@ def count_pairs(
 
     def count_with(right: int) -> dict[tuple[int, int], sparse.csr_array]:
         lefts = [j for j in range(right) if right in chosen or j in chosen]
-        rows = _by_code(columns[right], sizes[right]) if lefts else None
-        return {(left, right): _block(columns[left], sizes[left], rows, sizes[right], each) for left in lefts}
+        if not lefts:
+            return {}
+        ends, cursors = _ends(columns[right], sizes[right])
+        order = np.empty(int(ends[-1]) if sizes[right] else 0, dtype=np.int32)  # rows by code
+        order_by_code(columns[right], cursors, order)
+        return {(left, right): _block(columns[left], sizes[left], order, ends, sizes[right], each) for left in lefts}
 
     n_rows = len(columns[0]) if columns else 0
     counted = in_threads(count_with, range(len(columns)), n_jobs if n_rows >= _FEW_ROWS else 1)
     blocks = {which: block for blocks_of_column in counted for which, block in blocks_of_column.items()}
     return PairCounts(tuple(int(size) for size in sizes), blocks)
-
-
-def _by_code(codes: Codes, n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Rows by code, and where those of each code end (n_codes,)."""
-    ends, cursors = _ends(codes, n_codes)
-    order = np.empty(int(ends[-1]) if n_codes else 0, dtype=np.int32)
-    order_by_code(codes, cursors, order)
-    return order, ends
 
 
 def _ends(codes: Codes, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -376,13 +372,13 @@ def _ends(codes: Codes, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return ends, ends - sizes
 
 
-def _block(left: Codes, n_left: int, rows: Any, n_right: int, weight: NDArray[Any]) -> sparse.csr_array:
-    order, ends = rows
+def _block(
+    left: Codes, n_left: int, order: NDArray[np.int32], ends: NDArray[np.int64], n_right: int, weight: NDArray[Any]
+) -> sparse.csr_array:
+    """Counts by the codes of two columns: `order` are the rows by code of the right one, which end at `ends`."""
     n = len(left)
-    rights, weights = (
-        np.empty(n, dtype=np.int32),
-        np.empty(n, dtype=np.int32 if weight.dtype == np.int32 else np.float64),
-    )
+    rights = np.empty(n, dtype=np.int32)
+    weights = np.empty(n, dtype=np.int32 if weight.dtype == np.int32 else np.float64)
     pointer = np.empty(n_left + 1, dtype=np.int32)
     starts = _ends(left, n_left)[1]
     each = weight.astype(weights.dtype)

@@ -152,8 +152,11 @@ class CountEffect:
         if len(self):
             return replace(self, counts=counts)
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is for the code -1, of rows without a coefficient
-        lowest = classes_of_counts(int(others.max()))
-        by_count = np.zeros(max(int(lowest[-1]), int(others.max())) + 1, dtype=np.int64)
+        most = int(others.max())  # the smallest count of each bin up to it is 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ...
+        halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
+        lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
+        lowest = lowest[lowest <= most]
+        by_count = np.zeros(max(int(lowest[-1]), most) + 1, dtype=np.int64)
         np.add.at(by_count, others, np.append(counts, n_rows - counts.sum()))
         categories = np.bincount(others[:-1][counts > 0], minlength=len(by_count))
         return replace(self, counts=counts, lowest=merged_bins(lowest, by_count, categories))
@@ -188,13 +191,6 @@ def rows_by_code(codes: NDArray[np.signedinteger], size: int, copies: NDArray[np
         seen = codes >= 0
         counts += np.bincount(codes[seen], copies[seen], size).astype(np.int64)
     return counts
-
-
-def classes_of_counts(most: int) -> NDArray[np.int64]:
-    """The smallest count of each bin up to the count `most`: 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ..."""
-    halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
-    lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
-    return np.asarray(lowest[lowest <= most])
 
 
 def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -181,10 +181,6 @@ class Table:
     def __len__(self) -> int:
         return self.n_rows
 
-    def take(self, rows: NDArray[np.signedinteger[Any]]) -> Table:
-        """Some of the rows."""
-        return replace(self, columns=tuple(_rows_of(column, rows) for column in self.columns), n_rows=len(rows))
-
     @property
     def names(self) -> list[str]:
         """Of the columns, in order."""
@@ -267,22 +263,21 @@ def halfway(below: Numbers, above: Numbers, measure: Measure) -> tuple[Floats, F
 
     `below`: -inf stays, to part missing from the rest.
     """
-    middles = [_halfway(one, other, measure) for one, other in zip(below.tolist(), above.tolist(), strict=True)]
+    middles: list[tuple[float, float]] = []
+    for low, high in zip(below.tolist(), above.tolist(), strict=True):
+        if np.isneginf(low.real):
+            middles.append((low.real, 0.0))
+        elif measure.name != "numbers":
+            moment = (nanoseconds_of(low.real, low.imag) + nanoseconds_of(high.real, high.imag)) // 2
+            whole, part = divmod(moment, _NANOSECONDS)
+            day = whole + part / _NANOSECONDS
+            middles.append((day, _left_over(day, whole, part)))
+        else:
+            one, other = exact_number(low.real, low.imag), exact_number(high.real, high.imag)
+            middle = (one + other) // 2 if isinstance(one, int) and isinstance(other, int) else one / 2 + other / 2
+            middles.append((float(middle), _rest(middle)))
     values, rests = np.array(middles, dtype=np.float64).reshape(-1, 2).T
     return values, rests
-
-
-def _halfway(below: complex, above: complex, measure: Measure) -> tuple[float, float]:
-    if np.isneginf(below.real):
-        return below.real, 0.0
-    if measure.name != "numbers":
-        moment = (nanoseconds_of(below.real, below.imag) + nanoseconds_of(above.real, above.imag)) // 2
-        whole, part = divmod(moment, _NANOSECONDS)
-        day = whole + part / _NANOSECONDS
-        return day, _left_over(day, whole, part)
-    one, other = exact_number(below.real, below.imag), exact_number(above.real, above.imag)
-    middle = (one + other) // 2 if isinstance(one, int) and isinstance(other, int) else one / 2 + other / 2
-    return float(middle), _rest(middle)
 
 
 def _of_numbers(column: Column, values: Floats) -> Floats | None:
@@ -291,18 +286,14 @@ def _of_numbers(column: Column, values: Floats) -> Floats | None:
         return None
     rests, some = np.zeros(len(values)), column.series[large]
     numbers = some.to_numpy()
-    rests[large] = _rests(numbers) if numbers.dtype.kind in "iu" else [_rest(number) for number in some.to_list()]
+    if numbers.dtype.kind in "iu":  # by their halves, which float64 holds
+        floats, bits = numbers.astype(np.float64), numbers.dtype.type(32)
+        upper = np.floor(floats / 2.0**32)
+        high, low = numbers >> bits, (numbers - ((numbers >> bits) << bits)).astype(np.float64)
+        rests[large] = (high.astype(np.float64) - upper) * 2.0**32 + (low - (floats - upper * 2.0**32))
+    else:
+        rests[large] = [_rest(number) for number in some.to_list()]
     return rests if rests.any() else None
-
-
-def _rests(numbers: NDArray[Any]) -> Floats:
-    """What float64 leaves over of whole numbers of 64 bits, by their halves, which it holds."""
-    floats = numbers.astype(np.float64)
-    upper = np.floor(floats / 2.0**32)
-    lower = floats - upper * 2.0**32
-    one = numbers.dtype.type(32)
-    low = numbers - ((numbers >> one) << one)
-    return np.asarray(((numbers >> one).astype(np.float64) - upper) * 2.0**32 + (low.astype(np.float64) - lower))
 
 
 _NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -378,24 +369,17 @@ def match_features(estimator: Any, table: Table) -> Table:
             warn_user(f"X has feature names, but {caller} was fitted without feature names")
         elif not hasattr(estimator, "_names_made"):  # of an older file
             return table
-        numbered = [f"x{index}" for index in range(len(table.names))]
-        return _by_position(table, getattr(estimator, "_names_made", None) or numbered)
+        names = table.names
+        made = getattr(estimator, "_names_made", None) or [f"x{index}" for index in range(len(names))]
+        numbered = names == [str(index) for index in range(len(names))] and set(names) != set(made)
+        moved = not numbered and any(name in made and name != own for name, own in zip(names, made, strict=True))
+        if moved and not table.named:  # some names of fit are at other positions
+            raise ValueError(_difference(made, names))
+        return table if names == made else _renamed(table, made)
     if table.named:
         return table
     warn_user(f"X does not have valid feature names, but {caller} was fitted with feature names")
     return _renamed(table, list(fitted))
-
-
-def _by_position(table: Table, fitted: list[str]) -> Table:
-    """The table with the names of fit, or a `ValueError` where it has some of them at other positions."""
-    names = table.names
-    if names == fitted:
-        return table
-    numbered = names == [str(index) for index in range(len(names))] and set(names) != set(fitted)
-    moved = not numbered and any(name in fitted and name != own for name, own in zip(names, fitted, strict=True))
-    if moved and not table.named:
-        raise ValueError(_difference(fitted, names))
-    return _renamed(table, fitted)
 
 
 def select_features(estimator: Any, table: Table) -> Table:

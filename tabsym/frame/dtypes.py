@@ -128,7 +128,14 @@ def _pandas(values: NDArray[Any], kind: StoredType | None) -> pd.Series:
 def _pandas_of_numbers(values: NDArray[Any], kind: StoredType) -> pd.Series:
     dtype, series = kind.dtype, pd.Series(values)
     if pd.api.types.is_object_dtype(dtype):
-        return _objects_of_numbers(values, kind.holds, kind.measure)
+        if kind.holds == "date":
+            return pd.Series(_moments(values, "M")).dt.date
+        if kind.measure.name == "numbers":
+            return series
+        moments = pd.Series(_moments(values, "m" if kind.holds in DURATIONS else "M"))
+        if kind.measure.zone is not None:
+            moments = moments.dt.tz_localize("UTC").dt.tz_convert(kind.measure.zone)
+        return moments.astype(object)
     if isinstance(dtype, pd.ArrowDtype):
         return pd.Series(pd.array(_arrow_of_numbers(values, dtype.pyarrow_dtype), dtype=dtype))
     if dtype.kind in "mM":
@@ -139,17 +146,6 @@ def _pandas_of_numbers(values: NDArray[Any], kind: StoredType) -> pd.Series:
     if dtype.kind in "biu" and isinstance(dtype, np.dtype) and np.isnan(values).any():  # which have no missing value
         return series
     return series.astype(dtype)
-
-
-def _objects_of_numbers(values: NDArray[Any], holds: str, measure: Measure) -> pd.Series:
-    if holds == "date":
-        return pd.Series(_moments(values, "M")).dt.date
-    if measure.name == "numbers":
-        return pd.Series(values)
-    moments = pd.Series(_moments(values, "m" if holds in DURATIONS else "M"))
-    if measure.zone is not None:
-        moments = moments.dt.tz_localize("UTC").dt.tz_convert(measure.zone)
-    return moments.astype(object)
 
 
 def _polars(values: NDArray[Any], kind: StoredType | None) -> Any:

@@ -327,7 +327,12 @@ def gather(chunks: Sequence[Any], order: NDArray[Any]) -> Any:
     if isinstance(first, pd.DataFrame):
         return _stack_pandas(chunks).iloc[order]
     if is_frame(first):
-        return _stack_frames(chunks)[order, :].to_native()
+        frames = [nw.from_native(chunk, eager_only=True) for chunk in chunks]
+        changes = []  # columns whose types differ between chunks get one that holds them all
+        for name in frames[0].columns:
+            if any(frame[name].dtype != frames[0][name].dtype for frame in frames):
+                changes.append(nw.col(name).cast(_common_type([frame[name] for frame in frames])))
+        return nw.concat([frame.with_columns(*changes) for frame in frames])[order, :].to_native()
     if sparse.issparse(first):
         return sparse.vstack(chunks, format="csr")[order]
     return np.concatenate(chunks)[order]
@@ -347,18 +352,6 @@ def _stack_pandas(chunks: Sequence[pd.DataFrame]) -> pd.DataFrame:
             columns = [column.astype(dtype) for column in columns]
         stacked[name] = pd.concat(columns, ignore_index=True)
     return pd.DataFrame(stacked, index=range(sum(map(len, chunks))), copy=False)
-
-
-def _stack_frames(chunks: Sequence[Any]) -> nw.DataFrame[Any]:
-    """Under each other; columns whose types differ between chunks get one that holds them all."""
-    frames = [nw.from_native(chunk, eager_only=True) for chunk in chunks]
-    casts = {}
-    for name in frames[0].columns:
-        dtypes = [frame[name].dtype for frame in frames]
-        if any(dtype != dtypes[0] for dtype in dtypes):
-            casts[name] = _common_type([frame[name] for frame in frames])
-    changes = [nw.col(name).cast(dtype) for name, dtype in casts.items()]
-    return nw.concat([frame.with_columns(*changes) for frame in frames])
 
 
 def _common_type(columns: Sequence[nw.Series[Any]]) -> Any:
@@ -409,7 +402,15 @@ def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: s
     if isinstance(out, np.ndarray):
         if not is_frame(data) or not getattr(encoder, "return_df", True):
             return out
-        out = _frame_of(out, column_names(out, encoder), kind, table)
+        names = column_names(out, encoder)
+        if kind == "pandas":
+            frame = pd.DataFrame(out, columns=names, index=table.native.index)
+            out = frame.infer_objects() if out.dtype == object else frame
+        else:
+            columns = {str(name): out[:, index] for index, name in enumerate(names)}
+            lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+            backend = nw.from_native(table.native, eager_only=True).implementation
+            out = nw.from_dict(lists, backend=backend).to_native()
     elif kind != "pandas" and wants_pandas(encoder):
         out = _to(kind, out)
     return out if asked == "default" else _to(asked, out)
@@ -425,13 +426,3 @@ def _to(kind: str, frame: Any) -> Any:
         return frame
     source = nw.from_native(frame, eager_only=True)
     return {"pandas": source.to_pandas, "polars": source.to_polars, "pyarrow": source.to_arrow}[kind]()
-
-
-def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) -> Any:
-    if kind == "pandas":
-        frame = pd.DataFrame(array, columns=names, index=table.native.index)
-        return frame.infer_objects() if array.dtype == object else frame
-    columns = {str(name): array[:, index] for index, name in enumerate(names)}
-    lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
-    backend = nw.from_native(table.native, eager_only=True).implementation
-    return nw.from_dict(lists, backend=backend).to_native()

@@ -410,7 +410,8 @@ def is_larger_than_memory(X: Any) -> bool:
 
 
 def _opened(path: str | Path) -> Any:
-    """The Arrow dataset at a path."""
+    """The Arrow dataset at a path; of a folder with the columns that names such as ``year=2024`` hold."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     where = Path(path)
@@ -420,15 +421,9 @@ def _opened(path: str | Path) -> Any:
         raise ValueError(
             f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
         )
-    return ds.dataset(where, format="parquet") if where.is_file() else _opened_folder(where)
-
-
-def _opened_folder(where: Path) -> Any:
-    """The Arrow dataset of all Parquet files in a folder, with the columns that names such as ``year=2024`` hold."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     found = ds.dataset(where, format="parquet")
+    if where.is_file():
+        return found
     if not found.files:
         raise ValueError(f"The folder {str(where)!r} holds no Parquet files; give the path of one that does.")
     folders = [part for file in found.files for part in Path(os.path.relpath(file, where)).parent.parts]

@@ -313,7 +313,14 @@ class _Search:
         """
         candidates: dict[tuple[int, ...], _Candidate] = {}
         for column, code in dict.fromkeys(category for category, _ in self._within):
-            self._fit_columns_within(column, code)
+            same = CodeColumn("", np.zeros(len(self.held_out.fold), dtype=np.int32), 1)
+            for index in (one for one in range(len(self.columns)) if one != column):
+                left = Sorted(self._restricted(index, column, code), self.held_out.copies)
+                evaluated = self._evaluate(_Candidate(left, same, (index,), (column, code)))
+                if evaluated.gain > ERRORS_ALONE * evaluated.error:
+                    self.held_out.add(evaluated)
+                else:
+                    self.held_out.drop(evaluated)
         for (column, code), partner in self._within:
             left = Sorted(self._restricted(partner, column, code), self.held_out.copies)
             for third in set(range(len(self.columns))) - {column, partner}:
@@ -322,19 +329,6 @@ class _Search:
                 if candidate.key not in self._taken:
                     candidates.setdefault(candidate.key, candidate)
         return [candidates[key] for key in sorted(candidates)]
-
-    def _fit_columns_within(self, column: int, code: int) -> None:
-        """Add the effects of single columns within a category to the models, of those that gain."""
-        same = CodeColumn("", np.zeros(len(self.held_out.fold), dtype=np.int32), 1)
-        for index in range(len(self.columns)):
-            if index == column:
-                continue
-            left = Sorted(self._restricted(index, column, code), self.held_out.copies)
-            evaluated = self._evaluate(_Candidate(left, same, (index,), (column, code)))
-            if evaluated.gain > ERRORS_ALONE * evaluated.error:
-                self.held_out.add(evaluated)
-            else:
-                self.held_out.drop(evaluated)
 
     def _restricted(self, index: int, column: int, code: int) -> CodeColumn:
         """A column in the rows of one category of another."""

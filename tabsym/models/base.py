@@ -47,10 +47,11 @@ from tabsym.frame import (
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
 from tabsym.frame.meaning import CODES, code_columns
 from tabsym.losses.loss import Loss
+from tabsym.models.bins import Precomputed
 from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
-from tabsym.models.fitting import Fitted, Precomputed, fit_model
+from tabsym.models.fitting import Fitted, fit_model
 from tabsym.models.inspection.readable import Readable
 from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet
@@ -168,7 +169,7 @@ class WideBase(Readable, TableEstimator):
         if copies is not None and not copies.all():  # the others are not there
             seen = np.flatnonzero(copies)
             y, sample_weight, offset = (take_of(one, seen, len(table)) for one in (y, sample_weight, offset))
-            table, copies = table.take(seen), copies[seen]
+            table, copies = table.taken(seen), copies[seen]
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
             instead = (
@@ -179,7 +180,7 @@ class WideBase(Readable, TableEstimator):
             _warn_of_other_meanings(config.caller, config.formula)
         elif not self._only_predicts:
             _warn_of_columns(config, table, y)
-        given, y, weight = read_rows(config.caller, config.formula, table, y, sample_weight, column)
+        given, y, weight = read_rows(config.formula, table, y, sample_weight, column)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)

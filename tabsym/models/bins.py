@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.categories import RawCodes
 from tabsym.categories.contingency import code_numbers
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
@@ -16,7 +17,7 @@ from tabsym.frame.weights import Copies, design_effect, weights_within_classes
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
-from tabsym.models.data import Training
+from tabsym.models.data import Sampler, Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton import Newton
@@ -197,6 +198,31 @@ class NumericBins:
     searched: Mapping[str, Bins] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Precomputed:
+    """Precomputed bins and factorized columns of a training table, shared by several fits to it.
+
+    Attributes
+    ----------
+    cuts : NumericBins
+        The bins of its numeric columns.
+    column_codes : dict of column -> RawCodes
+        Cache of the factorized columns.
+    sampler : Sampler or None
+        Of the rows, where these are all that are fitted.
+    """
+
+    cuts: NumericBins
+    column_codes: dict[str, RawCodes]
+    sampler: Sampler | None = None
+
+    @classmethod
+    def of(cls, cuts: NumericBins, training: Training, rng: np.random.RandomState) -> Precomputed:
+        """Of all weighted rows of a fit."""
+        column_codes: dict[str, RawCodes] = {}
+        return cls(cuts, column_codes, Sampler(training, column_codes, rng))
+
+
 def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
     """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
@@ -236,7 +262,16 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
 def _cut(how: Treatment, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> NumericBins:
     """The bins of columns for one value of `numeric`, which is not "smooth"."""
     if isinstance(how, tuple):
-        return NumericBins([_cut_as_given(column, np.array(how)) for column in columns])
+        cuts = np.array(how)
+        for column in columns:
+            values = column.values[~np.isnan(column.values)]
+            if len(values) and not np.ptp(np.searchsorted(cuts, values)):
+                warn_user(
+                    f"numeric[{column.name!r}] has cut points from {cuts[0]:g} to {cuts[-1]:g}, and all values of the "
+                    f"column, from {values.min():g} to {values.max():g}, are in one interval; give cut points between "
+                    "them."
+                )
+        return NumericBins([_bins(column, cuts) for column in columns])
     if how == "modl":
         counted = _counted(training, loss)
         return NumericBins(cut_by_modl(columns, training.y, counted, classes=loss.for_classes, n_jobs=n_jobs))
@@ -266,17 +301,6 @@ def _counted(training: Training, loss: Loss) -> Floats | None:
     return np.asarray(counted / design_effect(counted, training.copies))
 
 
-def _cut_as_given(column: Column, cuts: Floats) -> Bins:
-    """Bins with cut points of the user's; a warning where these tell no two rows apart."""
-    values = column.values[~np.isnan(column.values)]
-    if len(values) and not np.ptp(np.searchsorted(cuts, values)):
-        warn_user(
-            f"numeric[{column.name!r}] has cut points from {cuts[0]:g} to {cuts[-1]:g}, and all values of the column, "
-            f"from {values.min():g} to {values.max():g}, are in one interval; give cut points between them."
-        )
-    return _bins(column, cuts)
-
-
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     """Numeric columns in brackets of a formula with fractional values, or named by `numeric`; others are categories."""
     in_brackets = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
@@ -289,11 +313,12 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
                 f"s({name}) has no effect beside numeric='linear', which gives numbers no bins; use "
                 f"numeric='quantile', or write b[1] * {name} for a slope."
             )
-    found = [
-        column
-        for column in numbers
-        if column.name in smooth or column.name in config.numeric_of or _has_fractions(column)
-    ]
+    found = []
+    for column in numbers:
+        values = column.values[np.isfinite(column.values)]
+        has_fractions = column.measure.name == "numbers" and (values != np.floor(values)).any()
+        if column.name in smooth or column.name in config.numeric_of or has_fractions:
+            found.append(column)
     default = "smooth" if isinstance(config.optimizer, Newton) else "linear"
     if not found and config.numeric != default:
         raise ValueError(
@@ -301,11 +326,6 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
             "it out, or name columns: numeric={'price': 'quantile'}."
         )
     return found
-
-
-def _has_fractions(column: Column) -> bool:
-    values = column.values[np.isfinite(column.values)]
-    return column.measure.name == "numbers" and bool((values != np.floor(values)).any())
 
 
 def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:

@@ -182,7 +182,7 @@ class Training:
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""
-        return replace(self.targets(rows), table=self.table.take(rows))
+        return replace(self.targets(rows), table=self.table.taken(rows))
 
     def targets(self, rows: NDArray[np.signedinteger[Any]], copies: Copies = None) -> Training:
         """A subset of the rows without their columns, which are coded elsewhere; `copies`: some of each row's."""
@@ -245,7 +245,7 @@ class GivenRows:
 
 
 def read_rows(
-    caller: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None = None
+    formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None
 ) -> tuple[Table, Any, Any]:
     """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import RawCodes
 from tabsym.design.model_spec import ModelSpec, Rows
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Symbols
@@ -16,10 +15,9 @@ from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, settled_shift
-from tabsym.models.bins import NumericBins, columns_by_kind, plan_cuts
+from tabsym.models.bins import NumericBins, Precomputed, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.data import (
-    Sampler,
     Training,
     mean_weights,
     numeric_moments,
@@ -64,31 +62,6 @@ NO_BINS = NumericBins()
 
 
 @dataclass(frozen=True)
-class Precomputed:
-    """Precomputed bins and factorized columns of a training table, shared by several fits to it.
-
-    Attributes
-    ----------
-    cuts : NumericBins
-        The bins of its numeric columns.
-    column_codes : dict of column -> RawCodes
-        Cache of the factorized columns.
-    sampler : Sampler or None
-        Of the rows, where these are all that are fitted.
-    """
-
-    cuts: NumericBins
-    column_codes: dict[str, RawCodes]
-    sampler: Sampler | None = None
-
-    @classmethod
-    def of(cls, cuts: NumericBins, training: Training, rng: Rng) -> Precomputed:
-        """Of all weighted rows of a fit."""
-        column_codes: dict[str, RawCodes] = {}
-        return cls(cuts, column_codes, Sampler(training, column_codes, rng))
-
-
-@dataclass(frozen=True)
 class Fitted:
     """The result of a fit; `chosen`: the interactions, where they were selected."""
 
@@ -123,7 +96,7 @@ def fit_model(
         model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
         size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
         show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
-        model, outcome = solve(config, config.optimizer, model, coded, rng, precomputed.sampler)
+        model, outcome = solve(config, model, coded, rng, precomputed.sampler)
         for term in fixed:
             model = with_fixed_term(model, term, training)
         return Fitted(model, outcome, chosen)
@@ -156,10 +129,7 @@ def plan_terms(
     chosen: list[Chosen] | None = None
     if auto is not None:
         plain = build_spec(config, training, 1, NumericBins(cuts.coarse))
-        chosen = search_interactions(
-            config, auto, plain, cuts.searched, training, loss, n_outputs, precomputed.column_codes,
-            precomputed.sampler, rng,
-        )  # fmt: skip
+        chosen = search_interactions(config, auto, plain, precomputed, training, loss, n_outputs, rng)
         names = ", ".join(":".join(map(str, members_of(one))) for one in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")

@@ -75,20 +75,15 @@ class FixedTerm:
                 f"fixed[{self.name!r}] has no category of column {self.column!r}, such as "
                 f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
             )
-        self._warn_of_rows_without(training.table, codes)
+        if (codes == UNSEEN).any() and isinstance(self.source, Symbols):
+            known = self.source.alphabet.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
+            others = ", ".join(map(repr, list(known)[:3]))
+            first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
+            warn_user(
+                f"fixed[{self.name!r}] has no value for {int((codes == UNSEEN).sum()):,} rows, such as of {first!r}, "
+                "and adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
+            )
         return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])
-
-    def _warn_of_rows_without(self, table: Table, codes: NDArray[np.int32]) -> None:
-        """Say which categories of training have no coefficient, and which coefficients no rows."""
-        if not (codes == UNSEEN).any() or not isinstance(self.source, Symbols):
-            return
-        known = self.source.alphabet.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
-        others = ", ".join(map(repr, list(known)[:3]))
-        first = table[self.column].series[int(np.argmax(codes == UNSEEN))]
-        warn_user(
-            f"fixed[{self.name!r}] has no value for {int((codes == UNSEEN).sum()):,} rows, such as of {first!r}, and "
-            "adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
-        )
 
 
 def with_fixed_scores(training: Training, terms: list[FixedTerm], n_outputs: int) -> Training:
@@ -210,33 +205,22 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
     """The argument with lists instead of frames, for files without code; columns that are no numbers are not read."""
     found = {}
     for name, value in fixed.items():
-        if isinstance(value, pd.DataFrame):
-            numbers = _numeric_columns(value)
-            rows = numbers.to_numpy(dtype=np.float64).tolist()
-            columns = [_plain_name(one) for one in numbers.columns]
-            found[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
-        else:
+        if not isinstance(value, pd.DataFrame):
             found[name] = as_lists(value) if isinstance(value, pd.Series) else value
-    return found
-
-
-def _numeric_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns that are numbers, or can be read as such, as they are when a frame is read."""
-    kept = []
-    for at in range(frame.shape[1]):
-        try:
-            frame.iloc[:, at].to_numpy(dtype=np.float64)
-            kept.append(at)
-        except (TypeError, ValueError):
             continue
-    return frame.iloc[:, kept]
-
-
-def _plain_name(column: Any) -> Any:
-    """The name of a column as text or a number of Python."""
-    if isinstance(column, np.generic):
-        return column.item()
-    return column if isinstance(column, (str, int, float)) else str(column)
+        columns, numbers = [], []
+        for at, column in enumerate(value.columns):
+            try:
+                numbers.append(value.iloc[:, at].to_numpy(dtype=np.float64))
+            except (TypeError, ValueError):
+                continue
+            if isinstance(column, np.generic):
+                columns.append(column.item())
+            else:
+                columns.append(column if isinstance(column, (str, int, float)) else str(column))
+        rows = np.reshape(numbers, (len(columns), len(value))).T.tolist()
+        found[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
+    return found
 
 
 def with_classes(config: Config, classes: NDArray[Any]) -> Config:

@@ -118,13 +118,7 @@ def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_m
     `not_moved`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
     under their prior, and the intercept is that of the population, as in mixed models.
     """
-    moved = theta.copy()
-    _move_means(spec, moved, weights, not_moved)
-    return moved
-
-
-def _move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_moved: Collection[int] = ()) -> None:
-    """The same in place."""
+    theta = theta.copy()
     for mean in means_of(spec):
         if mean.block not in weights:
             continue
@@ -133,6 +127,7 @@ def _move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_
         theta[own] -= level
         if mean.moved_to is not None and mean.block not in not_moved:
             theta[spec.coefs(mean.moved_to)] += mean.times * level
+    return theta
 
 
 def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
@@ -272,7 +267,7 @@ def _as_shown(model: WideModel, unknown: Floats, weights: Weights, k: int) -> Fl
         part[own] = unknown[own]
         part = units.to_user(spec, part)
         size += np.abs(part)
-        _move_means(spec, part, weights)
+        part = move_means(spec, part, weights)
         change, size = change + part, size + np.abs(part)
     for product in products_of(model):
         for block, level in product.means.items():
@@ -301,9 +296,7 @@ def _of_whole(
     def shown(rows: Floats, not_moved: Collection[int] = ()) -> Floats:
         padded = np.zeros((spec.n_coefs, rows.shape[1]))
         padded[coefs] = rows
-        theta = units.to_user(spec, padded)
-        _move_means(spec, theta, weights, not_moved)
-        return theta[coefs]
+        return move_means(spec, units.to_user(spec, padded), weights, not_moved)[coefs]
 
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [shown(dispersion * matrix, random_effects) for matrix in whole.matrix]

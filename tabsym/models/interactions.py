@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.categories import Categories, RawCodes, encode_column
+from tabsym.categories import Categories, encode_column
 from tabsym.categories.kernels import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read, Rows
@@ -27,10 +27,10 @@ from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
-from tabsym.models.bins import NumericBins
+from tabsym.models.bins import NumericBins, Precomputed
 from tabsym.models.checks import nearest
 from tabsym.models.config import Config
-from tabsym.models.data import Sampler, Training, lay_training, training_loss
+from tabsym.models.data import Training, lay_training, training_loss
 from tabsym.models.model import source_of
 from tabsym.models.monotonic import directions_of
 from tabsym.models.start import NO_SGD_STATE, initial_model
@@ -44,29 +44,26 @@ def search_interactions(
     config: Config,
     auto: AutoInteractions,
     spec: ModelSpec,
-    searched: Mapping[str, Bins],
+    precomputed: Precomputed,
     training: Training,
     loss: Loss,
     n_outputs: int,
-    column_codes: dict[str, RawCodes],
-    sampler: Sampler | None,
     rng: np.random.RandomState,
 ) -> list[Chosen]:
     """The interactions of ``interactions="auto"``, of the categorical columns and bins of an additive model.
 
     Categories are numbered in order of appearance in the sample, so that the order of categories in a data frame has no
-    effect; nor has that of its columns, of which those of equal size are taken in an order of their content. `sampler`:
-    of the rows. `searched`: bins of numbers by which their interactions are evaluated; these have main effects too, so
-    that none is credited to an interaction.
+    effect; nor has that of its columns, of which those of equal size are taken in an order of their content. The bins
+    by which interactions of numbers are evaluated have main effects too, so that none is credited to an interaction.
     """
-    model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
+    model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, precomputed.column_codes, rng)
     spec, codes, copies, loss = model.spec, coded.codes, training.copies, training_loss(model)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     cuts = {
         name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
-        for name, own in searched.items()
+        for name, own in precomputed.cuts.searched.items()
     }
-    sampler = None if sampler is None else sampler.for_most(auto.max_rows)
+    sampler = precomputed.sampler and precomputed.sampler.for_most(auto.max_rows)
     if sampler is not None:
         some = sampler.rows
         codes = {read: own[some.rows] for read, own in codes.items()}
@@ -129,7 +126,11 @@ def _held_out(
     constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
     scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # (K, n)
     scores = np.repeat(np.asarray(scores)[:, :, None], n_folds, 2)
-    return HeldOutGains(scores, fold, y, weight, loss, copies, _glanced(dealt, fold, rng))
+    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), copies, rng)
+    some = some.thin(max(some.n_rows // THINNED, 1), rng)
+    glanced = np.zeros(len(y), dtype=np.int64)  # copies that the first look at a candidate takes, at random
+    glanced[some.rows] = 1 if some.copies is None else some.copies
+    return HeldOutGains(scores, fold, y, weight, loss, copies, glanced)
 
 
 def _categories_of(source: Any) -> NDArray[np.intp] | None:
@@ -195,15 +196,6 @@ def _content(
     coded += [(f"bins of {name}", own.codes, np.arange(own.size, dtype=np.uint64)) for name, own in cuts.items()]
     numbers = [(spec.numerics[numeric].label, rows.x[:, column]) for column, numeric in enumerate(numerics)]
     return content_of_rows(coded, numbers, rows.y, weight, rows.offset.reshape(-1, n_outputs))
-
-
-def _glanced(dealt: Dealt, fold: NDArray[np.int8], rng: np.random.RandomState) -> NDArray[np.int64]:
-    """How many copies (n,) of each row the first look at a candidate takes: one in `THINNED`, at random."""
-    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), dealt.copies, rng)
-    some = some.thin(max(some.n_rows // THINNED, 1), rng)
-    glanced = np.zeros(len(dealt.rows), dtype=np.int64)
-    glanced[some.rows] = 1 if some.copies is None else some.copies
-    return glanced
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:

@@ -18,11 +18,11 @@ from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.models.bins import plan_cuts
+from tabsym.models.bins import Precomputed, plan_cuts
 from tabsym.models.checks import below_domain
 from tabsym.models.config import Config, defaults_of
 from tabsym.models.data import Training
-from tabsym.models.fitting import Precomputed, build_spec
+from tabsym.models.fitting import build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_SGD_STATE, code_table, initial_model_of
 from tabsym.solvers.newton import ROUGHLY_CLOSE
@@ -349,6 +349,6 @@ class _LossTrial:
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
         """Linear predictors (n, 1) of the held-out rows."""
         blank = initial_model_of(self.config, NO_SGD_STATE, self._spec, self._coded, loss, 1, rng)
-        model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
+        model = solve_parameters(self.config, blank, self._coded, rng)
         margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
         return margins if self.held_out.offset is None else margins + self.held_out.offset

@@ -51,25 +51,25 @@ Rng = np.random.RandomState
 
 
 def solve(
-    config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
+    config: Config, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
 ) -> tuple[WideModel, Outcome]:
     """The model at its optimum; `sampler`: of the rows of `coded`."""
     by_blocks = is_sum_of_blocks(model.spec)
-    _refuse_options(config, newton, model, by_blocks=by_blocks)
+    _refuse_options(config, model, by_blocks=by_blocks)
     with threads_for_rows(config.n_jobs):
         model, rows, units, ridge = _begun(config, model, coded)
         model = counted(model, coded.count_rows(model.spec))
         if by_blocks:
-            terms, optimum = _by_blocks(config, newton, ridge, model, coded, rows, units, rng, sampler)
-            if not newton.posterior:
+            terms, optimum = _by_blocks(config, ridge, model, coded, rows, units, rng, sampler)
+            if not config.newton.posterior:
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
 
             def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
                 return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
 
-            return conclude(config, newton, model, terms, optimum, units, rng, likely)
-        answer = fit_formula(model.spec, rows, task_of(model), newton, ridge, model.state[:, 0], rng)
+            return conclude(config, model, terms, optimum, units, rng, likely)
+        answer = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng)
         dispersion = answer.certainty.dispersion
         answer = in_users_target(answer, units)
         fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
@@ -81,14 +81,15 @@ def solve(
         scores = scores_of(model, rows, answer.coefs_scaled)
         fitted = replace(fitted, certainty=_with_likelihood(fitted, certainty, scores, coded.training, units))
         least = float(training_loss(model).predict(scores).min(initial=np.inf))
-        fitted, outcome = _ended(config, newton, fitted, answer, answer.interrupted, least)
+        fitted, outcome = _ended(config, fitted, answer, answer.interrupted, least)
         if answer.whole is not None:
             _warn_of_aliases(config.caller, fitted, model.spec.blocks)
         return fitted, outcome
 
 
-def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_blocks: bool) -> None:
+def _refuse_options(config: Config, model: WideModel, *, by_blocks: bool) -> None:
     """A `ValueError` for options that the kind of spec, or the number of classes, has no use for."""
+    newton = config.newton
     if newton.samples and (model.n_outputs > 1 or not by_blocks):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
@@ -111,7 +112,6 @@ def _refuse_options(config: Config, newton: Newton, model: WideModel, *, by_bloc
 
 def conclude(
     config: Config,
-    newton: Newton,
     model: WideModel,
     terms: list[SolverTerm],
     optimum: Optimum,
@@ -125,7 +125,7 @@ def conclude(
     whole = joint_covariance_of(model, optimum.solver, weights, by_category)
     if whole is not None:
         optimum.components.count_jointly(whole.edf)
-    posterior = posterior_of(optimum, newton, rng)
+    posterior = posterior_of(optimum, config.newton, rng)
     answer = _answered(model, terms, optimum, posterior)
     if not posterior.drawn:
         warn_user(
@@ -141,7 +141,7 @@ def conclude(
     fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
     least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
     complete = completely_separated(optimum.solver)
-    fitted, outcome = _ended(config, newton, fitted, answer, optimum.interrupted, least, certain, complete)
+    fitted, outcome = _ended(config, fitted, answer, optimum.interrupted, least, certain, complete)
     aliased = optimum.aliased or [index for index, term in enumerate(terms) if term.prior is Prior.FLAT]
     _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in aliased])
     return fitted, outcome
@@ -149,7 +149,6 @@ def conclude(
 
 def _ended(
     config: Config,
-    newton: Newton,
     fitted: WideModel,
     answer: SolverResult,
     interrupted: bool,
@@ -161,7 +160,7 @@ def _ended(
     if not answer.converged and not interrupted:
         warn_user(
             f"{config.caller} ended short of the optimum after {answer.n_sweeps} iterations in all; give "
-            f"max_iter={10 * newton.max_passes}, or a larger tol.",
+            f"max_iter={10 * config.newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
     if np.isnan(answer.certainty.dispersion):
@@ -214,12 +213,12 @@ def _with_likelihood(
     return replace(certainty, deviance=own, log_likelihood=likely)
 
 
-def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
+def solve_parameters(config: Config, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
     """The model at its optimum for prediction only, without a posterior."""
     if not is_sum_of_blocks(model.spec):
-        return solve(config, newton, model, coded, rng)[0]
+        return solve(config, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    terms, optimum = _by_blocks(config, newton, ridge, model, coded, rows, units, rng)
+    terms, optimum = _by_blocks(config, ridge, model, coded, rows, units, rng)
     return _at_optimum(counted(model, coded.count_rows(model.spec)), terms, optimum)
 
 
@@ -255,7 +254,6 @@ def is_sum_of_blocks(spec: ModelSpec) -> bool:
 
 def _by_blocks(
     config: Config,
-    newton: Newton,
     ridge: float | None,
     model: WideModel,
     coded: Coded,
@@ -271,10 +269,10 @@ def _by_blocks(
     coefs_scaled = model.state[:, 0].reshape(-1, k)
     start = [coefs_scaled[spec.coefs(term.block)] for term in terms]
     total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
-    fixed = given_precisions(spec, terms, newton, total, units, may_lack=config.may_lack)
+    fixed = given_precisions(spec, terms, config.newton, total, units, may_lack=config.may_lack)
     solver = BlockDescent(terms, rows.y, rows.weight, offset, training_loss(model), copies=coded.training.copies)
     solver.sampler = sampler and sampler.for_most(MAX_HELD_OUT)
-    return terms, find_optimum(solver, newton, ridge, start, rng, fixed)
+    return terms, find_optimum(solver, config.newton, ridge, start, rng, fixed)
 
 
 def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> SolverResult:

@@ -217,18 +217,13 @@ def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_out
     bases, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
     for name in [name for name in bases if index_of(model.spec, name) not in moved]:
         if isinstance(base, Mapping):
-            raise ValueError(without_scalar(name))
+            raise ValueError(
+                f"base names {name!r}, whose coefficients are factors of a product or have no intercept (slopes: no "
+                "common slope) beside them that can take up that of a base category; leave it out, and compare its "
+                "categories by contrast."
+            )
         del bases[name]
     return bases
-
-
-def without_scalar(name: str) -> str:
-    """The sentence that refuses a base of a term."""
-    return (
-        f"base names {name!r}, whose coefficients are factors of a product or have no intercept (slopes: no common "
-        "slope) beside them that can take up that of a base category; leave it out, and compare its categories by "
-        "contrast."
-    )
 
 
 def _is_within(model: WideModel, name: str) -> bool:

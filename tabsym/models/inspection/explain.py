@@ -195,18 +195,12 @@ def interactions_of_levels(spec: ModelSpec) -> dict[str, str]:
 
 
 def _whole(spec: ModelSpec, term: Term) -> str:
-    """The name of a term, or of that which it is a part of."""
-    name = term_name(spec, term)
-    return _counted(spec, term) or interactions_of_levels(spec).get(name, name)
-
-
-def _counted(spec: ModelSpec, term: Term) -> str | None:
-    """The name of the term whose categories a count effect counts."""
-    counts = source_of(spec, term.factors[0].block) if term.factors else None
-    if not isinstance(counts, CountEffect):
-        return None
-    names = (block.name for block in spec.blocks if block.source == counts.of and block.columns == counts.columns)
-    return next(names, None)
+    """The name of a term, or of that which it is a part of: a count effect of the term whose categories it counts."""
+    counts, name = source_of(spec, term.factors[0].block) if term.factors else None, term_name(spec, term)
+    if isinstance(counts, CountEffect):
+        counted = (one.name for one in spec.blocks if (one.source, one.columns) == (counts.of, counts.columns))
+        name = next(counted, name)
+    return interactions_of_levels(spec).get(name, name)
 
 
 def term_name(spec: ModelSpec, term: Term) -> str:

@@ -30,10 +30,11 @@ from tabsym.frame.read import Batches
 from tabsym.frame.weights import weights_of_classes
 from tabsym.losses.kernels import HUBER
 from tabsym.losses.loss import Loss, best_constant
+from tabsym.models.bins import Precomputed
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training, offset_column_of, training_loss
-from tabsym.models.fitting import Fitted, Precomputed, plan_terms
+from tabsym.models.fitting import Fitted, plan_terms
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
@@ -299,7 +300,7 @@ def fit_parts(
         deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, certainty.dispersion)
         return replace(certainty, deviance=deviance, log_likelihood=likelihood)
 
-    fitted, outcome = conclude(config, config.newton, model, terms, optimum, units, rng, likely)
+    fitted, outcome = conclude(config, model, terms, optimum, units, rng, likely)
     return Fitted(fitted, outcome, chosen)
 
 

@@ -149,7 +149,7 @@ def check_has_fingerprint(source: Any) -> None:
 def fingerprint_of(source: Any, wanted: Wanted, n_sampled: int, seed: int) -> Fingerprint:
     """The fingerprint of an Arrow dataset and the options by which its rows are coded."""
     infos = source.filesystem.get_file_info(source.files)
-    return as_json({
+    values = {
         "the version of tabsym": version("tabsym"),
         "files": {info.path: [info.size, info.mtime_ns] for info in infos},
         "the row groups": [_groups_of(fragment) for fragment in source.get_fragments()],
@@ -163,12 +163,8 @@ def fingerprint_of(source: Any, wanted: Wanted, n_sampled: int, seed: int) -> Fi
         "the kind of estimator": wanted.is_classifier,
         "random_state": seed,
         "the size of parts": [n_sampled, PART_ROWS],
-    })  # fmt: skip
-
-
-def as_json(values: dict[str, Any]) -> Fingerprint:
-    """The values as they are once they were written and read."""
-    return dict(json.loads(json.dumps(values, default=str)))
+    }
+    return dict(json.loads(json.dumps(values, default=str)))  # as they are once they were written and read
 
 
 def _groups_of(fragment: Any) -> list[Any]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ from tabsym.solvers.newton.information import (
 from tabsym.solvers.newton.kernels_rows import add_to_rows, multiply, subtract_square, sum_products, sum_rows
 from tabsym.solvers.newton.posteriors import diagonal_of
 from tabsym.solvers.newton.steps import SAME, inverse_of
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm, side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -435,10 +434,9 @@ class PosteriorSamples:
             information = solver.joint_columns.T @ (self._hessians * solver.joint_columns)
             self._inverse = inverse_of(information, np.diag(information), SAME)
         self._active = solver.active
-        starts = np.cumsum([0, *(term.size for term in solver.terms)])
-        self._blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
+        self._blocks = side_by_side(solver.terms, range(len(solver.terms)))
         level = [self._blocks[index] for index in self._active if solver.terms[index].prior is not Prior.WALK]
-        self._levels = _Levels(level, starts[-1], self._hessian_times)
+        self._levels = _Levels(level, self._blocks[-1].stop, self._hessian_times)
         noise = rng.standard_normal((len(self._hessians), n_samples))
         noise *= np.sqrt(self._hessians)
         right = np.concatenate([self._perturb(index, noise, rng) for index in range(len(solver.terms))])

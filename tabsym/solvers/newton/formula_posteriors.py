@@ -9,8 +9,7 @@ a low-rank correction with columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from itertools import permutations
 
@@ -31,14 +30,6 @@ N_SAMPLES = 64
 
 NOTHING_LEFT = 1e-5
 """Relative to the information on the unpenalized coefficients: less counts as none."""
-
-
-@dataclass(frozen=True)
-class FormulaPosterior:
-    """Posterior variances (coefficients,) of a term, dispersion 1, and its effective degrees of freedom."""
-
-    variances: Floats
-    edf: float
 
 
 class Derivatives:
@@ -117,11 +108,14 @@ class FormulaPosteriors:
         self.unpenalized = [index for index, block in enumerate(self.spec.blocks) if block.source is None]
         self._widest: Floats = np.zeros((len(self.unpenalized), len(self.unpenalized)))
 
-    def of(self, block: int, precision: float, *, centred: bool) -> FormulaPosterior:
-        """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
+    def of(self, block: int, precision: float, *, centred: bool) -> tuple[Floats, float]:
+        """Posterior variances (coefficients,) of a term, dispersion 1, and its effective degrees of freedom.
+
+        With a ridge of this precision, about its mean where `centred`.
+        """
         rank = self.spec.blocks[block].rank
         by = self.derivatives.of(block)
-        inverse = self._inverse(block, by, precision)
+        diagonal, times = self._inverse(block, by, precision)
         shared = by.T @ (self.hessians[:, None] * self._by_unpenalized)
         lengths, axes = np.linalg.eigh(self._unpenalized_information)
         known = lengths > NOTHING_LEFT * lengths.max(initial=0.0)
@@ -130,20 +124,20 @@ class FormulaPosteriors:
         means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)
         if centred:
             columns = np.concatenate([columns, np.sqrt(precision) * means], axis=1)
-        followed = inverse.times(columns)
+        followed = times(columns)
         left = np.eye(columns.shape[1]) - columns.T @ followed
         middle = np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True)
-        variances = inverse.diagonal + ((followed @ middle) * followed).sum(axis=1)
+        variances = diagonal + ((followed @ middle) * followed).sum(axis=1)
         penalized, n_penalized = float(variances.sum()), by.shape[1]
         if centred:
             mean_followed = means.T @ followed
-            of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
+            of_means = np.trace(means.T @ times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
             penalized, n_penalized = penalized - float(of_means), n_penalized - rank
-        widest = self._unpenalized_information - shared.T @ inverse.times(shared)
+        widest = self._unpenalized_information - shared.T @ times(shared)
         widest = np.asarray(np.linalg.pinv(widest, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
         if np.trace(widest) > np.trace(self._widest):
             self._widest = widest
-        return FormulaPosterior(variances, max(n_penalized - precision * penalized, 0.0))
+        return variances, max(n_penalized - precision * penalized, 0.0)
 
     def unpenalized_variances(self) -> Floats:
         """Variances (f,) of the unpenalized coefficients, joint with the term for which they are largest."""
@@ -155,16 +149,15 @@ class FormulaPosteriors:
         """The rank of the information on the unpenalized coefficients."""
         return rank_of_information(self._unpenalized_information)
 
-    def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
+    def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> Inverse:
         root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.spec.reads) == 1:
-            return _ByCategory(curvature, precision, self.spec.blocks[block].rank)
-        return (
-            _RepeatedTerm(curvature, precision)
-            if by.shape[1] <= MAX_DENSE
-            else _SampledTerm(curvature, precision, root)
-        )
+            return _by_category(curvature, precision, self.spec.blocks[block].rank)
+        if by.shape[1] > MAX_DENSE:
+            return _sampled(curvature, precision, root)
+        whole = _inverse_of(curvature.toarray() + precision * np.eye(curvature.shape[0]))
+        return np.diag(whole), lambda columns: np.asarray(whole @ columns)
 
     @cached_property
     def _by_unpenalized(self) -> Floats:
@@ -177,64 +170,44 @@ class FormulaPosteriors:
         return np.asarray(self._by_unpenalized.T @ (self.hessians[:, None] * self._by_unpenalized))
 
 
-class _Inverse(ABC):
-    """The inverse of a term's Hessian with penalty: its diagonal (q,), and its product with columns (q, m)."""
-
-    diagonal: Floats
-
-    @abstractmethod
-    def times(self, columns: Floats) -> Floats:
-        """The inverse times the columns."""
+Inverse = tuple[Floats, Callable[[Floats], Floats]]
+"""The inverse of a term's Hessian with penalty: its diagonal (q,), and its product with columns (q, m)."""
 
 
-class _ByCategory(_Inverse):
+def _by_category(curvature: sparse.csr_array, precision: float, rank: int) -> Inverse:
     """For a term that occurs once: a matrix (rank, rank) for each category."""
+    n_categories = curvature.shape[0] // rank
+    hessians = np.zeros((n_categories, rank, rank))
+    coo = curvature.tocoo()
+    hessians[coo.row // rank, coo.row % rank, coo.col % rank] = coo.data
+    inverses = _inverse_of(hessians + precision * np.eye(rank))
 
-    def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
-        n_categories = curvature.shape[0] // rank
-        hessians = np.zeros((n_categories, rank, rank))
-        coo = curvature.tocoo()
-        hessians[coo.row // rank, coo.row % rank, coo.col % rank] = coo.data
-        self._inverses = _inverse_of(hessians + precision * np.eye(rank))
-        self.diagonal = np.diagonal(self._inverses, axis1=1, axis2=2).ravel()
+    def times(columns: Floats) -> Floats:
+        return np.asarray((inverses @ columns.reshape(n_categories, rank, -1)).reshape(len(columns), -1))
 
-    def times(self, columns: Floats) -> Floats:
-        n_categories, rank, _ = self._inverses.shape
-        return (self._inverses @ columns.reshape(n_categories, rank, -1)).reshape(len(columns), -1)
+    return np.diagonal(inverses, axis1=1, axis2=2).ravel(), times
 
 
-class _RepeatedTerm(_Inverse):
-    """For a term that occurs several times, with few enough coefficients."""
-
-    def __init__(self, curvature: sparse.csr_array, precision: float) -> None:
-        self._whole = _inverse_of(curvature.toarray() + precision * np.eye(curvature.shape[0]))
-        self.diagonal = np.diag(self._whole)
-
-    def times(self, columns: Floats) -> Floats:
-        return np.asarray(self._whole @ columns)
-
-
-class _SampledTerm(_Inverse):
+def _sampled(curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> Inverse:
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
     samples (as in `certainty.PosteriorSamples`). `root` (n, q): R with R'R = the Hessian.
     """
+    alone = curvature.diagonal()
+    precision = max(precision, NOTHING_LEFT * float(alone.mean()))
+    both = (curvature + precision * sparse.eye_array(len(alone))).tocsr()
+    conditional = 1.0 / (alone + precision)
 
-    def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:
-        alone = curvature.diagonal()
-        precision = max(precision, NOTHING_LEFT * float(alone.mean()))
-        self._both = (curvature + precision * sparse.eye_array(len(alone))).tocsr()
-        self._conditional = 1.0 / (alone + precision)
-        rng = np.random.RandomState(0)
-        right = root.T @ rng.standard_normal((root.shape[0], N_SAMPLES))
-        right += np.sqrt(precision) * rng.standard_normal(right.shape)  # of covariance `_both`
-        means = right - self.times(right) / self._conditional[:, None]
-        self.diagonal = self._conditional + np.square(self._conditional[:, None] * means).mean(axis=1)
+    def times(columns: Floats) -> Floats:
+        scale = sparse.diags_array(conditional)
+        return np.stack([cg(both, column, rtol=1e-8, M=scale)[0] for column in columns.T], axis=1)
 
-    def times(self, columns: Floats) -> Floats:
-        scale = sparse.diags_array(self._conditional)
-        return np.stack([cg(self._both, column, rtol=1e-8, M=scale)[0] for column in columns.T], axis=1)
+    rng = np.random.RandomState(0)
+    right = root.T @ rng.standard_normal((root.shape[0], N_SAMPLES))
+    right += np.sqrt(precision) * rng.standard_normal(right.shape)  # of covariance `both`
+    means = right - times(right) / conditional[:, None]
+    return conditional + np.square(conditional[:, None] * means).mean(axis=1), times
 
 
 def _inverse_of(matrices: Floats) -> Floats:

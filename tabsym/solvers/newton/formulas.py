@@ -406,24 +406,16 @@ def _whole_covariance(objective: Objective, phi: Floats) -> JointCovariance | No
         uninformed |= np.diag(information) == 0.0
     joint = _joint_posterior(objective, phi) if k > 1 else None
     if joint is not None:  # the classes are not known given each other
-        p, less = spec.n_coefs, _less_common(spec, k)
+        p, alone = spec.n_coefs, np.ones(spec.n_coefs)
+        for factor in (factor for term in spec.fitted_terms if len(term.factors) > 1 for factor in term.factors):
+            alone[spec.coefs(factor.block)] = 0.0
+        # less their mean over the classes, which changes no prediction, except for factors of products
+        less = np.eye(k * p) - np.kron(np.full((k, k), 1.0 / k), np.diag(alone))
         whole = less @ joint[0] @ less.T
         covariances = [whole[c * p : (c + 1) * p, c * p : (c + 1) * p] for c in range(k)]
     width = max(directions.shape[1] for directions in unknown)
     padded = [np.pad(directions, ((0, 0), (0, width - directions.shape[1]))) for directions in unknown]
     return JointCovariance(np.array(covariances), uninformed, np.array(padded))
-
-
-def _less_common(spec: ModelSpec, k: int) -> Floats:
-    """The matrix that subtracts from coefficients (K p,) their mean over the classes, as they are shown.
-
-    Adding a number to those of all classes changes no prediction, except for factors of products.
-    """
-    alone = np.ones(spec.n_coefs)
-    for term in spec.fitted_terms:
-        for factor in term.factors if len(term.factors) > 1 else ():
-            alone[spec.coefs(factor.block)] = 0.0
-    return np.eye(k * spec.n_coefs) - np.kron(np.full((k, k), 1.0 / k), np.diag(alone))
 
 
 def _joint_edf(objective: Objective, phi: Floats) -> float:
@@ -563,9 +555,8 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
         posteriors = FormulaPosteriors(derivatives, hessians[:, output])
         for index, _ in objective.penalized():
             centred = objective.centred[index]
-            posterior = posteriors.of(index, float(precisions[index]), centred=centred)
-            edf[index] += posterior.edf
-            variances[spec.coefs(index), output] = posterior.variances
+            variances[spec.coefs(index), output], own = posteriors.of(index, float(precisions[index]), centred=centred)
+            edf[index] += own
             used += spec.blocks[index].rank if centred else 0
         for index, variance in zip(posteriors.unpenalized, posteriors.unpenalized_variances(), strict=True):
             edf[index] += posteriors.unpenalized_rank / len(posteriors.unpenalized)

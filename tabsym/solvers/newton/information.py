@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from tabsym.solvers.newton.kernels_rows import (
     sum_cross,
     sum_pairs,
 )
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm, side_by_side
 from tabsym.threads import by_parts
 
 Floats = NDArray[np.float64]
@@ -242,9 +242,8 @@ class Information:
     def penalized(self, whole: Floats, indices: Sequence[int]) -> Floats:
         """The sums over rows of `sum_pairs`, in place, with penalties and constraints."""
         k, solver = self.k, self.solver
-        ends = np.cumsum([0, *(solver.terms[index].size for index in indices)]).tolist()
-        for index, (start, end) in zip(indices, pairwise(ends), strict=True):
-            block, mean = slice(start, end), self.mean_weights.get(index)
+        for index, block in zip(indices, side_by_side(solver.terms, indices), strict=True):
+            size, mean = solver.terms[index].size, self.mean_weights.get(index)
             level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
             for a in range(k):
                 whole[a, block, a, block] += penalty_of(solver.terms[index], solver.precision[index])
@@ -252,8 +251,8 @@ class Information:
                     whole[a, block, a, block] += level * np.outer(mean, mean)
             if k > 1 and not (solver.terms[index].prior is Prior.RIDGE and solver.precision[index] > 0.0):
                 for a, b in product(range(k), range(k)):  # the direction common to all classes
-                    whole[a, block, b, block] += level / (end - start) * np.eye(end - start)
-        return whole.reshape(k * ends[-1], k * ends[-1])
+                    whole[a, block, b, block] += level / size * np.eye(size)
+        return whole.reshape(k * whole.shape[1], k * whole.shape[1])
 
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
         """The sums over rows in `of` (K, p, K, p)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,14 +58,6 @@ MAX_ENTRIES, SOLVED = 100_000_000, 1e-6
 MIN_PRODUCTS, MAX_PRODUCTS, MAX_VISITED = 300, 3_000, 1_000_000_000
 """Conjugate gradients take as many products as visit the last number of entries of the information, within the others,
 for a step, which is not taken if they are not enough, as where classes are separated."""
-
-
-class _System(Protocol):
-    """The linear system of a joint Newton step."""
-
-    def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
-        """The steps of the terms, and half the Newton decrement; none and 0 where it cannot be solved."""
-        ...
 
 
 def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: bool = False) -> tuple[int, bool]:
@@ -311,6 +303,10 @@ class _EliminatedOfClasses:
         ends = np.cumsum([len(one) for one in others])[:-1]
         steps = np.split(moves.reshape(own.shape[1], -1).T, ends)
         return [*steps[: self.index], of_largest, *steps[self.index :]], decrease
+
+
+_System = _DenseInformation | _Eliminated | _EliminatedOfClasses
+"""The linear system of a joint Newton step."""
 
 
 def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _EliminatedOfClasses:

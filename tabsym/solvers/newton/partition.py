@@ -241,7 +241,9 @@ class Shard(BlockDescent):
 
     def class_sums(self, index: int, alone: bool) -> tuple[Floats, ...]:
         """Hessian matrices of a term's coefficients, and cross-derivatives with unpenalized terms: lower triangles."""
-        return tuple(_ClassSums(self).triangles_of(self.terms[index], alone=alone))
+        sums, term = _ClassSums(self), self.terms[index]
+        hessians = sums._triangles(term.codes, term.x * term.x, term.size)
+        return (hessians,) if alone else (hessians, *sums.shared_triangles(term))
 
     def unpenalized_class_sums(self) -> tuple[Floats]:
         return (_ClassSums(self)._unpenalized_information(),)
@@ -299,38 +301,28 @@ class _ClassSums(MulticlassPosteriors):
 
     keeps_matrices = False
 
-    def triangles_of(self, term: SolverTerm, *, alone: bool) -> list[Floats]:
-        hessians = self._triangles(term.codes, term.x * term.x, term.size)
-        return [hessians] if alone else [hessians, *self.shared_triangles(term)]
 
-
-class _RowsInArray(SingleOutputRows):
+class _InArray:
     """Rows whose linear predictors are stored in a given array."""
 
+    _array: Floats
+
+    @property
+    def _values(self) -> Floats:
+        return self._array
+
+    @_values.setter
+    def _values(self, values: Floats) -> None:
+        self._array[...] = values
+
+
+class _RowsInArray(_InArray, SingleOutputRows):
     def __init__(self, values: Floats, y: Floats, weight: Floats, start: Floats, loss: Loss) -> None:
         self._array = values
         super().__init__(y, weight, start, loss, ONE_MODEL, 1)
 
-    @property
-    def _values(self) -> Floats:
-        return self._array
 
-    @_values.setter
-    def _values(self, values: Floats) -> None:
-        self._array[...] = values
-
-
-class _ClassesInArray(MulticlassRows):
-    """The same for several classes."""
-
+class _ClassesInArray(_InArray, MulticlassRows):
     def __init__(self, values: Floats, y: Floats, weight: Floats, start: Floats) -> None:
         self._array = values
         super().__init__(y, weight, start)
-
-    @property
-    def _values(self) -> Floats:
-        return self._array
-
-    @_values.setter
-    def _values(self, values: Floats) -> None:
-        self._array[...] = values

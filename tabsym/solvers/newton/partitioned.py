@@ -237,13 +237,8 @@ class DescentInParts(BlockDescent):
             samples.append(self.engine.at(part, "some_rows", at))
             first += n
         codes, factors, y, weight, start = zip(*samples, strict=True)
-        terms = []
-        for index, term in enumerate(self.terms):
-            term_codes, x = (
-                np.concatenate([part[index] for part in codes]),
-                np.concatenate([part[index] for part in factors]),
-            )
-            terms.append(replace(term, codes=term_codes, x=x))
+        parts = zip(self.terms, zip(*codes, strict=True), zip(*factors, strict=True), strict=True)
+        terms = [replace(term, codes=np.concatenate(own), x=np.concatenate(x)) for term, own, x in parts]
         return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start), None
 
     def put(self, theta: Sequence[Floats]) -> None:

@@ -33,7 +33,7 @@ from tabsym.solvers.newton.kernels_coefs import evaluate_ridge, ridge_variances
 from tabsym.solvers.newton.kernels_rows import sum_products
 from tabsym.solvers.newton.kernels_walk import evaluate_walk, solve_walk, walk_variances
 from tabsym.solvers.newton.steps import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
-from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm, side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -330,31 +330,14 @@ class JointPosteriors(TermPosteriors):
 
     def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that enters the penalty."""
-        at = self.solver.n_moves, self.solver.precision.tobytes()
-        if at != self._cached_at or index not in self._cache:
-            self._cache, self._cached_at = self._of_all(), at
-        return self._cache[index]
-
-    def _levels(self, indices: Sequence[int]) -> Floats:
-        """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
-        solver, intercept = self.solver, self.solver.recentering.intercept
-        ends = np.cumsum([solver.terms[index].size for index in indices])
-        directions = []
-        for index, end in zip(indices, ends, strict=True):
-            term = solver.terms[index]
-            if term.prior is Prior.WALK and intercept in indices and solver.recentering.level_of(index) == intercept:
-                direction = np.zeros(ends[-1])
-                direction[end - term.size : end] = 1.0
-                direction[ends[indices.index(intercept)] - 1] = -1.0
-                directions.append(direction)
-        return np.array(directions).T
-
-    def _of_all(self) -> dict[int, tuple[Floats, float]]:
         solver = self.solver
+        now = solver.n_moves, solver.precision.tobytes()
+        if now == self._cached_at and index in self._cache:
+            return self._cache[index]
         active = solver.active
         largest = largest_ridge(solver.terms, active)
-        others, information = [index for index in active if index != largest], information_of(solver, {})
-        left, posteriors = information.of(others), dict[int, tuple[Floats, float]]()
+        others, information = [one for one in active if one != largest], information_of(solver, {})
+        left, self._cache, self._cached_at = information.of(others), {}, now
         if largest is not None:
             diagonal, shared = information.beside(largest, others)
             alone = inverse_or(0.0, diagonal)
@@ -362,15 +345,26 @@ class JointPosteriors(TermPosteriors):
             left = left - shared.T @ follows
         covariance = inverse(left, self._levels(others))[0]
         if largest is not None:
-            variances = inverse_or(np.inf, diagonal) + np.einsum(
-                "qp,pr,qr->q", follows, covariance, follows, optimize=True
-            )
-            posteriors[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
-        ends = np.cumsum([0, *(solver.terms[index].size for index in others)])
-        for number, index in enumerate(others):
-            block = covariance[ends[number] : ends[number + 1], ends[number] : ends[number + 1]]
+            more = np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
+            variances = inverse_or(np.inf, diagonal) + more
+            self._cache[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
+        for other, at in zip(others, side_by_side(solver.terms, others), strict=True):
+            block = covariance[at, at]
             trace = float(np.trace(block))
-            if solver.terms[index].prior is Prior.WALK:
-                trace = float((penalty_of(solver.terms[index], 1.0) * block).sum())
-            posteriors[index] = np.diag(block)[:, None].copy(), trace
-        return posteriors
+            if solver.terms[other].prior is Prior.WALK:
+                trace = float((penalty_of(solver.terms[other], 1.0) * block).sum())
+            self._cache[other] = np.diag(block)[:, None].copy(), trace
+        return self._cache[index]
+
+    def _levels(self, indices: Sequence[int]) -> Floats:
+        """Directions (p, m) of the levels of walks, which the intercept can take where all rows have a coefficient."""
+        solver, intercept = self.solver, self.solver.recentering.intercept
+        blocks = side_by_side(solver.terms, indices)
+        directions = []
+        for index, block in zip(indices, blocks, strict=True):
+            is_walk = solver.terms[index].prior is Prior.WALK
+            if is_walk and intercept in indices and solver.recentering.level_of(index) == intercept:
+                direction = np.zeros(blocks[-1].stop)
+                direction[block], direction[blocks[indices.index(intercept)]] = 1.0, -1.0
+                directions.append(direction)
+        return np.array(directions).T

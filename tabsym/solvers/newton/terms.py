@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,6 +234,11 @@ class SolverTerm:
                 pivots, level, out,
             )  # fmt: skip
         return out.reshape(right.shape)
+
+
+def side_by_side(terms: Sequence[SolverTerm], indices: Sequence[int]) -> list[slice]:
+    """The coefficients of each of some terms, where these stand side by side."""
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *(terms[index].size for index in indices)]).tolist())]
 
 
 def content_of_terms(terms: Sequence[SolverTerm], y: Floats, weight: Floats, start: Floats, copies: Copies) -> Keys:
