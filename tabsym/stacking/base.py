@@ -559,8 +559,8 @@ def _refuse_directions_of_one(wide: Any, booster: Any) -> None:
     """A `ValueError` where the wide model is monotone in a column, and the booster has no such option set."""
     directions = wide.get_params().get("monotonic_cst")
     options = {} if booster is None else booster.get_params()
-    own = [value for name, value in options.items() if name.rpartition("__")[2] in DIRECTIONS]
-    if directions is not None and all(value is None for value in own):
+    constraints = [value for name, value in options.items() if name.rpartition("__")[2] in DIRECTIONS]
+    if directions is not None and all(value is None for value in constraints):
         raise ValueError(
             f"monotonic_cst={directions!r} is kept by the wide model, and the booster beside it may go the other way; "
             "give a booster with its own constraints (monotone_constraints, or monotonic_cst), or leave it out."
