@@ -167,6 +167,9 @@ def _separated(
         is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(certainty.sd[own])
         if term.numeric is not None:
             is_infinite &= complete | certain[own]
+        if model.n_outputs > 1:  # all classes' differences from their mean are; a change of all alike would be none
+            largest = np.arange(model.n_outputs) == score.argmax(axis=1)[:, None]
+            is_infinite &= largest | ~is_infinite.all(axis=1, keepdims=True)
         if is_infinite.any():
             found[block] = is_infinite
     return found

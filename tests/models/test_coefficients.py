@@ -891,6 +891,22 @@ def test_slopes_of_a_separated_category_leave_the_others_their_deviations(loss, 
     assert np.isinf(model.coefs_[slopes].loc["q", "sd"])
 
 
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_intercepts_beside_slopes_of_a_separated_category_leave_the_others_their_deviations(loss):
+    """At a number of 0, five standard deviations away, those differed by 2 %."""
+    X, y, _, _ = made(loss)
+    is_separated = (X["a"] == "q").to_numpy()
+    X["x"] = X["x"] + 50.0
+    with pytest.warns(ConvergenceWarning, match="'w' separates the target"):
+        model = estimator(loss, formula="w[a] + v[a] * x + c[1]", alpha=0.0, tol=1e-7)
+        model.fit(X, np.where(is_separated, 0, y))
+    glm = smf.glm("y ~ C(a) * I(x - 50)", X.assign(y=y)[~is_separated], family=FAMILIES[loss]).fit(tol=1e-12)
+    for one in "rs":
+        test = glm.t_test(f"C(a)[T.{one}] - 50 * C(a)[T.{one}]:I(x - 50) = 0")
+        found = model.contrast("w", one, "p")
+        assert found["sd"] == pytest.approx(np.sqrt(model.dispersion_) * test.sd[0, 0], rel=1e-3)
+
+
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_a_separated_category_that_comes_first_where_events_are_rare(tol):
     """All categories are predicted with certainty then: the others' differences are known all the same."""
@@ -920,6 +936,36 @@ def test_separated_categories_of_several_classes_leave_the_others_their_deviatio
     found, wanted = model.contrast("g", "b", "c"), rest.contrast("g", "b", "c")
     np.testing.assert_allclose(found["sd"], wanted["sd"], rtol=1e-2)
     assert np.isinf(model.contrast("g", "a", "c")["sd"]).all()
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_separated_categories_of_two_terms_and_several_classes_leave_the_others_their_deviations(tol):
+    """Beside dense algebra: near the optimum those of all categories were infinite, far from it none."""
+    rng, n = np.random.default_rng(105), 700
+    X = pd.DataFrame({"a": rng.choice(list("pqrst"), n), "b": rng.choice(list("uvw"), n), "x": rng.normal(size=n)})
+    eta = (0.5 * (X["a"] == "p") + 0.4 * X["x"] - 0.4 * (X["b"] == "u")).to_numpy()
+    y = np.argmax(np.column_stack([eta, -eta, 0 * eta]) + rng.gumbel(size=(n, 3)), axis=1)
+    never = ((X["a"] == "s") | (X["b"] == "v")).to_numpy() & (y == 2)
+    y[never] = 0
+    with pytest.warns(ConvergenceWarning, match="'w', 'v' separate the target"):
+        model = WideClassifier("w[a] + v[b] + s[1]*x + c[1]", alpha=0.0, count_effect=False, tol=tol).fit(X, y)
+    p = model.predict_proba(X)
+    design = np.column_stack(
+        [*(X["a"] == one for one in "pqrst"), *(X["b"] == one for one in "uvw"), X["x"], np.ones(n)]
+    )
+    design = design.astype(float)
+    whole = np.block([[design.T @ (design * (p[:, [k]] * ((k == m) - p[:, [m]]))) for m in range(3)] for k in range(3)])
+    kept = np.setdiff1d(np.arange(30), [20 + 3, 20 + 6])  # without the third class of s and v, which is impossible
+    covariance = np.linalg.pinv(whole[np.ix_(kept, kept)], rcond=1e-9, hermitian=True)
+    for term, (one, other), at in (("w", "pq", (0, 1)), ("w", "rt", (2, 4)), ("v", "uw", (5, 7))):
+        for k in range(3):
+            by = np.zeros(30)
+            for m in range(3):
+                by[10 * m + np.array(at)] = ((k == m) - 1 / 3) * np.array([1.0, -1.0])
+            wanted = np.sqrt(by[kept] @ covariance @ by[kept])
+            assert model.contrast(term, one, other)["sd"].iloc[k] == pytest.approx(wanted, rel=2e-3)
+    assert np.isinf(model.contrast("w", "s", "p")["sd"]).all() and np.isinf(model.contrast("v", "v", "u")["sd"]).all()
+    assert np.isinf(model.coefs_["w"][["sd 0", "sd 1", "sd 2"]]).all(axis=None)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])

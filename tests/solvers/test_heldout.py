@@ -103,6 +103,27 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
     np.testing.assert_allclose(found, want, rtol=0.01, atol=0.01 * np.abs(want).max())
 
 
+def test_a_category_whose_rows_of_a_half_have_no_weight_is_new_to_it():
+    solver = halves("poisson", numbers=True, weighted=True)
+    solver.weight[np.random.default_rng(1).random(N) < 0.6] = 0.0
+    for place in range(1, len(solver.terms)):
+        term, column = solver.terms[place], solver.rows.column
+        seen = {(code, half) for code, half, w in zip(term.codes, column, solver.weight, strict=True) if w > 0.0}
+        wanted = [(code, 1 - half) not in seen for code, half in zip(term.codes, column, strict=True)]
+        found = HeldOut(solver, DISPERSION)._is_new(place)
+        np.testing.assert_array_equal(found, np.square(term.x) * wanted if len(term.x) else wanted)
+
+
+def test_there_are_at_most_so_many_evaluations(monkeypatch):
+    """However much the last one gains."""
+    calls = []
+    monkeypatch.setattr(HeldOut, "_is_much_better", lambda *_: calls.append(1) or True)
+    monkeypatch.setattr(variances, "MIN_EVALUATIONS", 1)
+    monkeypatch.setattr(variances, "MAX_EVALUATIONS", 4)
+    HeldOut(halves("squared_error", numbers=False), 1.0).tune([3])
+    assert len(calls) == 4
+
+
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, weighted):
     """Of one block: what each half knows, put together, is where a model of all rows ends."""

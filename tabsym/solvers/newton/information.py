@@ -57,6 +57,13 @@ UNIDENTIFIED = 1e-2
 information."""
 
 
+NEXT_TO_NONE = 1e-10
+"""Of the most information on a coefficient of a term: less, as on a separated category, counts as this. A variance of
+1e12 would leave few digits of the others', from which it is subtracted where coefficients are about their mean."""
+
+NEARLY_CERTAIN = 1e-5
+"""Of the mean information of a row: what the rows of a separated category have less of."""
+
 ALIKE, ROUNDING = 1e-3, 1e-6
 """Of directions of length 1: singular values up to which some of them are alike, and components that count as 0."""
 
@@ -296,6 +303,34 @@ class Information:
         sum_cross(term.codes, term.x, *columns.arrays, weight, diagonal, shared)
         return diagonal, shared, pairs + columns.sum_pairs(weight)
 
+<<<<<<< HEAD
+=======
+    def _penalize(self, whole: Floats, block: slice, index: int) -> None:
+        """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
+        k, size = self.k, block.stop - block.start
+        level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
+        own = np.array([np.diag(whole[a, block, a, block]) for a in range(k)])
+        little = NEXT_TO_NONE * own.max(axis=1, keepdims=True)
+        more = np.where((own > 0.0) & (own < little), little, 0.0)
+        weights = self.mean_weights.get(index)
+        if weights is not None:  # of those that are known: the others' directions would be of all coefficients
+            is_known = (own > NEARLY_CERTAIN * weights * own.sum(axis=1, keepdims=True)).all(axis=0)
+            weights = np.where(is_known, weights, 0.0) if is_known.any() else weights
+        for a in range(k):
+            whole[a, block, a, block] += penalty_of(self.solver.terms[index], self.solver.precision[index])
+            whole[a, block, a, block] += np.diag(more[a])
+            if weights is not None:
+                whole[a, block, a, block] += level * np.outer(weights, weights)
+        if k > 1 and not (self.solver.terms[index].prior is Prior.RIDGE and self.solver.precision[index] > 0.0):
+            for a in range(k):
+                for b in range(k):
+                    whole[a, block, b, block] += level / size * np.eye(size)
+
+    def visits(self, indices: Sequence[int]) -> float:
+        """The number of rows visited to compute the information on terms."""
+        return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
+
+>>>>>>> numbers
 
 def information_of(solver: BlockDescent, mean_weights: dict[int, Floats]) -> Information:
     """The penalized information of a model, by sums over its rows, wherever these are."""
