@@ -157,6 +157,7 @@ def test_tables_of_any_kind(kind, in_parts, tmp_path):
     assert_same(model, WideRegressor(loss="squared_error").fit(own, "amount"), 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_text_in_views_is_text(weight, in_parts):
     """Arrow takes no rows of views."""
@@ -200,6 +201,7 @@ def test_a_sample_misses_no_class_and_no_missing_number(in_parts, monkeypatch):
     assert "Missing" in model.coefs_["z"].index.astype(str).tolist()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize(
     "options", [{}, {"alpha": 1e-3}, {"class_weight": "balanced"}], ids=["estimated", "given", "balanced"]
@@ -536,6 +538,7 @@ def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept, killed_fit):
     assert_equal(model, WideClassifier().fit(folder, "two"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "target", "weight"),
     [
@@ -622,6 +625,7 @@ def emptied(path):
     path.write_bytes(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "how"),
     [
@@ -646,6 +650,7 @@ def test_damaged_rows_are_coded_again(name, how, kept):
     assert_equal(model, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -677,6 +682,7 @@ def swap(categories):
     categories[0][1], categories[1][1] = categories[1][1], categories[0][1]
 
 
+@pytest.mark.slow
 def test_two_fits_at_once_in_a_folder(kept, monkeypatch):
     """The second codes for itself, and neither disturbs the other."""
     folder, cache, _ = kept
@@ -697,6 +703,7 @@ def test_two_fits_at_once_in_a_folder(kept, monkeypatch):
         assert_equal(model, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "float64", "bool", "datetime64[ns]", "category", "object"])
 def test_categories_of_any_type_are_kept(dtype, kept):
     folder, cache, coded = kept
