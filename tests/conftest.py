@@ -50,6 +50,9 @@ def _dtype(values, kind):
     }[kind]
 
 
+_FIRST = ("tests/package/test_golden.py", "tests/integrations/test_torch.py")
+"""The first two workers begin with the file that compiles most of the kernels, and with one that needs none of them."""
+
 _SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.several_tables.compare_tables")
 
 
@@ -62,6 +65,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark what the daily run (``-m "not slow"``) leaves out besides what is marked: grids but for their ends."""
+    items.sort(key=lambda item: (*_FIRST, item.nodeid.partition("::")[0]).index(item.nodeid.partition("::")[0]))
     grids = {}
     for item in items:
         grids.setdefault(item.nodeid.partition("[")[0], []).append(item)

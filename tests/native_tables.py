@@ -144,8 +144,12 @@ FEW_TREES = {
 }
 
 
-def carriers_of(task):
-    return list(CARRIERS) if task == "regression" else FOR_CLASSES
+def carriers_of(task, library):
+    """All of them for the libraries that end the process on some; the other two take them in turn, by the same code."""
+    if task != "regression":
+        return FOR_CLASSES
+    start, step = {"xgboost": (0, 2), "hist": (1, 2)}.get(library, (0, 1))
+    return list(CARRIERS)[start::step]
 
 
 def native(library, task):
@@ -186,7 +190,7 @@ def main(library):
         reference = native(library, task).fit(plain(TRAIN), target)
         wanted = answers(reference, task, plain)
         assert np.ptp(wanted["rows of fit"], axis=0).min() > 0.1, "learned nothing, so equality would say nothing"
-        for carrier in carriers_of(task):
+        for carrier in carriers_of(task, library):
             try:
                 found[f"{task}: {carrier}"] = compare(library, task, CARRIERS[carrier], reference, wanted) or "equal"
             except Exception as error:  # one more finding

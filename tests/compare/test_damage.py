@@ -156,11 +156,11 @@ def test_another_format_is_refused(whole, folder, version):
 
 @pytest.mark.slow
 def test_flipped_bits_of_results(whole, folder):
-    """One bit in each of 160 stretches of the file: refused, or as the whole one in the end."""
+    """One bit in each of 80 stretches of the file: refused, or as the whole one in the end."""
     path = folder / "results.json"
     text = path.read_bytes()
     mended = 0
-    for place in ((np.arange(160) + np.random.default_rng(1).random(160)) / 160 * len(text) * 8).astype(int):
+    for place in ((np.arange(80) + np.random.default_rng(1).random(80)) / 80 * len(text) * 8).astype(int):
         changed = bytearray(text)
         changed[place // 8] ^= 1 << (place % 8)
         path.write_bytes(changed)
@@ -170,7 +170,7 @@ def test_flipped_bits_of_results(whole, folder):
         except ValueError as error:
             assert "another folder" in str(error)
             assert str(error).endswith(".")
-    assert 40 < mended < 160
+    assert 20 < mended < 80
 
 
 # Settings
@@ -257,8 +257,15 @@ def put(folder, place, value, without_digest):
     (folder / "results.json").write_text(json.dumps(body))
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("place", PLACES)
+def places_and_odd():
+    """Every odd value where it is read as such; of a fold, whose digest no change leaves as it was, a few in turn."""
+    in_folds = 0
+    for place, way in PLACES.items():
+        in_folds += "0" in way
+        yield from ((place, odd) for odd in (list(ODD)[in_folds % 4 :: 4] if "0" in way else ODD))
+
+
+@pytest.mark.parametrize(("place", "odd"), places_and_odd())
 def test_odd_values_are_forgotten(whole, folder, place, odd):
     put(folder, PLACES[place], ODD[odd], False)
     anew = check(whole, folder, least=(place, odd) not in HARMLESS)

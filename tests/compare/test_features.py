@@ -2,6 +2,7 @@
 
 import datetime
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -261,8 +262,7 @@ def floored(parts):
     return parts | {"c": [None if day is None else float(np.floor(day)) for day in parts["c"]]}
 
 
-@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
-@pytest.mark.parametrize("dtype", TEXT.values(), ids=TEXT)
+@pytest.mark.parametrize(("text", "dtype"), list(product(WRITTEN.values(), TEXT.values()))[::3])
 def test_dates_written_in_any_way(text, dtype):
     notes = []
     column = pd.Series(text, dtype=dtype)
@@ -273,9 +273,10 @@ def test_dates_written_in_any_way(text, dtype):
     assert floored(daily(applied(column, column))) == PARTS
 
 
-@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
-@pytest.mark.parametrize("unit", ["s", "ns"])
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+LATER = list(product(WRITTEN.values(), ["s", "ns"], [None, "UTC", "Europe/Berlin"]))[::5]  # each text and each type
+
+
+@pytest.mark.parametrize(("text", "unit", "zone"), LATER)
 def test_dates_as_text_in_training_and_as_moments_later(text, unit, zone):
     later = MOMENTS.dt.as_unit(unit)
     later = later if zone is None else later.dt.tz_localize(zone)

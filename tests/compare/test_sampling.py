@@ -157,11 +157,9 @@ def winner_of(table, name, target, **options):
     ("target", "roles", "kind"),
     [
         ("class", {"weight": "weight"}, "frame"),
-        ("class", {"weight": "weight"}, "csv"),
-        ("amount", {"offset": "area"}, "folder"),
         ("amount", {"offset": "area"}, "csv"),
+        ("amount", {"offset": "area"}, "folder"),
         ("count", {"exposure": "area", "weight": "weight"}, "polars"),
-        ("count", {"exposure": "area", "weight": "weight"}, "folder"),
     ],
 )
 def test_the_wide_model_is_trained_on_all_rows(target, roles, kind, sales, tmp_path):

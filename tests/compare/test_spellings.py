@@ -182,11 +182,11 @@ def tables_of(frame, folder, kinds=KINDS):
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
-    """A csv and two other kinds in turn, so that each reads two of nine spellings."""
+    """A csv and another kind in turn, so that each reads one of nine spellings."""
     cells, clean = SPELLINGS[name]
     frame = pd.DataFrame({"x": [str(cell) for cell in cells], "c": ["a", "b"] * (N // 2)})
-    others = [KINDS[1 + (list(SPELLINGS).index(name) + step) % (len(KINDS) - 1)] for step in (0, 4)]
-    for table in tables_of(frame, tmp_path, ["csv", *others]):
+    other = KINDS[1 + list(SPELLINGS).index(name) % (len(KINDS) - 1)]
+    for table in tables_of(frame, tmp_path, ["csv", other]):
         notes = []
         got, retyping = read_typed(table, notes=notes)
         np.testing.assert_allclose(got["x"].to_numpy(dtype=float), np.asarray(clean, dtype=float), rtol=1e-9)

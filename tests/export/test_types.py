@@ -97,12 +97,14 @@ def quick(contender):
     return dataclasses.replace(contender, make=make)
 
 
-PAIRS = [  # stacks of amounts and of counts hold the same but for the loss, which their parts have alone: one of both
+TWINS = {"regression": "count", "count": "regression", "binary": "multiclass", "multiclass": "binary"}
+PAIRS = [  # amounts and counts hold the same but for the loss, and two classes what several do: one of both, in turn
     (name, task)
     for place, (name, one) in enumerate(all_contenders().items())
     for task in TASKS
-    if task in one.tasks and not ("wide-" in name and task == ("regression", "count")[place % 2])
-]
+    if task in one.tasks
+    and (TWINS[task] not in one.tasks or task in (("regression", "multiclass") if place % 3 else ("count", "binary")))
+] + [("onehot-linear", "count"), ("hist-gradient-boosting", "binary")]  # whose parts no other pair holds
 SAVED = set()  # pairs whose files this process has written
 
 

@@ -159,7 +159,7 @@ def answer(model, table):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.slow
 def test_a_column_without_a_value_in_fit_has_no_type(name):
-    for empty in EMPTY.values():
+    for empty in list(EMPTY.values())[list(MODELS).index(name) % 4 :: 4]:  # which all models read by the same code
         fitted = clone(MODELS[name]).fit(table_of(empty(N)), Y)
         first = None
         for later in (*EMPTY.values(), *FULL.values()):
@@ -172,7 +172,7 @@ def test_a_column_without_a_value_in_fit_has_no_type(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_column_that_had_a_type_may_be_empty_later(name):
-    for kind, full in FULL.items():
+    for kind, full in list(FULL.items())[list(MODELS).index(name) % 2 :: 2]:
         if name == "wide of one" and "text" in kind:
             continue  # which is refused: categories that are not in categorical_features
         fitted = clone(MODELS[name]).fit(table_of(full(N)), Y)

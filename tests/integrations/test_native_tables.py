@@ -15,7 +15,12 @@ from threadpoolctl import threadpool_limits
 from tests.native_tables import QUERIES, TARGETS, TRAIN, N, carriers_of, native, plain
 
 LIBRARIES = ["lightgbm", "xgboost", "catboost", "hist"]
-CASES = [f"{task}: {carrier}" for task in TARGETS for carrier in carriers_of(task)]
+CASES = [
+    (library, f"{task}: {carrier}")
+    for library in LIBRARIES
+    for task in TARGETS
+    for carrier in carriers_of(task, library)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +50,7 @@ def findings():
     return found
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("library", "case"), CASES)
 @pytest.mark.slow
 def test_predictions_are_those_of_plain_columns(library, case):
     assert findings()[library][case] == "equal"

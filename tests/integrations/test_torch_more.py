@@ -17,7 +17,19 @@ from tabsym_torch import GSE, OneHotLinear, to_torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor  # noqa: E402
-from tests.integrations.test_torch import ADAM, MAIN, ONE_EACH, OTHERS, SPECS, TWO, Run, draw_batches, follow, over  # noqa: E402
+from tests.integrations.test_torch import (  # noqa: E402
+    ADAM,
+    MAIN,
+    ONE_EACH,
+    OTHERS,
+    SPECS,
+    TWO,
+    Run,
+    draw_batches,
+    follow,
+    named,
+    over,
+)
 
 # -- tensor operations, as on a GPU -------------------------------------------------------
 
@@ -28,8 +40,7 @@ def operations(monkeypatch):
     monkeypatch.setattr(tabsym_torch.gse, "is_plain", lambda table: False)
 
 
-@over("kind", MAIN[:3])
-@over("spec", SPECS)
+@pytest.mark.parametrize(("spec", "kind"), [(spec, MAIN[turn % 3]) for turn, spec in enumerate(SPECS)], ids=named)
 def test_operations_in_double_precision(spec, kind, operations):
     follow(Run(kind, spec), draw_batches(kind, 8))
 

@@ -135,8 +135,8 @@ def chosen(table, y, **options):
 @pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])
 @pytest.mark.slow
 def test_additive_truths_have_few_interactions(sizes):
-    """Of 100 tables, so that their mean is known to .06."""
-    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(100)]
+    """Of 50 tables, so that their mean is known to .09."""
+    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(50)]
     assert np.mean(false) <= 0.5
 
 
@@ -170,7 +170,7 @@ def test_additive_truths_of_many_columns_have_few_interactions(task, n_columns, 
 
 @pytest.mark.slow
 def test_a_true_pair_is_found():
-    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(200)]
+    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(100)]
     assert np.mean(["c0:c1" in one for one in found]) >= 0.8
     assert np.mean([len(one) for one in found]) <= 1.5
     found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 3000, pair=0.7)) for seed in range(40)]

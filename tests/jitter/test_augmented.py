@@ -137,8 +137,8 @@ def test_each_row_is_there_once():
     assert AugmentedModel(Recorder()).fit(X, Y).estimator_.seen_[2] is None
 
 
-@pytest.mark.parametrize("times", [1 / 50, 100.0])
-def test_only_relative_weights_matter(times):
+def test_only_relative_weights_matter():
+    times = 100.0
     weight = rng.uniform(0.5, 2, N) * (rng.random(N) < 0.9)
     new = X.assign(model=np.where(np.arange(N) % 3, X["model"], "new"))
     classes = Y > 15

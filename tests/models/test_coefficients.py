@@ -1023,6 +1023,7 @@ def test_a_slope_that_tells_one_of_three_classes_is_told_of(options, share, tol)
         WideClassifier(**options).fit(X, np.where(far, "p", others))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_categories", [12, 700], ids=["few", "many"])
 def test_slopes_of_several_classes_beside_penalized_terms_are_at_their_optimum(n_categories):
     """Of a class that a slope tells well, whose coefficients the rows' bound of the Hessian hardly moves; or wholly."""

@@ -553,11 +553,14 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("options", UNITS, ids=str)
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize(
-    "loss", ["huber", "squared_error", "absolute_error", "quantile", "poisson", "gamma", "tweedie"]
-)
+    ("loss", "optimizer", "options"),
+    turns(
+        ["huber", "squared_error", "absolute_error", "quantile", "poisson", "gamma", "tweedie"],
+        OPTIMIZERS, UNITS, every=3,
+    ),
+    ids=str,
+)  # fmt: skip
 def test_the_unit_of_the_target_does_not_matter(loss, optimizer, options):
     """`delta`, starts, tolerances, penalties and steps follow the target: prices in cents are those in thousands."""
     log_link = loss in ("poisson", "gamma", "tweedie")

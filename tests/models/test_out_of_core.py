@@ -157,6 +157,7 @@ def test_tables_of_any_kind(kind, in_parts, tmp_path):
     assert_same(model, WideRegressor(loss="squared_error").fit(own, "amount"), 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_text_in_views_is_text(weight, in_parts):
     """Arrow takes no rows of views."""
@@ -200,6 +201,7 @@ def test_a_sample_misses_no_class_and_no_missing_number(in_parts, monkeypatch):
     assert "Missing" in model.coefs_["z"].index.astype(str).tolist()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize(
     "options", [{}, {"alpha": 1e-3}, {"class_weight": "balanced"}], ids=["estimated", "given", "balanced"]
@@ -536,6 +538,7 @@ def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept, killed_fit):
     assert_equal(model, WideClassifier().fit(folder, "two"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "target", "weight"),
     [
@@ -618,8 +621,19 @@ def damage(path):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-@pytest.mark.parametrize("how", [damage, Path.unlink, lambda path: path.write_bytes(b"")])
-@pytest.mark.parametrize("name", ["rows.json", "rows-*/1", "rows-*/6", "rows-*/0.arrow", "rows-*/sample.arrow"])
+def emptied(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        *(("rows.json", how) for how in (damage, Path.unlink, emptied)),
+        *(("rows-*/1", how) for how in (damage, Path.unlink, emptied)),
+        *((name, damage) for name in ("rows-*/6", "rows-*/0.arrow", "rows-*/sample.arrow")),  # read as the other files
+    ],
+)
 def test_damaged_rows_are_coded_again(name, how, kept):
     folder, cache, coded = kept
     plain = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
@@ -636,6 +650,7 @@ def test_damaged_rows_are_coded_again(name, how, kept):
     assert_equal(model, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -667,6 +682,7 @@ def swap(categories):
     categories[0][1], categories[1][1] = categories[1][1], categories[0][1]
 
 
+@pytest.mark.slow
 def test_two_fits_at_once_in_a_folder(kept, monkeypatch):
     """The second codes for itself, and neither disturbs the other."""
     folder, cache, _ = kept
@@ -687,6 +703,7 @@ def test_two_fits_at_once_in_a_folder(kept, monkeypatch):
         assert_equal(model, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "float64", "bool", "datetime64[ns]", "category", "object"])
 def test_categories_of_any_type_are_kept(dtype, kept):
     folder, cache, coded = kept

@@ -1,8 +1,11 @@
 """scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
 
-import lightgbm
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_class_weight_classifiers,
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 from tabsym import (
     AugmentedModel,
@@ -22,7 +25,6 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.encoders import NativeCategories
-from tests.options import GLM
 
 ONLINE = (
     "stochastic: a row of weight 2 is one update of double length, a repeated row is two updates in other places; "
@@ -31,10 +33,7 @@ ONLINE = (
 CROSS_FIT = "fit_transform encodes each row by parts of the other folds, so that it does not leak (cv=None: equal)"
 EVIDENCE = "weights count relative to their mean, and how much there is to learn from is the number of rows"
 FOLDS = "copies of a row fall into other folds than the row itself, a row of weight 2 into one"
-AT_ONCE = "chooses crosses from all rows at once; partial_fit before a fit says so (tests/interactions/test_search.py)"
 ALL_EPOCHS = "gives n_iter_no_change, which is refused where all max_iter epochs are made (with tol it passes)"
-NOT_IN_PIECES = {"check_n_features_in_after_fitting": AT_ONCE, "check_estimators_partial_fit_n_features": AT_ONCE}
-FEW = {"n_estimators": 3, "verbosity": -1, "n_jobs": 1}
 PLAIN = {"cv": 2, "early_stopping": False}
 EXPECTED = {
     "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
@@ -56,22 +55,18 @@ def expected_failures(estimator):
     if isinstance(estimator, JitterTreeRegressor) and estimator.cols == "all":  # else numbers, which nothing shrinks
         return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE}
     if isinstance(estimator, (WideClassifier, WideRegressor)):  # no partial_fit
-        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.count_effect else {}
-    expected = EXPECTED.get(type(estimator).__name__, {})
-    return expected | (NOT_IN_PIECES if getattr(estimator, "interactions", None) == "auto" else {})
+        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE}
+    return EXPECTED.get(type(estimator).__name__, {})
 
 
 @parametrize_with_checks(
     [
         WideSGDClassifier(),
         WideSGDRegressor(),
-        WideSGDClassifier(interactions="auto"),
         WideClassifier(),
         WideRegressor(),
-        WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False),
         WideBoostClassifier(WideSGDClassifier(), HistGradientBoostingClassifier(max_iter=3), cv=3),
         WideBoostRegressor(WideSGDRegressor(), HistGradientBoostingRegressor(max_iter=3), mode="margin", **PLAIN),
-        WideBoostClassifier(WideClassifier(**GLM), lightgbm.LGBMClassifier(**FEW), mode="margin", **PLAIN),
         OneHotEncoder(),
         NativeCategories(),
         WideEncoder(),
@@ -82,7 +77,6 @@ def expected_failures(estimator):
         JitterPredictor(HistGradientBoostingRegressor(max_iter=40), TIWSEncoder()),
         JitterPredictor(HistGradientBoostingClassifier(max_iter=10), TIWSEncoder()),
         MODLEncoder(),
-        MODLEncoder(output="onehot", criterion="page"),
         MODLEncoder(output="logodds"),
         SelectiveNaiveBayesClassifier(),
         JitterTreeClassifier(),
@@ -97,3 +91,8 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_class_weights_of_online_models_where_epochs_end_by_the_tolerance():
     check_class_weight_classifiers("WideSGDClassifier", WideSGDClassifier(tol=1e-3))
+
+
+def test_rows_of_weight_2_are_two_rows_where_penalties_are_given():
+    model = WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False)
+    check_sample_weight_equivalence_on_dense_data("WideRegressor", model)
