@@ -248,17 +248,9 @@ class Information:
 
     def penalized(self, whole: Floats, indices: Sequence[int]) -> Floats:
         """The sums over rows of `sum_pairs`, in place, with penalties and constraints."""
-        k, solver = self.k, self.solver
-        for index, block in zip(indices, side_by_side(solver.terms, indices), strict=True):
-            size, mean = solver.terms[index].size, self.mean_weights.get(index)
-            level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
-            for a in range(k):
-                whole[a, block, a, block] += penalty_of(solver.terms[index], solver.precision[index])
-                if mean is not None:
-                    whole[a, block, a, block] += level * np.outer(mean, mean)
-            if k > 1 and not (solver.terms[index].prior is Prior.RIDGE and solver.precision[index] > 0.0):
-                for a, b in product(range(k), range(k)):  # the direction common to all classes
-                    whole[a, block, b, block] += level / size * np.eye(size)
+        for index, block in zip(indices, side_by_side(self.solver.terms, indices), strict=True):
+            self._penalize(whole, block, index)
+        k = self.k
         return whole.reshape(k * whole.shape[1], k * whole.shape[1])
 
     def sum_pairs(self, indices: Sequence[int]) -> Floats:
@@ -303,8 +295,6 @@ class Information:
         sum_cross(term.codes, term.x, *columns.arrays, weight, diagonal, shared)
         return diagonal, shared, pairs + columns.sum_pairs(weight)
 
-<<<<<<< HEAD
-=======
     def _penalize(self, whole: Floats, block: slice, index: int) -> None:
         """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
         k, size = self.k, block.stop - block.start
@@ -322,15 +312,9 @@ class Information:
             if weights is not None:
                 whole[a, block, a, block] += level * np.outer(weights, weights)
         if k > 1 and not (self.solver.terms[index].prior is Prior.RIDGE and self.solver.precision[index] > 0.0):
-            for a in range(k):
-                for b in range(k):
-                    whole[a, block, b, block] += level / size * np.eye(size)
+            for a, b in product(range(k), range(k)):
+                whole[a, block, b, block] += level / size * np.eye(size)
 
-    def visits(self, indices: Sequence[int]) -> float:
-        """The number of rows visited to compute the information on terms."""
-        return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
-
->>>>>>> numbers
 
 def information_of(solver: BlockDescent, mean_weights: dict[int, Floats]) -> Information:
     """The penalized information of a model, by sums over its rows, wherever these are."""
