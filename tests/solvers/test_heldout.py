@@ -114,6 +114,29 @@ def test_a_category_whose_rows_of_a_half_have_no_weight_is_new_to_it():
         np.testing.assert_array_equal(found, np.square(term.x) * wanted if len(term.x) else wanted)
 
 
+def test_terms_with_a_small_given_penalty_take_the_degrees_of_freedom_that_they_have():
+    """Of a block diagonal design: rows of each category over those and the penalty, .5, beside an intercept."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 40, N).astype(np.int32)
+    others = rng.integers(0, 12, N).astype(np.int32)
+    terms = [
+        SolverTerm(0, np.zeros(N, dtype=np.int32), PLAIN, 1, Prior.FLAT),
+        SolverTerm(1, codes, PLAIN, 40, Prior.RIDGE),
+        SolverTerm(2, others, PLAIN, 12, Prior.RIDGE),
+    ]
+    y = rng.normal(size=40)[codes] + rng.normal(size=12)[others] + rng.normal(size=N)
+    solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["squared_error"])
+    components = VarianceComponents(solver)
+    components.start()
+    components.take({1: 0.5})
+    components.find([2], 1e-8, 200)
+    counts = np.bincount(codes, minlength=40)
+    penalty = np.diag(np.append(np.full(40, 0.5), 0.0))
+    information = np.block([[np.diag(counts), counts[:, None]], [counts[None], np.array([[N]])]])
+    posterior = np.linalg.inv(information + penalty)[:40, :40]
+    assert components.edf[1] == pytest.approx(40.0 - 0.5 * np.trace(posterior), rel=1e-6)
+
+
 def test_there_are_at_most_so_many_evaluations(monkeypatch):
     """However much the last one gains."""
     calls = []
