@@ -29,6 +29,7 @@ from tabsym.solvers.newton.certainty import (
     whole_covariance,
 )
 from tabsym.solvers.newton.fit import Optimum
+from tabsym.solvers.newton.information import UNIDENTIFIED
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -332,8 +333,12 @@ def _of_whole(
         own = joint[:, at, at]
         if block in scalars:
             own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
-        known = None if unidentified is None else unidentified[at]
-        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at], known)
+        apart = None
+        if unidentified is not None:  # of many categories each has little of a direction, and all are in it
+            length = np.square(unknown[:, at]).sum(axis=(0, 2))
+            many = (length > UNIDENTIFIED * length.max()) & (len(length) > 1)
+            apart = unidentified[at] | many[:, None]
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at], apart)
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))

@@ -28,12 +28,14 @@ from scipy.linalg.lapack import dpotrf
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     MAX_COEFS,
+    UNIDENTIFIED,
     are_unidentified,
     can_be_joint,
     information_of,
     inverse,
     inverse_or,
     largest_ridge,
+    null_space_of,
     root_of_inverse,
 )
 from tabsym.solvers.newton.kernels_joint import multiply, subtract_square
@@ -336,7 +338,17 @@ class CovariancesByTerm:
                 n_axes = max(MAX_FACTOR_TOGETHER // len(factor), 1)
                 turned = factor @ np.linalg.eigh(factor.T @ factor)[1][:, ::-1]  # principal components, largest first
                 factor, diagonal = turned[:, :n_axes].copy(), diagonal + np.square(turned[:, n_axes:]).sum(axis=1)
-            return TermCovariance(diagonal[:, None], factor[None], np.empty(0) if mean is None else mean)
+            shares = np.empty(0) if mean is None else mean
+            null_space = null_space_of(left)
+            follows = -alone[:, None] * (shared @ null_space)  # what makes up for a change of the small terms
+            follows[np.abs(follows) <= ORTHOGONAL * alone[:, None] * (np.abs(shared) @ np.abs(null_space))] = 0.0
+            if not follows.any():
+                return TermCovariance(diagonal[:, None], factor[None], shares)
+            length = np.square(follows).sum(axis=1)
+            is_unidentified = length > UNIDENTIFIED * length.max()
+            return TermCovariance(
+                diagonal[:, None], factor[None], shares, size * follows[None], is_unidentified[:, None]
+            )
         matrix, uninformed, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ root_of_inverse(left - shared.T @ follows)

@@ -376,6 +376,14 @@ def inverse(information: Floats, null_space: Floats | None = None) -> tuple[Floa
     return inverted, ~is_informed, unknown / root[:, None]
 
 
+def null_space_of(information: Floats) -> Floats:
+    """The null space (p, r) of a matrix, as `inverse` returns it."""
+    scaled, root, _ = _scaled(information)
+    if not len(root) or _cholesky(scaled) is not None:
+        return np.empty((len(root), 0))
+    return _known_axes(scaled)[1] / root[:, None]
+
+
 def are_unidentified(information: Floats, null_space: Floats) -> NDArray[np.bool_]:
     """Which coefficients (p,) lie in the null space (p, r) that `inverse` returns, by more than a little."""
     return np.asarray(np.diag(information) * np.square(null_space).sum(axis=1) > UNIDENTIFIED)
