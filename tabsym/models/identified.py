@@ -29,6 +29,7 @@ from tabsym.solvers.newton.certainty import (
     whole_covariance,
 )
 from tabsym.solvers.newton.fit import Optimum
+from tabsym.solvers.newton.information import UNIDENTIFIED
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
@@ -301,17 +302,28 @@ def _of_whole(
     joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [shown(dispersion * matrix, random_effects) for matrix in whole.matrix]
     scalars = {mean.moved_to for mean in means_of(spec)}
-    everywhere = np.zeros((len(whole.unknown), spec.n_coefs, whole.unknown.shape[2]))
-    everywhere[:, coefs] = whole.unknown
-    everywhere = np.array([_without_rounding(spec, units, directions) for directions in everywhere])
+
+    def as_shown(unknown: Floats) -> Floats:
+        padded = np.zeros((len(unknown), spec.n_coefs, unknown.shape[2]))
+        padded[:, coefs] = unknown
+        return np.array([_without_rounding(spec, units, directions) for directions in padded])
+
+    everywhere, unidentified = as_shown(whole.unknown), None
     unknown = everywhere[:, coefs]
+    if whole.unidentified is not None:
+        unidentified = np.any(as_shown(whole.unknown * whole.unidentified[:, None])[:, coefs], axis=2).T
     found, start = {}, 0
     for block in blocks:
         at = slice(start, start + spec.sizes[block])
         own = joint[:, at, at]
         if block in scalars:
             own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
-        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at])
+        apart = None
+        if unidentified is not None:  # of many categories each has little of a direction, and all are in it
+            length = np.square(unknown[:, at]).sum(axis=(0, 2))
+            many = (length > UNIDENTIFIED * length.max()) & (len(length) > 1)
+            apart = unidentified[at] | many[:, None]
+        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at], apart)
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))

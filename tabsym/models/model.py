@@ -439,7 +439,7 @@ def covariance_of_factor(model: WideModel, index: int, mean: Floats) -> TermCova
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
     relative = (model.theta[own] / mean).T[:, :, None]
     factor = (raw.factor - relative * centre[:, None]) / mean[:, None, None]
-    return TermCovariance(raw.own / mean**2, factor, unknown=raw.unknown)
+    return TermCovariance(raw.own / mean**2, factor, unknown=raw.unknown, unidentified=raw.unidentified)
 
 
 def edge_names(outputs: Iterable[str]) -> tuple[str, str]:

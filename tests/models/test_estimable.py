@@ -66,6 +66,41 @@ def test_differences_within_a_region_have_the_deviations_of_statsmodels(loss, tm
     assert np.isfinite(model.coefs_["u"]["sd"].iloc[0])
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_differences_of_stores_of_few_rows_are_as_estimable_as_those_of_many(seed):
+    """Those of two regions had a deviation, those of one region none, where one of the stores had few rows."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([1500, 3, 20, 2, 900, 400])  # three stores a region
+    store = rng.permutation(np.repeat(np.arange(6), sizes))
+    table = pd.DataFrame({"region": store // 3, "store": store}).astype(str)
+    y = 0.3 * store + rng.normal(size=len(store))
+    with pytest.warns(UserWarning, match="not unique"):
+        model = WideRegressor("r[region] + s[store] + c[1]", loss="squared_error", alpha=0.0).fit(table, y)
+    residuals = y - (np.bincount(store, y) / sizes)[store]
+    noise = residuals @ residuals / (len(y) - 6)
+    for one, other in combinations(range(6), 2):
+        wanted = np.sqrt(noise * (1 / sizes[one] + 1 / sizes[other])) if one // 3 == other // 3 else np.inf
+        assert model.contrast("s", str(one), str(other))["sd"] == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_stores", [300, 1500])
+def test_differences_of_many_stores_are_estimable_within_a_region_only(n_stores):
+    """In one matrix, and of 1,500 beside one: those of two regions had a deviation there."""
+    rng = np.random.default_rng(0)
+    store = np.append(np.arange(n_stores), rng.integers(0, n_stores, 7 * n_stores))
+    table = pd.DataFrame({"region": store % 3, "store": store}).astype(str)
+    y = rng.normal(size=len(store))
+    with pytest.warns(UserWarning, match="not unique"):
+        model = WideRegressor("r[region] + s[store] + c[1]", loss="squared_error", alpha=0.0).fit(table, y)
+    rows = np.bincount(store)
+    residuals = y - (np.bincount(store, y) / rows)[store]
+    noise = residuals @ residuals / (len(y) - n_stores)
+    for one, other in ((0, 3), (4, 7), (0, 1), (2, 4)):
+        wanted = np.sqrt(noise * (1 / rows[one] + 1 / rows[other])) if (one - other) % 3 == 0 else np.inf
+        assert model.contrast("s", str(one), str(other))["sd"] == pytest.approx(wanted, rel=1e-3)
+    assert np.isinf(model.coefs_["s"]["sd"]).all()
+
+
 @pytest.mark.parametrize("loss", TARGETS)
 def test_the_intercept_of_base_categories_is_a_cell(loss):
     model = fitted(loss)

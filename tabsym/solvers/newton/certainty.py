@@ -27,11 +27,14 @@ from scipy.linalg.lapack import dpotrf
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     MAX_COEFS,
+    UNIDENTIFIED,
+    are_unidentified,
     can_be_joint,
     information_of,
     inverse,
     inverse_or,
     largest_ridge,
+    null_space_of,
     root_of_inverse,
 )
 from tabsym.solvers.newton.kernels_rows import add_to_rows, multiply, subtract_square, sum_products, sum_rows
@@ -62,17 +65,23 @@ class TermCovariance:
         Of a model whose terms determine each other, a basis of the directions in which coefficients can change without
         a change of the fit: combinations orthogonal to them have a variance (estimable functions), all others have
         none. Of the coefficients as they are, not about their mean.
+    unidentified : (q, K) or None
+        Which coefficients have no variance of their own, as they are in `unknown` by more than a little: one of many
+        categories that is confounded leaves the others theirs. None for all that are in it.
     """
 
     own: Floats
     factor: Floats
     shares: Floats = field(default_factory=lambda: np.empty(0))
     unknown: Floats | None = None
+    unidentified: NDArray[np.bool_] | None = None
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
         variances = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
-        if self.unknown is not None:
+        if self.unidentified is not None:
+            variances[self.unidentified] = np.inf
+        elif self.unknown is not None:
             variances[self.unknown.any(axis=2).T] = np.inf
         if not len(self.shares):
             return np.asarray(variances)
@@ -95,7 +104,7 @@ class TermCovariance:
         factor, shares = size * self.factor, self.shares
         if mean is not None:
             factor, shares = factor - (mean @ factor)[:, None], mean if self.own.any() else shares
-        return TermCovariance(self.own * size**2, factor, shares, self.unknown)
+        return TermCovariance(self.own * size**2, factor, shares, self.unknown, self.unidentified)
 
 
 def without_rounding(unknown: Floats) -> Floats:
@@ -207,12 +216,15 @@ class JointCovariance:
         A basis of the directions in which coefficients can change together without a change of the fit.
     edf : float
         Effective degrees of freedom of all coefficients together; NaN where they are not counted.
+    unidentified : (p,) or None
+        The coefficients that are in `unknown` by more than a little; None for all that are.
     """
 
     matrix: Floats
     uninformed: NDArray[np.bool_]
     unknown: Floats
     edf: float = np.nan
+    unidentified: NDArray[np.bool_] | None = None
 
 
 def whole_covariance(
@@ -226,13 +238,16 @@ def whole_covariance(
         return None
     k = information.k
     of_rows = information.sum_pairs(indices)
-    covariance, uninformed, unknown = inverse(information.penalized(of_rows.copy(), indices))
+    penalized = information.penalized(of_rows.copy(), indices)
+    covariance, uninformed, unknown = inverse(penalized)
+    unidentified = np.any(are_unidentified(penalized, unknown).reshape(k, p), axis=0)
     edf = float(np.einsum("ij,ij->", covariance, of_rows.reshape(covariance.shape)))
     if k > 1:  # less the mean over classes, which is not identified
         centring = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
         covariance, unknown = centring @ covariance @ centring, without_rounding(centring @ unknown)
     blocks, uninformed = covariance.reshape(k, p, k, p), np.any(uninformed.reshape(k, p), axis=0)
-    return JointCovariance(np.array([blocks[c, :, c] for c in range(k)]), uninformed, unknown.reshape(k, p, -1), edf)
+    diagonal = np.array([blocks[c, :, c] for c in range(k)])
+    return JointCovariance(diagonal, uninformed, unknown.reshape(k, p, -1), edf, unidentified)
 
 
 class CovariancesByTerm:
@@ -289,9 +304,10 @@ class CovariancesByTerm:
         if self._largest is not None:
             alone, shared = self._information.eliminate(self._largest, self.small, left)
         matrix, uninformed, unknown = inverse(left)
+        unidentified = are_unidentified(left, unknown)
         for number, index in enumerate(self.small):
             at = slice(self._starts[number], self._starts[number + 1])
-            covariance = covariance_of(matrix[at, at][None], uninformed[at], unknown[None, at])
+            covariance = covariance_of(matrix[at, at][None], uninformed[at], unknown[None, at], unidentified[at, None])
             covariances[index] = covariance.shown(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
@@ -326,7 +342,17 @@ class CovariancesByTerm:
                 n_axes = max(MAX_FACTOR_TOGETHER // len(factor), 1)
                 turned = factor @ np.linalg.eigh(factor.T @ factor)[1][:, ::-1]  # principal components, largest first
                 factor, diagonal = turned[:, :n_axes].copy(), diagonal + np.square(turned[:, n_axes:]).sum(axis=1)
-            return TermCovariance(diagonal[:, None], factor[None], np.empty(0) if mean is None else mean)
+            shares = np.empty(0) if mean is None else mean
+            null_space = null_space_of(left)
+            follows = -alone[:, None] * (shared @ null_space)  # what makes up for a change of the small terms
+            follows[np.abs(follows) <= ORTHOGONAL * alone[:, None] * (np.abs(shared) @ np.abs(null_space))] = 0.0
+            if not follows.any():
+                return TermCovariance(diagonal[:, None], factor[None], shares)
+            length = np.square(follows).sum(axis=1)
+            is_unidentified = length > UNIDENTIFIED * length.max()
+            return TermCovariance(
+                diagonal[:, None], factor[None], shares, size * follows[None], is_unidentified[:, None]
+            )
         matrix, uninformed, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ root_of_inverse(left - shared.T @ follows)
@@ -338,12 +364,19 @@ class CovariancesByTerm:
         return self._information.beside(index, small)
 
 
-def covariance_of(matrices: Floats, uninformed: NDArray[np.bool_], unknown: Floats) -> TermCovariance:
+def covariance_of(
+    matrices: Floats,
+    uninformed: NDArray[np.bool_],
+    unknown: Floats,
+    unidentified: NDArray[np.bool_] | None = None,
+) -> TermCovariance:
     """From matrices (K, q, q), which coefficients (q,) have no information, and the null space (K, q, r)."""
     diagonal = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
     diagonal[uninformed] = np.inf
     factor = np.array([root_of(matrix) for matrix in matrices])
-    return TermCovariance(diagonal, factor, unknown=unknown if unknown.any() else None)
+    if not unknown.any():
+        return TermCovariance(diagonal, factor)
+    return TermCovariance(diagonal, factor, unknown=unknown, unidentified=unidentified)
 
 
 def root_of(matrix: Floats) -> Floats:

@@ -52,9 +52,9 @@ for which posteriors are of all terms jointly: the matrix of the former is inver
 SINGULAR = 1e-9
 """Eigenvalues below this, of an information matrix scaled to diagonal 1, count as 0."""
 
-UNIDENTIFIED = 1e-2
+UNIDENTIFIED, PART = 1e-2, 1e-6
 """A coefficient is not identified where more than this fraction of its squared length lies in the null space of the
-information."""
+information; below the second it is no part of the null space, up to rounding."""
 
 
 NEXT_TO_NONE = 1e-10
@@ -366,6 +366,19 @@ def inverse(information: Floats, null_space: Floats | None = None) -> tuple[Floa
     return inverted, ~is_informed, unknown / root[:, None]
 
 
+def null_space_of(information: Floats) -> Floats:
+    """The null space (p, r) of a matrix, as `inverse` returns it."""
+    scaled, root, _ = _scaled(information)
+    if not len(root) or _cholesky(scaled) is not None:
+        return np.empty((len(root), 0))
+    return _known_axes(scaled)[1] / root[:, None]
+
+
+def are_unidentified(information: Floats, null_space: Floats) -> NDArray[np.bool_]:
+    """Which coefficients (p,) lie in the null space (p, r) that `inverse` returns, by more than a little."""
+    return np.asarray(np.diag(information) * np.square(null_space).sum(axis=1) > UNIDENTIFIED)
+
+
 def root_of_inverse(information: Floats) -> Floats:
     """R (p, r), contiguous, with RR' the inverse; of the information the lower triangle is read."""
     if not len(information):
@@ -417,5 +430,5 @@ def _known_axes(scaled: Floats) -> tuple[Floats, Floats]:
     lengths, axes = np.linalg.eigh(scaled)
     known = lengths > SINGULAR
     unknown = axes[:, ~known]
-    unknown[np.square(unknown).sum(axis=1) <= UNIDENTIFIED] = 0.0
+    unknown[np.square(unknown).sum(axis=1) <= PART] = 0.0
     return axes[:, known] / np.sqrt(lengths[known]), unknown

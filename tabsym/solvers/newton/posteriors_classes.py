@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
-from tabsym.solvers.newton.information import MAX_COEFS, inverse, penalty_of
+from tabsym.solvers.newton.information import MAX_COEFS, are_unidentified, inverse, penalty_of
 from tabsym.solvers.newton.kernels_classes import (
     MIN_PROBABILITY,
     add_ridge_posteriors,
@@ -257,12 +257,15 @@ def _dense_covariance(hessians: Floats, shared: Floats, whole: Floats, penalty: 
         information[:q, c, :q, c] += level / q
         for index in range(n_all):
             information[index, c, index] += level / k
-    covariance, uninformed, unknown = inverse(information.reshape(n_all * k, n_all * k))
+    matrix = information.reshape(n_all * k, n_all * k)
+    covariance, uninformed, unknown = inverse(matrix)
+    unidentified = are_unidentified(matrix, unknown).reshape(n_all, k)[:q].any(axis=1, keepdims=True)
     centring = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
     blocks = (centring @ covariance @ centring).reshape(n_all, k, n_all, k)
     matrices = np.array([blocks[:q, c, :q, c] for c in range(k)])
     unknown = without_rounding(centring @ unknown).reshape(n_all, k, -1)[:q].transpose(1, 0, 2)
-    return covariance_of(matrices, np.asarray(uninformed.reshape(n_all, k)[:q].any(axis=1)), unknown)
+    without_rows = np.asarray(uninformed.reshape(n_all, k)[:q].any(axis=1))
+    return covariance_of(matrices, without_rows, unknown, np.repeat(unidentified, k, axis=1))
 
 
 COMMON = 1e-9
