@@ -40,7 +40,7 @@ from tables import TABLES, commit, measure, read  # noqa: E402
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor  # noqa: E402
 from tabsym.interactions import AutoInteractions  # noqa: E402
-from tabsym.interactions.search import FOR_EVIDENCE  # noqa: E402
+from tabsym.interactions.search import FOR_BINARY  # noqa: E402
 
 MAX_ROWS = {"rossmann": 60_000}
 """A random sample of these."""
@@ -63,8 +63,8 @@ def variants(n_classes: int) -> dict[str, Callable[..., Any]]:
     made: dict[str, Callable[..., Any]] = {"before": online, "shrunk": shrunk, "smooth": smooth, "rare": rare}
     if n_classes == 2:
         made["strict"] = partial(rare, interactions=AutoInteractions())
-        made["pairs"] = partial(rare, interactions=replace(FOR_EVIDENCE, max_order=2))
-        made["triples"] = partial(rare, interactions=replace(FOR_EVIDENCE, triple_share=0.0))
+        made["pairs"] = partial(rare, interactions=replace(FOR_BINARY, max_order=2))
+        made["triples"] = partial(rare, interactions=replace(FOR_BINARY, triple_share=0.0))
     if is_number:
         made |= {"link": WideRegressor, "link-mae": partial(WideRegressor, scoring="neg_mean_absolute_error")}
     return made

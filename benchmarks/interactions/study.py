@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.interactions import AutoInteractions
-from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS, FOR_SHRUNK, MANY_ROWS
+from tabsym.interactions.search import FOR_BINARY, FOR_CLASSES, FOR_MANY_ROWS, FOR_REGRESSION, MANY_ROWS
 
 warnings.simplefilter("ignore")
 SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0, "within_categories": True}
@@ -26,10 +26,10 @@ RULES = {
     "1.5 errors": AutoInteractions(significance=1.5, **SHRUNK),
     "false discoveries .05": AutoInteractions(significance=1.5, false_discoveries=0.05, **SHRUNK),
     "false discoveries .02": AutoInteractions(significance=1.5, false_discoveries=0.02, **SHRUNK),
-    "regression": FOR_SHRUNK,
+    "regression": FOR_REGRESSION,
     "several classes": FOR_CLASSES,
 }
-if FOR_EVIDENCE not in RULES.values():
+if FOR_BINARY not in RULES.values():
     raise RuntimeError("the rule for two classes is none of those that are studied")
 MANY = {"false discoveries .2": FOR_MANY_ROWS}
 """The rule from 10,000 rows on."""
@@ -40,7 +40,7 @@ WIDTHS = {
     "50 of 8": [8] * 50,
 }
 FEW = {"100 of 8": [8] * 100, "30 of 40": [40] * 30, "12 of 100": [100] * 12}
-OWN = {"two classes": FOR_EVIDENCE, "regression": FOR_SHRUNK, "three classes": FOR_CLASSES}
+OWN = {"two classes": FOR_BINARY, "regression": FOR_REGRESSION, "three classes": FOR_CLASSES}
 ONE_PAIR = [8, 5, 3, 4, 6, 10]
 
 

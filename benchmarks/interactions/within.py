@@ -36,7 +36,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.interactions import search
 from tabsym.models import config
 
-RULES = ("FOR_SHRUNK", "FOR_CLASSES", "FOR_EVIDENCE", "FOR_MANY_ROWS")
+RULES = ("FOR_REGRESSION", "FOR_CLASSES", "FOR_BINARY", "FOR_MANY_ROWS")
 LEAST = (4.0, 5.0, 6.0)
 SIZES = (4, 8, 10, 5, 6, 7)
 

@@ -171,25 +171,27 @@ _MINIMA: dict[str, float] = {
 }
 
 
-FOR_SHRUNK = AutoInteractions(significance=3.5, false_discoveries=0.05, folds=4, penalty=30.0, within_categories=True)
+FOR_REGRESSION = AutoInteractions(
+    significance=3.5, false_discoveries=0.05, folds=4, penalty=30.0, within_categories=True
+)
 """Default of "auto" with ``alpha="auto"``, for regression: more folds leave more rows to learn from, and with a larger
 penalty interactions of many levels gain too; `false_discoveries` bounds those of many columns
 (`benchmarks/interactions/README.md`)."""
 
 
-FOR_CLASSES = replace(FOR_SHRUNK, significance=3.0)
+FOR_CLASSES = replace(FOR_REGRESSION, significance=3.0)
 """The same for several classes: of covtype_small's interactions more are found, and the log-loss is lower
 (`benchmarks/interactions/README.md`)."""
 
 
-FOR_EVIDENCE = replace(FOR_SHRUNK, penalty=15.0, significance=1.5, triple_share=0.3)
+FOR_BINARY = replace(FOR_REGRESSION, penalty=15.0, significance=1.5, triple_share=0.3)
 """The same for two classes: ``alpha="auto"`` shrinks weak effects, so that more interactions can be let in.
 `false_discoveries` keeps out those of additive data; `triple_share` halves the time of a fit with many triples
 (`benchmarks/evidence/constants.md`)."""
 
 
 MANY_ROWS = 10_000
-FOR_MANY_ROWS = replace(FOR_EVIDENCE, false_discoveries=0.2)
+FOR_MANY_ROWS = replace(FOR_BINARY, false_discoveries=0.2)
 """The same for at least MANY_ROWS rows, where standard errors are reliable and a higher false discovery rate is
 harmless (`benchmarks/evidence/constants.md`)."""
 

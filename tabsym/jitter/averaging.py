@@ -29,7 +29,7 @@ from tabsym.frame import match_features, read_table, take_rows
 from tabsym.integrations import available, load_adapter
 from tabsym.jitter.replacing import Chunk, Donors, Longer, Mixture, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn, Unseen
-from tabsym.tiws.regression import DonorRule
+from tabsym.tiws.unknown import DonorRule
 
 Floats = NDArray[np.float64]
 

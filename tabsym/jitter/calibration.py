@@ -39,8 +39,8 @@ from tabsym.jitter.averaging import (
 from tabsym.jitter.replacing import CHUNK, longer, replaced, source_of, without_strange_levels
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
-from tabsym.tiws.regression import MIN_TO_TUNE, DonorRule
 from tabsym.tiws.similarity import Geometry, median_distance
+from tabsym.tiws.unknown import MIN_TO_TUNE, DonorRule
 from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]

@@ -52,14 +52,14 @@ from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
 from tabsym.models.fitting import Fitted, fit_model
-from tabsym.models.inspection.readable import Readable
+from tabsym.models.inspection.methods import InspectionMethods
 from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.newton import Newton
 from tabsym.threads import one_blas_thread
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
-from tabsym.tiws.regression import Sums
+from tabsym.tiws.unknown import Sums
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -140,7 +140,7 @@ FURTHEST = 1e10
 """The same of slopes: a double has 16 digits, so that predictions are rounded to this times 1e-16 of their spread."""
 
 
-class WideBase(Readable, TableEstimator):
+class WideBase(InspectionMethods, TableEstimator):
     """Base class of the wide models, solved and online; not public."""
 
     def _config(self) -> Config:

@@ -12,7 +12,14 @@ import numpy as np
 from tabsym.design.formula import Formula, parse
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.polynomial import Monomial, expand
-from tabsym.interactions.search import FOR_CLASSES, FOR_EVIDENCE, FOR_MANY_ROWS, FOR_SHRUNK, MANY_ROWS, AutoInteractions
+from tabsym.interactions.search import (
+    FOR_BINARY,
+    FOR_CLASSES,
+    FOR_MANY_ROWS,
+    FOR_REGRESSION,
+    MANY_ROWS,
+    AutoInteractions,
+)
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import (
     Init,
@@ -89,8 +96,8 @@ class Config:
         if not (self.is_auto and self.by_evidence):
             return self.interactions
         if not loss.for_classes or n_outputs > 1:
-            return FOR_CLASSES if loss.for_classes else FOR_SHRUNK
-        return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_EVIDENCE
+            return FOR_CLASSES if loss.for_classes else FOR_REGRESSION
+        return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_BINARY
 
     @property
     def free_terms(self) -> list[Monomial]:

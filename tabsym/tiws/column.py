@@ -15,7 +15,8 @@ from tabsym.categories.contingency import PairCounts
 from tabsym.frame.dtypes import read_list, written_list
 from tabsym.threads import one_blas_thread
 from tabsym.tiws.counts import documents_of_rows
-from tabsym.tiws.regression import (
+from tabsym.tiws.similarity import Base, Described, Geometry, NameReader, similarities, weights_of
+from tabsym.tiws.unknown import (
     Components,
     Conformal,
     Covariance,
@@ -25,9 +26,8 @@ from tabsym.tiws.regression import (
     Sums,
     choose_covariance,
     components_of,
-    drawn,
+    shrunken,
 )
-from tabsym.tiws.similarity import Base, Described, Geometry, NameReader, similarities, weights_of
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ MAX_DONORS = 1500
 MAX_COMPARED = 500
 """Categories by which the covariance and the donors' rule are chosen, of more a sample."""
 PRIOR_ROWS = 1.0
-"""Of method "poster": rows at the mean of all that a known category's estimate is drawn by."""
+"""Of method "poster": rows at the mean of all that a known category's estimate is shrunk by."""
 _CHUNK = 512  # unknown categories at a time
 
 
@@ -137,12 +137,12 @@ class FittedColumn:
 
     @cached_property
     def estimates(self) -> Floats:
-        """Of known categories (l, q): their means, drawn to the centre."""
+        """Of known categories (l, q): their means, shrunk to the centre."""
         if self.method.smooth != "auto":
             rows = float(self.method.smooth)
         else:
             rows = PRIOR_ROWS if self.method.method == "poster" else self.components.ratio
-        return drawn(self.sums, self._centre, rows) + self.sums.origin
+        return shrunken(self.sums, self._centre, rows) + self.sums.origin
 
     @property
     def donor_symbols(self) -> list[Any]:
@@ -156,7 +156,7 @@ class FittedColumn:
 
     @property
     def _centre(self) -> Floats:
-        """What means are drawn to (q,), from the origin."""
+        """What means are shrunk to (q,), from the origin."""
         return self.sums.grand_mean if self.method.method == "poster" else self.components.centre
 
     def with_sums(self, sums: Sums) -> FittedColumn:

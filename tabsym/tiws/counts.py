@@ -32,7 +32,7 @@ from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
 from tabsym.frame.storage import object_array
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.threads import in_threads
-from tabsym.tiws.regression import Sums
+from tabsym.tiws.unknown import Sums
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

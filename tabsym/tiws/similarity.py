@@ -1,7 +1,7 @@
 """How similar categories are: documents as profiles, names as bags of character n-grams, and kernels over both.
 
 A document is a row of counts over words. Its profile is, block by block (a block is the words of one column), the share
-of each word, drawn to the share in all seen documents by `KAPPA` rows. Profiles are compared by the Euclidean distance
+of each word, shrunk to the share in all seen documents by `KAPPA` rows. Profiles are compared by the Euclidean distance
 of their square roots (Hellinger's), counted from the roots of the base shares: a document without words is the origin.
 
 Where a word is not in the document its root is the base's root times a number of the block. So the roots are kept as
@@ -64,7 +64,7 @@ def _text(symbol: Any) -> str:
 
 
 KAPPA = 1.0
-"""Rows at the base shares that each block of a document is drawn by."""
+"""Rows at the base shares that each block of a document is shrunk by."""
 _MAX_DENSE = 2**24  # entries of a dense piece of documents
 _SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
 

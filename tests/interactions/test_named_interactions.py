@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.interactions import AutoInteractions
-from tabsym.interactions.search import FOR_EVIDENCE, min_errors
+from tabsym.interactions.search import FOR_BINARY, min_errors
 from tests.options import ADDITIVE, GLM
 
 N = 400
@@ -185,7 +185,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
             passed = [k for k, one in enumerate(p, 1) if one <= share * k / 10]
             wanted = norm.isf(share * max(passed, default=1) / 10)
             assert min_errors(np.array(gains), share, 10) == pytest.approx(wanted)  # of ten pairs
-    assert FOR_EVIDENCE.false_discoveries == 0.05
+    assert FOR_BINARY.false_discoveries == 0.05
 
 
 def test_a_share_of_false_discoveries_is_below_1():

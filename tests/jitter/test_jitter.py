@@ -560,7 +560,7 @@ def test_calibration_falls_back_where_documents_are_noise():
 
 @pytest.mark.slow
 def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
-    from tabsym.tiws.regression import RATES
+    from tabsym.tiws.unknown import RATES
 
     frame, y = columns_of_cars(told=True, seed=3)
     model = blind_to_body(frame, y)

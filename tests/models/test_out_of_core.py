@@ -23,8 +23,9 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.table.prepare import prepare
 from tabsym.frame import read
 from tabsym.models import wide
+from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import fit as out_of_core
-from tabsym.models.out_of_core import kept_rows, parts
+from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 RNG = np.random.default_rng(0)
@@ -450,13 +451,13 @@ import os, signal, sys
 from tabsym import WideClassifier, warn
 from tabsym.frame import read
 from tabsym.models import wide
-from tabsym.models.out_of_core import kept_rows
+from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
 
 wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
-stages = {"coding": (parts.Reader, "read", 3), "files": (kept_rows.KeptRows, "_write", 2),
-          "list": (kept_rows.Path, "replace", 1), "terms": (parts.Part, "load", 2),
+stages = {"coding": (parts.Reader, "read", 3), "files": (row_cache.RowCache, "_write", 2),
+          "list": (row_cache.Path, "replace", 1), "terms": (parts.Part, "load", 2),
           "sweeps": (BlockDescent, "sweep", 3)}
 
 def fit_and_be_killed(stage, folder, cache):
@@ -775,7 +776,7 @@ def test_rows_that_cannot_be_kept_are_fitted(kept, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kept_rows.KeptRows, "_write", full)
+    monkeypatch.setattr(row_cache.RowCache, "_write", full)
     with pytest.warns(UserWarning, match="are not kept in cache_dir=.*No space left on device"):
         model = WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
     assert in_cache(cache) == ["lock"]

@@ -34,7 +34,7 @@ EXCEPTIONS = {
     ("models/model.py", "symbols"),  # an attribute of `codes.Categories`
     ("models/base.py", "symbols"),
     ("models/out_of_core/parts.py", "symbols"),
-    ("models/out_of_core/kept_rows.py", "symbols"),
+    ("models/out_of_core/cache.py", "symbols"),
     ("models/out_of_core/fit.py", "symbols"),
     ("models/export_terms.py", "symbols"),
 }

@@ -1,6 +1,6 @@
 """Fits to tables larger than memory.
 
 `parts` (one pass over the rows, and their codes and numbers in memory maps) -> `fit` (the design from a sample, the
-optimum by sums over all parts, the fitted attributes); `kept_rows` keeps parts for the next fit. The solver's side is
+optimum by sums over all parts, the fitted attributes); `cache` keeps parts for the next fit. The solver's side is
 in `tabsym.solvers.newton.partitioned`.
 """

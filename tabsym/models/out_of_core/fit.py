@@ -37,7 +37,7 @@ from tabsym.models.data import Training, offset_column_of, training_loss
 from tabsym.models.fitting import Fitted, plan_terms
 from tabsym.models.model import WideModel
 from tabsym.models.newton_terms import given_precisions, with_keys
-from tabsym.models.out_of_core.kept_rows import KeptRows, check_has_fingerprint, fingerprint_of, folder_of_fit
+from tabsym.models.out_of_core.cache import RowCache, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
 from tabsym.models.solving import conclude, counted, is_sum_of_blocks
 from tabsym.models.start import NO_SGD_STATE, frequent_count_effects, starting_parameters, untrained_model
@@ -101,7 +101,7 @@ def fit_out_of_core(
 
 
 def _read(
-    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, cache: KeptRows | None
+    estimator: Any, config: Config, batches: Batches, y: Any, sample_weight: Any, folder: Path, cache: RowCache | None
 ) -> tuple[ReadTable, list[Part]]:
     """The rows, coded into files now or before."""
     rows = iter(batches)

@@ -40,7 +40,7 @@ from tabsym.validation import check_option
 Floats = NDArray[np.float64]
 
 
-class Readable:
+class InspectionMethods:
     """The methods of the wide models that show what was fitted; not public."""
 
     model_: WideModel

@@ -39,7 +39,7 @@ class DamagedRows(ValueError):
     """What is wrong with kept rows."""
 
 
-class KeptRows:
+class RowCache:
     """The rows that a folder keeps, of which there may be none yet.
 
     Parameters
@@ -305,7 +305,7 @@ def _categories(name: str, table: Any) -> Categories:
 
 
 @contextmanager
-def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, KeptRows | None]]:
+def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, RowCache | None]]:
     """A folder for the files of a fit, removed at the end; and the rows that `cache_dir` keeps, if it is given."""
     if cache_dir is not None:
         folder = _made(cache_dir)
@@ -313,7 +313,7 @@ def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, KeptRows | None]]:
             if _lock(file):
                 sweep(folder)
                 try:
-                    cache = KeptRows(folder, str(cache_dir))
+                    cache = RowCache(folder, str(cache_dir))
                     yield cache.work, cache
                 finally:
                     sweep(folder)

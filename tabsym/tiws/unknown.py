@@ -126,11 +126,11 @@ def components_of(sums: Sums) -> Components:
     if not scale > 0:  # one value everywhere: nothing depends on these
         within = between = scale = 1.0
     between = max(between, MIN_VARIANCE * scale)
-    sure = 1 / (between + within / n)
-    return Components(within, between, np.asarray((sure[:, None] * means).sum(axis=0) / sure.sum()))
+    precision = 1 / (between + within / n)
+    return Components(within, between, np.asarray((precision[:, None] * means).sum(axis=0) / precision.sum()))
 
 
-def drawn(sums: Sums, centre: Floats, rows: float) -> Floats:
+def shrunken(sums: Sums, centre: Floats, rows: float) -> Floats:
     """Estimates (l, q): means of each category's rows and a number of rows at the centre."""
     total = sums.rows + rows
     estimates = (sums.sums + rows * centre) / np.where(total > 0, total, 1.0)[:, None]
@@ -162,7 +162,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class DocumentRegression:
-    """Solved for `l` categories that have rows.
+    """Best linear unbiased prediction (kriging) by a kernel of documents, solved for `l` categories that have rows.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class DocumentRegression:
     @cached_property
     def _known(self) -> Floats:
         """The estimates of the categories (l, q), whose range bounds those of others."""
-        return drawn(self.sums, self.components.centre, self.components.ratio)
+        return shrunken(self.sums, self.components.centre, self.components.ratio)
 
     @cached_property
     def _factor(self) -> Any:
@@ -338,14 +338,14 @@ class DonorRule:
         rule = cls(0.0, 0.0, median_distance(geometry.distances) or 1.0, _known(sums.rows, components))
         if len(sums.rows) < MIN_TO_TUNE:
             return rule
-        estimates = drawn(sums, components.centre, components.ratio)
-        sure = 1 / (components.between + components.within / sums.rows)
+        estimates = shrunken(sums, components.centre, components.ratio)
+        precision = 1 / (components.between + components.within / sums.rows)
         truth, everyone = sums.means - components.centre, np.arange(len(sums.rows))
 
         def left_out_error(one: DonorRule) -> float:
             """Of categories predicted by the others, as far as that is worth."""
             predicted = one.weights(geometry, everyone) @ estimates - components.centre
-            return float((sure[:, None] * (truth - worth(predicted, truth, sure) * predicted) ** 2).sum())
+            return float((precision[:, None] * (truth - shrinkage(predicted, truth, precision) * predicted) ** 2).sum())
 
         return min(rule.others(geometry), key=left_out_error)
 
@@ -380,7 +380,7 @@ def _known(rows: Floats, components: Components) -> Floats:
     return rows / (rows + components.ratio)
 
 
-def worth(predicted: Floats, truth: Floats, sure: Floats) -> float:
+def shrinkage(predicted: Floats, truth: Floats, precision: Floats) -> float:
     """The share in [0, 1] of what is predicted (l, q) that comes nearest to the truth (l, q), with weights (l,)."""
-    square = float((sure[:, None] * predicted**2).sum())
-    return float(np.clip((sure[:, None] * predicted * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0
+    square = float((precision[:, None] * predicted**2).sum())
+    return float(np.clip((precision[:, None] * predicted * truth).sum() / square, 0.0, 1.0)) if square > 0 else 0.0
