@@ -149,7 +149,9 @@ def test_files_have_what_the_sheets_have(name, tmp_path, monkeypatch):
 
 def of_bases(model, folder, base):
     """The CSV files by term, and the same lines of `coef_table`."""
-    files = {file.stem.split(" ", 1)[1]: pd.read_csv(file) for file in to_csv(model, folder, base=base)}
+    files = {
+        file.stem.split(" ", 1)[1].replace("_", ":"): pd.read_csv(file) for file in to_csv(model, folder, base=base)
+    }
     tables = dict(iter(model.coef_table(base=base).groupby("term", sort=False)))
     return files, tables
 

@@ -138,7 +138,7 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
 @pytest.mark.slow
 def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call(monkeypatch):
     """Also of more than are compared at a time."""
-    monkeypatch.setattr("tabsym.tiws.column._TILE", 32)
+    monkeypatch.setattr("tabsym.tiws.column._CHUNK", 32)
     X, y, weight, _ = make(2, "regression", l=8)
     many = X.sample(80, replace=True, random_state=0).assign(a=[f"new{i}" for i in range(80)])
     truth = naive_tiws.poster(dicts(X), components(y), weight, "a", dicts(many))
