@@ -134,6 +134,11 @@ class WorkingDispersion:
         event = 0.0 if loss.code == GAMMA else lowest ** (2.0 - loss.variance_power)
         return cls(loss, total, lower_bound, event)
 
+    @property
+    def by_deviance(self) -> bool:
+        """Whether the deviance is needed: not for counts."""
+        return self.loss.code != POISSON
+
     def __call__(self, estimate: float, deviance: float, left: float) -> float:
         """An estimate by squared residuals, or up to the end of its confidence interval what else is likely.
 
@@ -144,7 +149,7 @@ class WorkingDispersion:
         """
         power = self.loss.variance_power
         assert power is not None
-        likely = self.event if self.loss.code == POISSON else dispersion_of_deviance(deviance, power)
+        likely = dispersion_of_deviance(deviance, power) if self.by_deviance else self.event
         error = math.sqrt((2.0 + power * (2.0 * power - 1.0) * estimate) / left)
         bound_by_zeros = self.event * (1.0 - left / self.total)
         return max(estimate, min(likely, estimate * (1.0 + N_ERRORS * error)), self.lower_bound, bound_by_zeros)

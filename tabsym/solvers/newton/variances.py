@@ -288,7 +288,8 @@ class VarianceComponents:
         if not np.isfinite(now):  # a saturated model: its variances are estimated with this dispersion
             now = max(solver.dispersion() / MIN_LEFT, 1e-12 * solver.target_scale)
         elif self._working is not None:
-            now = self._working(now, self._for_freedom_left(solver.mean_deviance()), self._freedom_left())
+            deviance = self._for_freedom_left(solver.mean_deviance()) if self._working.by_deviance else np.nan
+            now = self._working(now, deviance, self._freedom_left())
         used = float(self.edf[~solver.dropped].sum())
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
