@@ -574,6 +574,14 @@ def test_small_terms_are_joint_with_a_larger_one_that_contains_them(loss, stores
         start += block.shape[1]
 
 
+def test_a_variance_of_0_has_no_covariances_in_the_root():
+    """By rounding it may be below 0, with covariances beside it; they were divided by it."""
+    matrix = np.array([[-1e-17, 1e-9, 0.0], [1e-9, 4.0, 1.0], [0.0, 1.0, 2.0]])
+    with np.errstate(all="raise"):
+        root = certainty.root_of(matrix)
+    np.testing.assert_allclose(root @ root.T, [[0.0, 0.0, 0.0], [0.0, 4.0, 1.0], [0.0, 1.0, 2.0]], rtol=1e-12, atol=0)
+
+
 @pytest.mark.parametrize("base", [-1.0, -2.5])
 def test_weights_of_classes_do_not_make_coefficients_certain(base):
     """Beside the sandwich of dense algebra; they were those of rows that are repeated, half as large."""

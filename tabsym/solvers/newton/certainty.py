@@ -382,7 +382,8 @@ def covariance_of(
 def root_of(matrix: Floats) -> Floats:
     """R with RR' = a matrix that is positive semidefinite up to rounding."""
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))[:, None]
-    alike = matrix / np.maximum(size * size.T, 1e-300)  # what is added is then little for the small variances, too
+    sizes = size * size.T  # what is added below is then little for the small variances, too
+    alike = np.divide(matrix, sizes, out=np.zeros_like(matrix), where=sizes > 1e-300)  # with a variance of 0: rounding
     for fraction in ALMOST_ZERO:
         lower, info = dpotrf(alike + fraction * np.eye(len(matrix)), lower=1)
         if info == 0:
