@@ -172,7 +172,7 @@ def hist_booster(task: str, random_state: int) -> Any:
 
 
 def native_hist(task: str, random_state: int, n_jobs: int | None = None, *, max_levels: int | None = 254) -> Any:
-    """HistGradientBoosting with categories as it takes them: at most so many levels of a column."""
+    """HistGradientBoosting with its native categories, whose number it limits for each column."""
     from tabsym.encoders import NativeCategories, NativePipeline
 
     categories = NativeCategories() if max_levels is None else NativeCategories(max_levels=max_levels)

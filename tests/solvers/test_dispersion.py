@@ -37,6 +37,20 @@ def test_the_expected_deviance_is_that_of_simulated_compound_laws(dispersion, po
     assert dispersion_of_deviance(expected_deviance(dispersion, power), power) == pytest.approx(dispersion, rel=1e-4)
 
 
+@pytest.mark.parametrize("power", [1.0 + 1e-9, 1.01, 1.99, 2.0 - 1e-9])
+def test_powers_near_1_and_2_have_dispersions_near_those_there(power):
+    """Of 2 gamma's; the sums over events had no end, or no digits."""
+    for dispersion in (0.01, 0.3, 1.5):
+        deviance = expected_deviance(dispersion, power)
+        assert dispersion_of_deviance(deviance, power) == pytest.approx(dispersion, rel=0.01)
+        if power > 1.9:
+            assert deviance == pytest.approx(expected_deviance(dispersion, 2.0), rel=0.02)
+        else:  # scaled Poisson counts
+            counts = np.random.default_rng(0).poisson(1.0 / dispersion, 400_000) * dispersion
+            simulated = mean_tweedie_deviance(counts, np.ones(len(counts)), power=1.0)
+            assert deviance == pytest.approx(simulated, rel=0.03)
+
+
 @pytest.mark.parametrize("power", [1.2, 1.5, 2.0])
 def test_small_and_large_deviances_have_a_dispersion(power):
     """A small one is the deviance itself; none is infinite, and a larger deviance has no smaller dispersion."""

@@ -44,6 +44,9 @@ N_ERRORS = 2.0
 LOWEST, LARGEST = 1e-3, 1e3
 """Dispersions that are found from a deviance: below, both are the same up to a thousandth."""
 
+MIN_POWER, MAX_POWER = 1.001, 1.999
+"""Powers of compound laws; nearer to 1 and 2, where sums over events have few digits, these are taken for them."""
+
 MIN_FLETCHER = -0.9
 """The smallest mean of Fletcher's terms for which Pearson's dispersion is divided by 1 plus that mean, as in mgcv: at
 -1 it would be infinite."""
@@ -178,8 +181,10 @@ def expected_deviance(dispersion: float, power: float) -> float:
     """
     if power == 2.0:
         return 2.0 * float(-math.log(dispersion) - digamma(1.0 / dispersion))
+    power = min(max(power, MIN_POWER), MAX_POWER)
     rate, shape = 1.0 / (dispersion * (2.0 - power)), (2.0 - power) / (power - 1.0)
-    events = np.arange(1.0, rate + 12.0 * math.sqrt(rate) + 30.0)
+    spread = 12.0 * math.sqrt(rate) + 30.0  # numbers of events further off have no probability
+    events = np.arange(max(math.floor(rate - spread), 1.0), rate + spread)
     logs = events * math.log(rate) - rate - gammaln(events + 1.0)
     logs += (2.0 - power) * math.log(dispersion * (power - 1.0))
     logs += gammaln(events * shape + 2.0 - power) - gammaln(events * shape)
