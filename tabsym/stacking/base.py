@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
@@ -556,12 +556,20 @@ def _layer(component: Component, loss: Loss, rows: StackRows, with_margins: Call
 
 
 def _refuse_directions_of_one(wide: Any, booster: Any) -> None:
-    """A `ValueError` where the wide model is monotone in a column, and the booster has no such option set."""
+    """A `ValueError` where the wide model is monotone in a column, and the booster in none."""
     directions = wide.get_params().get("monotonic_cst")
     options = {} if booster is None else booster.get_params()
     constraints = [value for name, value in options.items() if name.rpartition("__")[2] in DIRECTIONS]
-    if directions is not None and all(value is None for value in constraints):
+    if directions is not None and not any(map(_has_direction, constraints)):
         raise ValueError(
             f"monotonic_cst={directions!r} is kept by the wide model, and the booster beside it may go the other way; "
             "give a booster with its own constraints (monotone_constraints, or monotonic_cst), or leave it out."
         )
+
+
+def _has_direction(constraints: Any) -> bool:
+    """Whether a booster's option, such as [1, 0], "(1,0)" or {"price": 1}, constrains any column."""
+    if isinstance(constraints, str):
+        return "1" in constraints
+    numbers = list(constraints.values()) if isinstance(constraints, Mapping) else constraints
+    return numbers is not None and bool(np.any(np.ravel(numbers) != 0))

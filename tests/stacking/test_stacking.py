@@ -1062,7 +1062,18 @@ def test_the_loss_of_the_rounds_is_that_of_the_wide_regressor(options, loss):
 
 
 @pytest.mark.parametrize("mode", ["auto", "margin", "feature"])
-@pytest.mark.parametrize("booster", [None, LGBMRegressor(**SMALL), HistGradientBoostingRegressor()])
+@pytest.mark.parametrize(
+    "booster",
+    [
+        None,
+        LGBMRegressor(**SMALL),
+        LGBMRegressor(monotone_constraints=[0] * X.shape[1], **SMALL),
+        XGBRegressor(monotone_constraints="(0,0)"),
+        XGBRegressor(monotone_constraints={"price": 0}),
+        HistGradientBoostingRegressor(),
+    ],
+    ids=str,
+)
 def test_a_direction_that_the_booster_does_not_keep_is_refused(mode, booster):
     """Predictions went the other way by the booster's part, without a word."""
     wide = WideRegressor(monotonic_cst={"price": -1}, **SQUARED)
