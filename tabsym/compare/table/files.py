@@ -28,7 +28,7 @@ from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
 
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT, _WORKBOOKS = (".csv", ".tsv", ".txt"), (".xlsx", ".xlsm")
-_ENDINGS = ".csv, .tsv, .parquet, .arrow, .jsonl, .json or .xlsx (also compressed, such as .csv.gz)"
+_ENDINGS = ".csv, .tsv, .parquet, .arrow, .feather, .jsonl, .json or .xlsx (also compressed, such as .csv.gz)"
 
 
 @dataclass(frozen=True)
