@@ -50,6 +50,7 @@ from tabsym.frame import (
     match_features,
     name_of_target,
     read_table,
+    relative_weights,
     remember_features,
     split_columns,
     symbolic_columns,
@@ -307,7 +308,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             # category_encoders number the classes that they see: a fold that lacks one would number others
             target = np.unique(target, return_inverse=True)[1]
         data = data_for(encoder, X, table)
-        self._target_type = _target_type_of(encoder, target, name_of_target(y))
+        self._target_type = _target_type_of(encoder, target, name_of_target(y), weight)
         self.encoder_ = _fitted(self._typed(), data, target, weight)
         remember_features(self, table)
         return table, data, target, weight
@@ -392,13 +393,14 @@ def _with_columns_of(fitted: Any, encoder: Any) -> Any:
     )
 
 
-def _target_type_of(encoder: Any, target: NDArray[Any], name: str) -> str | None:
+def _target_type_of(encoder: Any, target: NDArray[Any], name: str, weight: NDArray[np.float64] | None) -> str | None:
     """The kind of target for an encoder of ours that would guess it; None for others."""
     is_ours = type(encoder).__module__.partition(".")[0] == "tabsym"
     if not is_ours or getattr(encoder, "target_type", None) != "auto" or getattr(encoder, "model", None) is not None:
         return None
     of_classes = getattr(encoder, "output", None) == "logodds"
-    classes = holds_classes(target, "auto", type(encoder).__name__, name, few_are_classes=of_classes)
+    rows = relative_weights(weight) if hasattr(encoder, "model") else weight  # WideEncoder's have any unit
+    classes = holds_classes(target, "auto", type(encoder).__name__, name, few_are_classes=of_classes, rows=rows)
     return "classes" if classes else "continuous"
 
 

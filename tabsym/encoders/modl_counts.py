@@ -115,7 +115,9 @@ class Counting:
     def first_piece(self, table: Table, y: Any, weight: Floats | None) -> Counted:
         """Of a whole table, or the first piece of one: the columns to encode, and what the target holds."""
         values, name = check_target(y, len(table), self.caller), name_of_target(y)
-        classes = holds_classes(values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes)
+        classes = holds_classes(
+            values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes, rows=weight
+        )
         target = code_target(y, len(table), classes=classes, caller=self.caller)
         columns = self._chosen(table)
         target, rows = _with_weight(target, weight)

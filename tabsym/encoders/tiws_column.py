@@ -314,7 +314,7 @@ def components(
         if len(distinct) < 2:
             raise ValueError(f"classes={list(classes)!r} is not possible; give all classes, at least 2.")
         return further(y, n_rows, distinct, caller)
-    if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y)):
+    if holds_classes(check_target(y, n_rows, caller), target_type, caller, name_of_target(y), rows=weight):
         coded = check_classes(y, n_rows, caller=caller).weighed(weight)
         if len(coded.classes) < 2:
             raise ValueError(

@@ -24,6 +24,7 @@ from tabsym.frame import (
     holds_classes,
     name_of_target,
     read_table,
+    relative_weights,
 )
 from tabsym.frame.frames import take_rows
 from tabsym.models import WideClassifier, WideRegressor
@@ -183,7 +184,7 @@ class WideEncoder(OutOfFoldEncoder):
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""
         target = check_target(y, len(table), type(self).__name__)
-        model = self._choose_model(target, name_of_target(y))
+        model = self._choose_model(target, name_of_target(y), weight)
         others = self.numeric == "covariate"
         wanted = [c.name for c in table.columns if c.name in encoded or (others and c.kind is not Kind.SYMBOLIC)]
         if not wanted:
@@ -194,9 +195,9 @@ class WideEncoder(OutOfFoldEncoder):
         frame = nw.from_native(table.native, eager_only=True).select(wanted)
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
-    def _choose_model(self, target: NDArray[Any], name: str) -> Any:
+    def _choose_model(self, target: NDArray[Any], name: str, weight: Floats | None) -> Any:
         if self.model is None:
-            if holds_classes(target, self.target_type, type(self).__name__, name):
+            if holds_classes(target, self.target_type, type(self).__name__, name, rows=relative_weights(weight)):
                 return WideClassifier(**ADDITIVE, random_state=self.random_state)
             return WideRegressor(**ADDITIVE, loss="squared_error", random_state=self.random_state)
         if self.target_type == ("continuous" if is_classifier(self.model) else "classes"):

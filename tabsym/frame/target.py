@@ -291,7 +291,7 @@ def holds_classes(
     "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
     and a warning says so where they could be either. `name`: of the target, if it has one. `few_are_classes`: up to
     `MAX_CLASSES` whole numbers are classes without a guess, as what is asked for is of classes only. `rows` (n,): of
-    each value, where they were counted.
+    each value, where they were counted or weighted; whole numbers of none are absent.
     """
     if target_type != "auto":
         return target_type == "classes"
@@ -301,6 +301,8 @@ def holds_classes(
         return True
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
         return False
+    if rows is not None:
+        values, rows = values[rows > 0], rows[rows > 0]
     kind = kind_of_whole_numbers(values.astype(np.float64), name, rows)
     n_distinct = len(pd.unique(values))
     if few_are_classes and n_distinct <= MAX_CLASSES:

@@ -76,6 +76,35 @@ def test_compare_and_the_encoders_take_whole_numbers_for_the_same(name):
     assert (task in ("binary", "multiclass")) is classes
 
 
+@pytest.mark.parametrize("encoder", [MODLEncoder, TIWSEncoder, WideEncoder, CrossFit])
+def test_weights_say_how_often_a_whole_number_occurs(encoder):
+    """Each of 0 to 3 in as many rows, as labels are; by weights ever rarer, as counts are, and as repeated rows say."""
+    values = np.arange(N) % 4
+    weight = np.array([8, 4, 2, 1])[values]
+    make = (lambda: CrossFit(TIWSEncoder())) if encoder is CrossFit else encoder
+    repeated = np.repeat(np.arange(N), weight)
+    names = [
+        list(make().fit(X, values).get_feature_names_out()),
+        list(make().fit(X.iloc[repeated].reset_index(drop=True), values[repeated]).get_feature_names_out()),
+        list(make().fit(X, values, sample_weight=weight).get_feature_names_out()),
+    ]
+    assert names[2] == names[1]
+    if encoder is not MODLEncoder:  # which has one column, of classes too
+        assert names[0] != names[1]
+    else:
+        assert not hasattr(MODLEncoder().fit(X, values, sample_weight=weight), "classes_")
+    if encoder is WideEncoder:
+        assert list(make().fit(X, values, sample_weight=weight / weight.sum()).get_feature_names_out()) == names[1]
+
+
+@pytest.mark.parametrize("encoder", [MODLEncoder, TIWSEncoder, WideEncoder])
+def test_whole_numbers_of_weight_0_are_no_classes(encoder):
+    """Thirty numbers of weight 0 beside two classes made a quantity of them."""
+    values = np.r_[np.arange(30), np.arange(N - 30) % 2]
+    fitted = encoder().fit(X, values, sample_weight=(np.arange(N) >= 30).astype(float))
+    assert is_classifier(fitted.model_) if encoder is WideEncoder else list(fitted.classes_) == [0, 1]
+
+
 def test_folds_of_crossfit_take_the_target_for_what_all_rows_say():
     """A fold of few rows, by itself, would take the counts for classes."""
     y = np.r_[np.zeros(200), np.ones(100), np.full(60, 2), np.full(30, 3), np.arange(10) % 4].astype(int)
