@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
@@ -36,6 +36,7 @@ from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
 from tabsym.models.data import offset_column_of
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
+from tabsym.stacking.directions import Directions, refuse_without_constraints, warn_of_booster_alone
 from tabsym.stacking.layer import (
     HIST,
     Layer,
@@ -44,6 +45,7 @@ from tabsym.stacking.layer import (
     StackRows,
     TrainingSample,
     adapter_of,
+    can_be_constrained,
     contributions_of,
     default_booster,
     default_wide,
@@ -77,9 +79,6 @@ MODES = ("auto", "margin", "feature")
 
 STOPPING_OPTIONS = ("early_stopping_round", "early_stopping_rounds", "od_wait", "use_best_model")
 """Options of boosters that need rows of their own to stop by."""
-
-DIRECTIONS = ("monotone_constraints", "monotone_constraint", "monotonic_cst", "mc")
-"""Names of the options of boosters that keep predictions monotone in a column."""
 
 
 class WideBoost(MetaEstimatorMixin, TableEstimator):
@@ -294,8 +293,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
             _refuse_early_stopping(self.booster)
             if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
                 adapter.refuse_without_sums(self.booster)
-        if self.wide is not None:
-            _refuse_directions_of_one(self.wide, self.booster)
+        warn_of_booster_alone(self.wide, self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=3.")
 
@@ -337,7 +335,10 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
                     )
                 raise ValueError(f"wide has {offset}, which is added to its scores: {reason}, or leave it out.")
             columns = [name for name in table.names if name != offset.name] if columns is None else columns
-        first = Plan(booster, mode, self.codes, task, columns, seed, offset, classes=labels)
+        directions = Directions.of(wide, table)
+        first = Plan(booster, mode, self.codes, task, columns, seed, offset, classes=labels, directions=directions)
+        if directions is not None and not can_be_constrained(booster):
+            refuse_without_constraints(wide, booster)
         matched(booster, loss, mode)  # refuses what cannot be, before any booster is trained
         if self.mode != "auto":
             return [first]
@@ -553,23 +554,3 @@ def _layer(component: Component, loss: Loss, rows: StackRows, with_margins: Call
     if component.plan is None:
         return None
     return Layer(component.plan, loss, rows if component.plan.mode == "alone" else with_margins(), component.n_rounds)
-
-
-def _refuse_directions_of_one(wide: Any, booster: Any) -> None:
-    """A `ValueError` where the wide model is monotone in a column, and the booster in none."""
-    directions = wide.get_params().get("monotonic_cst")
-    options = {} if booster is None else booster.get_params()
-    constraints = [value for name, value in options.items() if name.rpartition("__")[2] in DIRECTIONS]
-    if directions is not None and not any(map(_has_direction, constraints)):
-        raise ValueError(
-            f"monotonic_cst={directions!r} is kept by the wide model, and the booster beside it may go the other way; "
-            "give a booster with its own constraints (monotone_constraints, or monotonic_cst), or leave it out."
-        )
-
-
-def _has_direction(constraints: Any) -> bool:
-    """Whether a booster's option, such as [1, 0], "(1,0)" or {"price": 1}, constrains any column."""
-    if isinstance(constraints, str):
-        return "1" in constraints
-    numbers = list(constraints.values()) if isinstance(constraints, Mapping) else constraints
-    return numbers is not None and bool(np.any(np.ravel(numbers) != 0))

@@ -27,7 +27,8 @@ from tabsym.stacking.selection import Criterion
 STACK_PARAMETERS = """\
 wide : WideClassifier or WideRegressor (or online), default None
     The wide model, unfitted; None: one with its defaults. Of one with `offset_column` or `exposure_column`, every
-    booster starts from scores with the offset, as in ``mode="margin"``, and the column is a feature of none.
+    booster starts from scores with the offset, as in ``mode="margin"``, and the column is a feature of none. Its
+    `monotonic_cst` is kept by the boosters too.
 booster : estimator, default None
     Of LightGBM, XGBoost, CatBoost or of an adapter of your own; HistGradientBoosting; or any estimator of scikit-learn.
     None: a small LightGBM with a low learning rate, or HistGradientBoosting if LightGBM is not installed.

@@ -17,6 +17,7 @@ from pandas.api.types import is_numeric_dtype
 from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
@@ -29,6 +30,7 @@ from tabsym.losses.loss import Loss
 from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.data import OffsetColumn
 from tabsym.models.inspection.explain import OFFSET, columns_of_terms
+from tabsym.stacking.directions import OPTIONS, Directions, Orders, constrained, numbered, refuse_broken
 
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
@@ -48,6 +50,7 @@ class Plan:
     task : "binary", "multiclass" or "regression"
     columns : those of the table that the booster sees, None for all
     classes : the labels of the classes 0, 1, ..., None for numbers
+    directions : of columns, which the booster keeps as the wide model does; None without any
     offset : the column of the wide model's offset, from which a booster without margins starts; None without one
     variant : what distinguishes it from a plan of the same mode that was tried before
     """
@@ -61,6 +64,7 @@ class Plan:
     offset: OffsetColumn | None = None
     variant: str = field(default="", compare=False)
     classes: NDArray[Any] | None = field(default=None, compare=False)
+    directions: Directions | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,13 @@ class Layer:
     """A fitted `Plan`: scores (n, K) on the scale of the wide model's margins."""
 
     offset: OffsetColumn | None = None  # of files of former commits
+    orders: Orders = {}
 
     def __init__(self, plan: Plan, loss: Loss, rows: StackRows, n_rounds: int | None = None):
         self.mode = plan.mode
         self.columns = plan.columns
         self.offset = plan.offset
+        self.orders = {} if plan.directions is None else plan.directions.orders
         self.loss = loss
         adapter = adapter_of(plan.booster)
         self._codes = plan.codes
@@ -99,7 +105,16 @@ class Layer:
             target = plan.classes.astype(str)[rows.y]
         coded = fit_coder(self.coder, self._chosen(rows.X), target, rows.weight)
         frame = self._with_margins(coded, rows.margins)
-        self.booster = self._fitted(matched(plan.booster, loss, plan.mode), frame, rows, n_rounds)
+        booster = matched(plan.booster, loss, plan.mode)
+        if plan.directions is None:
+            self.booster = self._fitted(booster, frame, rows, n_rounds)
+            return
+        directions = plan.directions.of_frame(self._chosen(rows.X), frame, self.users_names(coded.columns), plan.codes)
+        if can_be_constrained(booster):
+            library = "sklearn" if is_hist else str(self._library)
+            booster = constrained(booster, library, directions, frame.columns.tolist())
+        self.booster = self._fitted(booster, frame, rows, n_rounds)
+        refuse_broken(self._added, frame, directions, self.booster)
 
     def scores(self, X: Any, margins: Floats) -> Floats:
         """Scores (n, K), the margins included."""
@@ -107,11 +122,17 @@ class Layer:
             return margins
         frame = self.frame(X, margins)
         start = self.start(X, margins)
-        if self._library is not None:
-            adapter = load_adapter(self._library)
-            return _columns(adapter.raw_scores(self.booster, frame, _shaped(start)))  # type: ignore[attr-defined]
-        added = self._predicted_scores(frame)
-        return added if start is None else start + added
+        added = self._added(frame, start)
+        return added if start is None or self._library is not None else start + added
+
+    def _added(self, frame: pd.DataFrame, start: Floats | None = None) -> Floats:
+        """What the booster predicts of its frame (n, K), from a start where its library adds to that."""
+        if self._library is None:
+            return self._predicted_scores(frame)
+        adapter: Any = load_adapter(self._library)
+        if start is None and self.starts:
+            start = np.zeros((len(frame), 1))
+        return _columns(adapter.raw_scores(self.booster, frame, _shaped(start)))
 
     def start(self, X: Any, margins: Floats) -> Floats | None:
         """The scores (n, K) from which the booster starts: the margins, or their offset; None for none."""
@@ -203,7 +224,13 @@ class Layer:
             ) from error
 
     def _chosen(self, X: Any) -> Any:
-        return X if self.columns is None else pick_columns(X, [], self.columns)
+        return numbered(X if self.columns is None else pick_columns(X, [], self.columns), self.orders)
+
+    def users_names(self, coded: Iterable[Any]) -> list[str]:
+        """What the user calls the coded columns."""
+        last = self.coder.steps[-1][1] if isinstance(self.coder, Pipeline) else self.coder
+        names = getattr(last, "names_", {})
+        return [str(names.get(name, name)) for name in coded]
 
     def _predicted_scores(self, frame: Any) -> Floats:
         """Scores (n, K) of an estimator without an adapter, by what it predicts."""
@@ -233,6 +260,12 @@ def adapter_of(booster: Any) -> Any:
 def reads_categories(booster: Any) -> bool:
     """Whether a booster takes categories as they are: those of the adapters and HistGradientBoosting do."""
     return adapter_of(booster) is not None or isinstance(booster, HIST)
+
+
+def can_be_constrained(booster: Any) -> bool:
+    """Whether a booster takes directions of columns by an option that is known."""
+    adapter = adapter_of(booster)
+    return isinstance(booster, HIST) if adapter is None else adapter.name in OPTIONS
 
 
 def fresh(booster: Any) -> Any:
@@ -443,9 +476,7 @@ def contributions_of(wide: Any, layers: Layers, X: Any, classes: NDArray[Any] | 
             continue
         frame = layer.frame(X, margins)
         n_coded = frame.shape[1] - (margins.shape[1] if layer.mode == "feature" else 0)
-        users = getattr(layer.coder, "names_", {})
-        coded_names = [str(users.get(name, name)) for name in frame.columns[:n_coded]]
-        names = [*coded_names, *[WIDE] * (frame.shape[1] - n_coded), CONSTANT]
+        names = [*layer.users_names(frame.columns[:n_coded]), *[WIDE] * (frame.shape[1] - n_coded), CONSTANT]
         empty = np.zeros((0, margins.shape[1], len(names)))  # the libraries take no table without rows
         made = weight * layer.contributions(frame) if len(frame) else empty
         start = layer.start(X, margins) if layer.mode == "alone" else None

@@ -1059,39 +1059,3 @@ def test_the_loss_of_the_rounds_is_that_of_the_wide_regressor(options, loss):
     table = stack.fit(X[:400], VALUES[:400], eval_set=(X[400:], VALUES[400:])).evidence_
     alone = loss(VALUES[400:] - stack.wide_.predict(X[400:])).mean()
     assert table.loc[table["mode"] == "wide", "loss"].item() == pytest.approx(alone)
-
-
-@pytest.mark.parametrize("mode", ["auto", "margin", "feature"])
-@pytest.mark.parametrize(
-    "booster",
-    [
-        None,
-        LGBMRegressor(**SMALL),
-        LGBMRegressor(monotone_constraints=[0] * X.shape[1], **SMALL),
-        XGBRegressor(monotone_constraints="(0,0)"),
-        XGBRegressor(monotone_constraints={"price": 0}),
-        HistGradientBoostingRegressor(),
-    ],
-    ids=str,
-)
-def test_a_direction_that_the_booster_does_not_keep_is_refused(mode, booster):
-    """Predictions went the other way by the booster's part, without a word."""
-    wide = WideRegressor(monotonic_cst={"price": -1}, **SQUARED)
-    with pytest.raises(ValueError, match=r"monotonic_cst=\{'price': -1\} is kept by the wide model, and the booster"):
-        WideBoostRegressor(wide, booster, mode=mode).fit(X, VALUES)
-
-
-@pytest.mark.parametrize("name", ["lightgbm", "hist"])
-def test_a_direction_that_both_parts_keep_is_that_of_the_stack(name):
-    of_columns = [-int(column == "price") for column in X]
-    booster = (
-        LGBMRegressor(monotone_constraints=of_columns, **SMALL)
-        if name == "lightgbm"
-        else HistGradientBoostingRegressor(monotonic_cst=of_columns, max_iter=10)
-    )
-    wide = WideRegressor(monotonic_cst={"price": -1}, **SQUARED)
-    model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, np.sin(3.0 * X["price"]) + VALUES)
-    grid = np.linspace(X["price"].min(), X["price"].max(), 300)
-    for row in range(0, N, N // 5):
-        rows = X.iloc[[row] * len(grid)].assign(price=grid)
-        assert (np.diff(model.predict(rows)) <= 1e-12).all()
