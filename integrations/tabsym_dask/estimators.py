@@ -115,6 +115,7 @@ class _OverDask:
         """Predictions: of a Dask frame lazily, as a series of the same partitions; of other tables as an array."""
         if not _is_dask(X):
             return super().predict(X, **options)  # type: ignore[misc]
+        _refuse_with_dask("predict", signature(self._local.predict), options)  # type: ignore[attr-defined]
         kind = np.float64 if self._local is WideRegressor else np.asarray(self.classes_).dtype  # type: ignore[attr-defined]
         meta = pd.Series([], name="prediction", dtype=kind)
         return X.map_partitions(_predict, dask.delayed(self.to_local()), meta=meta)
@@ -148,6 +149,7 @@ class DaskWideClassifier(_OverDask, WideClassifier):  # type: ignore[misc]
         """Class probabilities: of a Dask frame lazily, as a frame with a column a class; of other tables an array."""
         if not _is_dask(X):
             return super().predict_proba(X, **options)
+        _refuse_with_dask("predict_proba", signature(self._local.predict_proba), options)
         meta = pd.DataFrame({label: np.empty(0) for label in self.classes_.tolist()})
         return X.map_partitions(_shares, dask.delayed(self.to_local()), meta=meta)
 
@@ -176,6 +178,18 @@ def _columns_of_one_type() -> Iterator[None]:
             f"A column mixes types, in a partition or from one to the next ({'; '.join(map(str, error.args))}); "
             "convert it to one type, e.g. with X.astype({name: str})."
         ) from error
+
+
+def _refuse_with_dask(method: str, known: Signature, options: dict[str, Any]) -> None:
+    """An error where a method of a Dask frame has an option: partitions are predicted without any."""
+    for name, value in options.items():
+        if name not in known.parameters:
+            raise TypeError(f"{method} has no option {name!r}; leave it out.")
+        if value is not None and value is not False:
+            column = "fit with offset_column (or exposure_column), or " if name == "offset" else ""
+            raise ValueError(
+                f"{method} takes no {name} with a Dask frame; {column}ask to_local() about the partitions in memory."
+            )
 
 
 def _is_dask(X: Any) -> bool:

@@ -123,6 +123,22 @@ def test_predictions_are_lazy_and_of_the_same_partitions(client):
     assert (classes.compute() == model.classes_[shares.compute().to_numpy().argmax(1)]).all()
 
 
+def test_options_of_predictions_of_a_dask_frame_are_refused(client):
+    """Predictions without standard deviations, and without the offset, came back without a word."""
+    frame = frame_of([*FEATURES, "amount", "two"])
+    model = DaskWideRegressor(client, loss="squared_error", **GIVEN).fit(frame[[*FEATURES, "amount"]], "amount")
+    with pytest.raises(ValueError, match=r"predict takes no return_std with a Dask frame; ask to_local\(\) about"):
+        model.predict(frame[FEATURES], return_std=True)
+    with pytest.raises(ValueError, match=r"predict takes no offset with a Dask frame; fit with offset_column"):
+        model.predict(frame[FEATURES], offset=np.ones(N))
+    with pytest.raises(TypeError, match="predict has no option 'std'"):
+        model.predict(frame[FEATURES], std=True)
+    assert len(model.predict(frame[FEATURES], offset=None, return_std=False)) == N
+    classifier = DaskWideClassifier(client, **GIVEN).fit(frame[[*FEATURES, "two"]], "two")
+    with pytest.raises(ValueError, match="predict_proba takes no offset with a Dask frame"):
+        classifier.predict_proba(frame[FEATURES], offset=np.ones(N))
+
+
 def test_estimated_penalties_and_the_loss_are_near_those_of_one_machine(client):
     model = DaskWideRegressor().fit(frame_of([*FEATURES, "count"]), "count")
     local = WideRegressor().fit(TABLE[[*FEATURES, "count"]], "count")
