@@ -132,12 +132,15 @@ def plan_formula(
     *,
     levels: Levels | None = None,
     count_effect: bool = False,
+    intercept: bool = False,
 ) -> ModelSpec:
     """The spec of a formula's terms.
 
     `bins`, `fine`: bins of numeric columns in brackets; the fine ones, with a random-walk prior, are used where the
     formula is a sum. `levels`: coarser bins, by their number, for surfaces and curves by category. `count_effect`:
-    whether terms of such a sum get a count effect, a smooth effect of their number of training rows.
+    whether terms of such a sum get a count effect, a smooth effect of their number of training rows. `intercept`:
+    whether fine bins get an intercept where the formula has none. Their level is not penalized: they contain one, which
+    would be lost with a term that is dropped, and not be unique beside other terms.
     """
     plan = _SpecBuilder(levels=levels or {})
     groups = _groups(terms)
@@ -163,7 +166,11 @@ def plan_formula(
                 plan.add_levels(ref.block, ref.columns)
     if count_effect and adds:
         plan.add_rarities()
-    return _with_starts(plan.spec())
+    spec = plan.spec()
+    if intercept and plan.fine and spec.intercept is None:
+        plan.add(INTERCEPT, None, ())
+        spec = plan.spec()
+    return _with_starts(spec)
 
 
 def is_sum(terms: Sequence[Monomial]) -> bool:

@@ -268,6 +268,7 @@ class WideBase(InspectionMethods, TableEstimator):
         if sums is not None:
             self._sums = sums
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
+        self._by_formula = config.formula is not None
         if not outcome.interrupted:
             return None
         what = "iterations" if isinstance(config.optimizer, Newton) else "epochs"
@@ -283,6 +284,7 @@ class WideBase(InspectionMethods, TableEstimator):
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model
+        self._by_formula = False  # streams and `partial_fit` add no intercept to a formula
         self.loss_curve_ = curve
         self.n_iter_ = len(curve)
         self.n_rows_seen_ = n_rows_seen
@@ -353,14 +355,19 @@ class WideBase(InspectionMethods, TableEstimator):
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
             column.split(table)  # raises the ValueError
-        is_formula = not any(block.name == INTERCEPT for block in self.model_.spec.blocks)  # whatever `formula` is now
-        if is_formula or isinstance(X, FromRows):  # in any order, and with additional columns
+        if self._is_of_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         if isinstance(X, FromRows):
             refuse_lacking(X, (name for name in table.names if column is None or name != column.name))
         table = match_features(self, table)
         self._check_measures(table)
         return (table, None) if column is None else column.split(table)
+
+    @property
+    def _is_of_formula(self) -> bool:
+        """Whether the fitted model is that of a formula, whatever the option `formula` is now."""
+        without = not any(block.name == INTERCEPT for block in self.model_.spec.blocks)
+        return without or getattr(self, "_by_formula", False)  # that of smooth terms has an intercept, too
 
     def _check_measures(self, table: Table) -> None:
         """A `TypeError` where numbers of training are dates or durations now, or the other way round."""

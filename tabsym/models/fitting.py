@@ -151,8 +151,8 @@ def build_spec(
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        effects = config.has_count_effects
-        spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects)
+        effects, penalized = config.has_count_effects, config.ridge != 0.0
+        spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects, intercept=penalized)
         return with_directions(spec, directions_of(config.monotonic, training), training)
     symbolic, numeric = columns_by_kind(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]

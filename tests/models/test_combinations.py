@@ -5,10 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber
-from tabsym.optimizers import SGD, Adam
+from tabsym.optimizers import SGD, Adagrad, Adam
+from tests.oracles import online
 
 pytestmark = pytest.mark.slow
 
@@ -384,6 +387,57 @@ def test_the_best_epoch_is_that_of_the_weighted_loss(gradient):
     assert np.argmin(model.validation_curve_) == 24
     assert model.coefs_["t"]["value"].iloc[0] == pytest.approx(3 * (1 - 0.9**25), rel=0.1)
     assert model.fit(table, y, np.where(noisy, 1.0, 1e-7)).n_iter_ < 12  # and for them it does stop
+
+
+RULES = {"sgd": SGD(momentum=0.8), "adagrad": Adagrad(0.1), "adam": Adam()}
+STATES = {"sgd": {"momentum": 0.8}, "adagrad": {"start": 0.1}, "adam": {"eps": 1e-8}}
+
+
+@pytest.mark.parametrize(("optimizer", "gradient", "batch_size"), turns(RULES, GRADIENTS, [7, "full"]))
+@pytest.mark.parametrize(("loss", "tol", "patience"), [("squared_error", None, 3), ("logistic", 0.1, 2)])
+def test_early_stopping_is_that_of_a_loop_of_epochs(optimizer, gradient, batch_size, loss, tol, patience):
+    """One epoch after another by the slow oracle, the held-out loss by its definition, and the best epoch kept."""
+    rng, n, rate = np.random.default_rng(14), 150, {"sgd": 0.1, "adagrad": 0.3, "adam": 0.1}[optimizer]
+    code, offset = rng.integers(0, 25, n), 0.5 * rng.normal(size=n)
+    score = 1.5 * rng.normal(size=25)[code] + offset
+    y = score + rng.normal(size=n) if loss == "squared_error" else (rng.random(n) < expit(score)).astype(float)
+    table = pd.DataFrame({"a": code.astype(str)})
+    model = estimator(
+        loss, "w[a] + c[1]", optimizer=RULES[optimizer], gradient=gradient, batch_size=batch_size, tol=tol,
+        learning_rate=rate, early_stopping=True, validation_fraction=0.3, n_iter_no_change=patience, max_iter=60,
+        shuffle=False, standardize=False, random_state=0,
+    ).fit(table, y, offset=offset)  # fmt: skip
+
+    held = np.isin(np.arange(n), np.random.RandomState(0).permutation(n)[:45])
+    rule = online.Rule(optimizer, rate, **STATES[optimizer])
+    terms = [(1.0, None, [("code", 0, 0)]), (1.0, None, [("fixed", 25)])]
+
+    def mean_loss(theta, rows):
+        scores = theta[code, 0] + theta[25, 0] + offset
+        return np.mean([online.loss_value([scores[i]], y[i], loss) for i in np.flatnonzero(rows)])
+
+    def at_constant(constant):
+        return np.append(np.zeros(25), constant)[:, None]
+
+    everything = np.ones(n, dtype=bool)
+    theta = at_constant(minimize_scalar(lambda c: mean_loss(at_constant(c), everything), bracket=(-3, 3), tol=1e-12).x)
+    start = mean_loss(theta, held)
+    curve, thetas, bests = [], [theta], [start]
+    while len(curve) < 60:
+        theta = online.train(
+            code[~held, None], None, y[~held], terms, theta, loss=loss, rule=rule, gradient=gradient,
+            batch=105 if batch_size == "full" else batch_size, offset=offset[~held],
+        )  # fmt: skip
+        thetas.append(theta)
+        curve.append(mean_loss(theta, held))
+        bests.append(min(bests[-1], curve[-1]))
+        if len(bests) > patience and bests[-1 - patience] - bests[-1] <= (tol or 0.0) * (start - bests[-1]):
+            break
+    np.testing.assert_allclose(model.validation_curve_, curve, rtol=1e-6)
+    kept = int(np.argmin([start, *curve]))
+    assert kept > 0
+    best = thetas[kept]
+    np.testing.assert_allclose(scores(model, table), best[code, 0] + best[25, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic", "multinomial"])

@@ -622,6 +622,55 @@ def test_random_effects_and_smooths_as_lme4_and_mgcv_write_them(tmp_path):
     np.testing.assert_array_equal(loaded.predict(table), written.predict(table))
 
 
+@pytest.mark.parametrize("mean", [0.0, 10.0])
+@pytest.mark.parametrize("formula", ["s(x) + (1 | g)", "s(x) + s(z) + (1 | g)", "f[x] + (z || g) + s[1] * z"])
+def test_smooth_terms_have_an_intercept_also_where_a_formula_lacks_it(formula, mean, tmp_path):
+    """Their level is not penalized. Categories took it, with variances of the size of the target's mean squared."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x": rng.normal(size=400), "z": rng.normal(size=400), "g": rng.choice(list("abcd"), 400), "more": 1.0}
+    )
+    effect = table["g"].map({"a": -0.5, "b": 0.0, "c": 0.2, "d": 0.5})
+    y = mean + np.sin(2 * table["x"]) + effect + 0.5 * rng.normal(size=400)
+    options = {"loss": "squared_error", "count_effect": False}
+    lacking = WideRegressor(formula, **options).fit(table, y)
+    complete = WideRegressor(f"{formula} + c[1]", **options).fit(table, y)
+    pd.testing.assert_frame_equal(lacking.variances_, complete.variances_)
+    np.testing.assert_array_equal(lacking.coefs_["(intercept)"], complete.coefs_["c"])
+    new = table[["g", "z", "x"]].assign(g="new", other=2.0)  # in any order, and more than needed
+    for model in (lacking, load(save(lacking, tmp_path / "model.skops")), lacking.with_coefs({})):
+        np.testing.assert_array_equal(model.predict(new), complete.predict(new))
+    lacking.set_params(formula=None).fit(table[["x", "z", "g"]], y)
+    with pytest.raises(ValueError, match="feature names"):
+        lacking.predict(new)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_a_dropped_smooth_term_leaves_the_level(loss):
+    """Half of those without an effect are dropped: every prediction was 0 then, behind a log link 1."""
+    n_dropped = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=300)
+        y = 10.0 + rng.normal(size=300) if loss == "squared_error" else rng.poisson(10, size=300).astype(float)
+        model = WideRegressor("s(x)", loss=loss).fit(pd.DataFrame({"x": x}), y)
+        n_dropped += model.variances_.loc["s(x)", "variance"] == 0.0
+        assert model.predict(pd.DataFrame({"x": x})).mean() == pytest.approx(y.mean(), rel=1e-3)
+    assert n_dropped > 0
+
+
+def test_an_intercept_is_added_to_penalized_smooth_terms_alone():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=200), "g": rng.choice(list("abcd"), 200), "y": rng.normal(size=200)})
+    options = {"loss": "squared_error", "count_effect": False}
+    assert list(WideRegressor("y ~ w[g]", **options).fit(table).coefs_) == ["w"]
+    assert list(WideRegressor("y ~ s(x) + c[1]", **options).fit(table).coefs_) == ["s(x)", "c"]
+    bins = WideRegressor("y ~ s(x)", alpha=0.0, loss="squared_error").fit(table).coefs_  # a mean for each
+    assert list(bins) == ["s(x)"]
+    means = table["y"].groupby(np.searchsorted(bins["s(x)"]["high"].to_numpy()[:-1], table["x"])).mean()
+    np.testing.assert_allclose(bins["s(x)"]["value"], means, atol=1e-6)
+
+
 @pytest.mark.parametrize(("formula", "message"), [("y ~ s(g)", "s(g) is for numbers"), ("y ~ s(q)", "no column 'q'")])
 def test_a_smooth_of_no_number_is_refused(formula, message):
     table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})

@@ -1312,6 +1312,27 @@ def test_the_variance_of_a_curve_beside_categories_is_that_of_reml():
     assert model.dispersion_ == pytest.approx(noise, rel=5e-3)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_variances_of_curves_by_category_are_those_of_reml(seed):
+    """Coefficients of each category at 4, 16 and 32 bins about a common walk: four variances, some of them 0."""
+    rng, n = np.random.default_rng(seed), 360
+    g, x = rng.integers(0, 3, n), rng.normal(size=n)
+    y = np.sin(2 * x) + np.array([0.0, 1.0, -1.0])[g] * x + 0.5 * rng.normal(size=n)
+    table = pd.DataFrame({"x": x, "g": g.astype(str), "y": y})
+    options = {"loss": "squared_error", "count_effect": False, "tol": 1e-7, "max_iter": 5000}
+    model = WideRegressor("y ~ s(x, by=g) + c[1]", **options).fit(table)
+    bins = np.searchsorted(model.coefs_["s(x)"]["high"].to_numpy()[:-1], x)
+    effects = [(bins[:, None] > np.arange(bins.max())).astype(float)]
+    for n_bins in (4, 16, 32):  # of as many rows each, up to a value
+        edges = np.sort(x)[np.ceil(np.arange(1, n_bins) / n_bins * n).astype(int) - 1]
+        _, cells = np.unique(g * n_bins + np.searchsorted(edges, x), return_inverse=True)
+        effects.append(np.eye(cells.max() + 1)[cells])
+    wanted, noise = dense_reml(y, effects)
+    found = model.variances_.loc[["s(x)", "s(x, by=g) (4 bins)", "s(x, by=g) (16 bins)", "s(x, by=g)"], "variance"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=2e-4)
+    assert model.dispersion_ == pytest.approx(noise, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("limit", "is_joint"),
     [

@@ -220,6 +220,7 @@ def _find_variances(
         held_out = HeldOut(halves, components.dispersion)
         logs.append(np.log(held_out.tune(rare)))
     solver.precision[rare] = np.exp(np.mean(logs, axis=0))
+    components.keep(rare)
     if not components.has_dispersion:  # for regression they are at the estimate by REML already
         solver.put(
             [held_out.of_all_rows(index) if index in rare else theta for index, theta in enumerate(solver.theta)]

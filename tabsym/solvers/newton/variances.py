@@ -153,6 +153,14 @@ class VarianceComponents:
         if given and self.has_dispersion:
             self.count_unpenalized()
 
+    def keep(self, tuned: Sequence[int]) -> None:
+        """Leave the precisions of the terms at `tuned` as they are from now on; the dispersion counts what they use.
+
+        Their degrees of freedom were those at other precisions, and the dispersion by these would be another one than
+        that of the model.
+        """
+        self._given += [index for index in tuned if index not in self._given]
+
     def find(
         self, free: Collection[int], tol: float, max_iter: int, *, passing: Collection[int] = ()
     ) -> tuple[int, bool]:
