@@ -130,6 +130,14 @@ def test_contrasts_of_classes_and_what_is_refused():
         model.contrast("s", "a", "b", level=95)
 
 
+@pytest.mark.parametrize(("n", "shown"), [(5, "'a', 'b', 'c', 'd', 'e'."), (6, "'a', 'b', 'c', 'd', 'e', ...")])
+def test_an_unknown_category_is_told_the_first_five(n, shown):
+    X = pd.DataFrame({"k": list("abcdef")[:n] * 20})
+    model = WideRegressor(**SQUARED, **GLM).fit(X, np.arange(len(X)) % n * 1.0)
+    with pytest.raises(ValueError, match=re.escape(f"Term 'k' has no category 'z'; it has {shown}")):
+        model.contrast("k", "z", "a")
+
+
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "tweedie"])
 @pytest.mark.parametrize("one_matrix", [True, False])
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-9])
@@ -155,6 +163,20 @@ def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(lo
     assert np.isinf(model.contrast("a", "q", "r")["sd"]) and model.contrast("a", "s", "r")["sd"] < 1.0
     assert "separation: without a penalty the estimates of a are infinite" in model.summary()
     assert np.isnan(model.term_table().loc["a", "p"]) and model.term_table().loc["b", "p"] < 1.0
+
+
+@pytest.mark.parametrize("one_matrix", [True, False])
+@pytest.mark.parametrize(("formula", "times"), [("b[1] + u[1] * x", (1, 1)), ("2 * b[1] + 3 * u[1] * x", (2, 3))])
+def test_deviations_beside_a_slope_are_those_of_least_squares(formula, times, one_matrix, monkeypatch):
+    """The slope's column is centred in training, which goes to a constant that may have a factor of its own."""
+    if not one_matrix:
+        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(3.0, 1.0, 200)})
+    y = 1.0 + 2.0 * X["x"] + rng.normal(size=200)
+    model, wanted = WideRegressor(**SQUARED, formula=formula, alpha=0).fit(X, y), sm.OLS(y, sm.add_constant(X)).fit()
+    found = np.array([model.coefs_[name][["value", "sd"]].iloc[0] for name in "bu"]) * np.array(times)[:, None]
+    np.testing.assert_allclose(found, np.column_stack([wanted.params, wanted.bse]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
@@ -633,7 +655,7 @@ def test_bins_have_exact_bounds_and_are_found_by_a_number():
     assert value == pytest.approx(np.subtract(*model.predict(pd.DataFrame({"x": [1.0, -1.0]}))))
 
 
-def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
+def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins_and_by_labels():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {"g": rng.choice(list("ab"), 900), "x": np.where(np.arange(900) % 9, rng.uniform(0, 9, 900), np.nan)}
@@ -646,7 +668,8 @@ def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
         for number, label in ((4.0, "]-inf; 4]"), (np.nextafter(4.0, 5.0), "]4; +inf["), (np.nan, "Missing")):
             frame = model.coefs_[term]
             wanted = frame.loc[(*key, label), "value"] - frame.loc[(*key[:-1], "b", label), "value"]
-            assert model.contrast(term, (*key, number), (*key[:-1], "b", number))["value"] == pytest.approx(wanted)
+            for one in (number, label):
+                assert model.contrast(term, (*key, one), (*key[:-1], "b", one))["value"] == pytest.approx(wanted)
     table = model.coef_table(base={"g:x": ("a", 7)}).set_index(["term", "category"])
     assert table["value"].to_dict()["g:x", ("a", "]4; +inf[")] == 0.0  # pandas 2 takes the tuple for two categories
     changed = model.with_coefs({"g:x": {("a", 7): 5.0}})
