@@ -1139,22 +1139,40 @@ def test_deviations_beside_one_large_column_are_exact(alpha):
         assert model.contrast("big", keys[i], keys[j])["sd"] == pytest.approx(np.sqrt(between), rel=1e-4)
 
 
-def test_deviations_of_two_large_columns_are_given_the_other(monkeypatch):
-    """Each about its mean, jointly with the intercept and the small column."""
+@pytest.mark.parametrize("n_samples", [0, 16])
+def test_samples_of_the_posterior_leave_exact_deviations_as_they_are(n_samples, monkeypatch):
+    """Of one categorical column, in a model that is too large for one matrix."""
+    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcde"), 400), "x": rng.normal(size=400)})
+    y = (X["g"] == "a") + 0.3 * X["x"] + rng.normal(size=400)
+    model = WideRegressor(**SQUARED, **GLM, n_posterior_samples=n_samples).fit(X, y)
+    least = smf.ols("y ~ C(g, Treatment('a')) + x", X.assign(y=y)).fit()
+    found = [model.contrast("g", one, "a")["sd"] for one in "bcde"]
+    np.testing.assert_allclose(found, least.bse.iloc[1:5], rtol=1e-4)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_deviations_of_two_large_columns_are_given_the_other(beside, monkeypatch):
+    """Each about its mean, jointly with the intercept and the small column, or given that too where it is too large."""
+    if not beside:
+        monkeypatch.setattr(certainty, "MAX_FACTOR", 2_000)
     rng = np.random.default_rng(1)
     n, q = 6000, 700
     X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
     X["c"] = rng.choice(list("pqr"), n)
     X["a"] = X["a"].to_numpy()[rng.permutation(n)]
     y = rng.normal(size=q)[X["a"].astype(int)] + rng.normal(size=q)[X["b"].astype(int)] + rng.normal(size=n)
+    y += X["c"].map({"p": 0.0, "q": 1.0, "r": -1.0}).to_numpy()
     without_folds = partial(Newton.to, rare_rows=0)
     monkeypatch.setattr(Newton, "to", without_folds)
     model = WideRegressor(**SUM, tol=1e-5, max_iter=1000).fit(X, y)
     keys, small = sorted(X["a"].unique()), list("pqr")
     held = model.dispersion_ / model.variances_["variance"]
-    parts = [np.ones((n, 1))] + ([dummies(X["c"], small)] if np.isfinite(held["c"]) else [])
+    assert np.isfinite(held["c"])
+    parts = [np.ones((n, 1)), dummies(X["c"], small)] if beside else [np.ones((n, 1))]
     first = sum(part.shape[1] for part in parts)
-    penalty = np.diag(np.r_[0.0, np.full(first - 1, held["c"] if first > 1 else 0.0), np.full(q, held["a"])])
+    penalty = np.diag(np.r_[0.0, np.full(first - 1, held["c"]), np.full(q, held["a"])])
     own = np.arange(first, first + q)
     _, covariance = shown([*parts, dummies(X["a"], keys)], penalty, [(own, 1 / q, None)])
     sd = np.sqrt(model.dispersion_ * np.diag(covariance))[own]
@@ -1528,6 +1546,23 @@ def test_a_column_called_offset_beside_the_offset():
     y = 3.0 * (X["(offset)"] == "p") + X["e"] + rng.normal(size=300)
     model = WideRegressor(loss="squared_error", offset_column="e").fit(X, y)
     np.testing.assert_allclose(model.explain(X).sum(axis=1), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("formula", "names"),
+    [
+        ("b[1] + u[g] * v[h] + 2 * u[g]", ["b", "u[g] * v[h]", "2 * u[g]"]),
+        ("3 * b[1] - u[g] * v[h] + p[g]", ["b", "-1 * u[g] * v[h]", "p"]),
+    ],
+)
+def test_contributions_are_called_as_their_terms_read(formula, names):
+    """A block of one term alone gives its name, and else a term is written out, with its constant but for 1."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("ab"), 300), "h": rng.choice(list("cde"), 300)})
+    y = (X["g"] == "a") * 2.0 + (X["h"] == "c") * (X["g"] == "b") + rng.normal(size=300)
+    model = WideRegressor(formula, **SQUARED).fit(X, y)
+    assert model.explain(X).columns.tolist() == names
+    np.testing.assert_allclose(model.explain(X).sum(axis=1), model.predict(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson"])
