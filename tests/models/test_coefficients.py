@@ -130,6 +130,14 @@ def test_contrasts_of_classes_and_what_is_refused():
         model.contrast("s", "a", "b", level=95)
 
 
+@pytest.mark.parametrize(("n", "shown"), [(5, "'a', 'b', 'c', 'd', 'e'."), (6, "'a', 'b', 'c', 'd', 'e', ...")])
+def test_an_unknown_category_is_told_the_first_five(n, shown):
+    X = pd.DataFrame({"k": list("abcdef")[:n] * 20})
+    model = WideRegressor(**SQUARED, **GLM).fit(X, np.arange(len(X)) % n * 1.0)
+    with pytest.raises(ValueError, match=re.escape(f"Term 'k' has no category 'z'; it has {shown}")):
+        model.contrast("k", "z", "a")
+
+
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "tweedie"])
 @pytest.mark.parametrize("one_matrix", [True, False])
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-9])
@@ -155,6 +163,20 @@ def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(lo
     assert np.isinf(model.contrast("a", "q", "r")["sd"]) and model.contrast("a", "s", "r")["sd"] < 1.0
     assert "separation: without a penalty the estimates of a are infinite" in model.summary()
     assert np.isnan(model.term_table().loc["a", "p"]) and model.term_table().loc["b", "p"] < 1.0
+
+
+@pytest.mark.parametrize("one_matrix", [True, False])
+@pytest.mark.parametrize(("formula", "times"), [("b[1] + u[1] * x", (1, 1)), ("2 * b[1] + 3 * u[1] * x", (2, 3))])
+def test_deviations_beside_a_slope_are_those_of_least_squares(formula, times, one_matrix, monkeypatch):
+    """The slope's column is centred in training, which goes to a constant that may have a factor of its own."""
+    if not one_matrix:
+        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(3.0, 1.0, 200)})
+    y = 1.0 + 2.0 * X["x"] + rng.normal(size=200)
+    model, wanted = WideRegressor(**SQUARED, formula=formula, alpha=0).fit(X, y), sm.OLS(y, sm.add_constant(X)).fit()
+    found = np.array([model.coefs_[name][["value", "sd"]].iloc[0] for name in "bu"]) * np.array(times)[:, None]
+    np.testing.assert_allclose(found, np.column_stack([wanted.params, wanted.bse]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
@@ -633,7 +655,7 @@ def test_bins_have_exact_bounds_and_are_found_by_a_number():
     assert value == pytest.approx(np.subtract(*model.predict(pd.DataFrame({"x": [1.0, -1.0]}))))
 
 
-def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
+def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins_and_by_labels():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {"g": rng.choice(list("ab"), 900), "x": np.where(np.arange(900) % 9, rng.uniform(0, 9, 900), np.nan)}
@@ -646,7 +668,8 @@ def test_a_combination_of_an_interaction_is_found_by_numbers_in_bins():
         for number, label in ((4.0, "]-inf; 4]"), (np.nextafter(4.0, 5.0), "]4; +inf["), (np.nan, "Missing")):
             frame = model.coefs_[term]
             wanted = frame.loc[(*key, label), "value"] - frame.loc[(*key[:-1], "b", label), "value"]
-            assert model.contrast(term, (*key, number), (*key[:-1], "b", number))["value"] == pytest.approx(wanted)
+            for one in (number, label):
+                assert model.contrast(term, (*key, one), (*key[:-1], "b", one))["value"] == pytest.approx(wanted)
     table = model.coef_table(base={"g:x": ("a", 7)}).set_index(["term", "category"])
     assert table["value"].to_dict()["g:x", ("a", "]4; +inf[")] == 0.0  # pandas 2 takes the tuple for two categories
     changed = model.with_coefs({"g:x": {("a", 7): 5.0}})
@@ -1116,22 +1139,40 @@ def test_deviations_beside_one_large_column_are_exact(alpha):
         assert model.contrast("big", keys[i], keys[j])["sd"] == pytest.approx(np.sqrt(between), rel=1e-4)
 
 
-def test_deviations_of_two_large_columns_are_given_the_other(monkeypatch):
-    """Each about its mean, jointly with the intercept and the small column."""
+@pytest.mark.parametrize("n_samples", [0, 16])
+def test_samples_of_the_posterior_leave_exact_deviations_as_they_are(n_samples, monkeypatch):
+    """Of one categorical column, in a model that is too large for one matrix."""
+    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcde"), 400), "x": rng.normal(size=400)})
+    y = (X["g"] == "a") + 0.3 * X["x"] + rng.normal(size=400)
+    model = WideRegressor(**SQUARED, **GLM, n_posterior_samples=n_samples).fit(X, y)
+    least = smf.ols("y ~ C(g, Treatment('a')) + x", X.assign(y=y)).fit()
+    found = [model.contrast("g", one, "a")["sd"] for one in "bcde"]
+    np.testing.assert_allclose(found, least.bse.iloc[1:5], rtol=1e-4)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_deviations_of_two_large_columns_are_given_the_other(beside, monkeypatch):
+    """Each about its mean, jointly with the intercept and the small column, or given that too where it is too large."""
+    if not beside:
+        monkeypatch.setattr(certainty, "MAX_FACTOR", 2_000)
     rng = np.random.default_rng(1)
     n, q = 6000, 700
     X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
     X["c"] = rng.choice(list("pqr"), n)
     X["a"] = X["a"].to_numpy()[rng.permutation(n)]
     y = rng.normal(size=q)[X["a"].astype(int)] + rng.normal(size=q)[X["b"].astype(int)] + rng.normal(size=n)
+    y += X["c"].map({"p": 0.0, "q": 1.0, "r": -1.0}).to_numpy()
     without_folds = partial(Newton.to, rare_rows=0)
     monkeypatch.setattr(Newton, "to", without_folds)
     model = WideRegressor(**SUM, tol=1e-5, max_iter=1000).fit(X, y)
     keys, small = sorted(X["a"].unique()), list("pqr")
     held = model.dispersion_ / model.variances_["variance"]
-    parts = [np.ones((n, 1))] + ([dummies(X["c"], small)] if np.isfinite(held["c"]) else [])
+    assert np.isfinite(held["c"])
+    parts = [np.ones((n, 1)), dummies(X["c"], small)] if beside else [np.ones((n, 1))]
     first = sum(part.shape[1] for part in parts)
-    penalty = np.diag(np.r_[0.0, np.full(first - 1, held["c"] if first > 1 else 0.0), np.full(q, held["a"])])
+    penalty = np.diag(np.r_[0.0, np.full(first - 1, held["c"]), np.full(q, held["a"])])
     own = np.arange(first, first + q)
     _, covariance = shown([*parts, dummies(X["a"], keys)], penalty, [(own, 1 / q, None)])
     sd = np.sqrt(model.dispersion_ * np.diag(covariance))[own]
@@ -1505,6 +1546,23 @@ def test_a_column_called_offset_beside_the_offset():
     y = 3.0 * (X["(offset)"] == "p") + X["e"] + rng.normal(size=300)
     model = WideRegressor(loss="squared_error", offset_column="e").fit(X, y)
     np.testing.assert_allclose(model.explain(X).sum(axis=1), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("formula", "names"),
+    [
+        ("b[1] + u[g] * v[h] + 2 * u[g]", ["b", "u[g] * v[h]", "2 * u[g]"]),
+        ("3 * b[1] - u[g] * v[h] + p[g]", ["b", "-1 * u[g] * v[h]", "p"]),
+    ],
+)
+def test_contributions_are_called_as_their_terms_read(formula, names):
+    """A block of one term alone gives its name, and else a term is written out, with its constant but for 1."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("ab"), 300), "h": rng.choice(list("cde"), 300)})
+    y = (X["g"] == "a") * 2.0 + (X["h"] == "c") * (X["g"] == "b") + rng.normal(size=300)
+    model = WideRegressor(formula, **SQUARED).fit(X, y)
+    assert model.explain(X).columns.tolist() == names
+    np.testing.assert_allclose(model.explain(X).sum(axis=1), model.predict(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson"])

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.losses import Huber
 from tabsym.solvers.newton import formula_posteriors, formulas
 
 
@@ -346,6 +347,22 @@ def test_degrees_of_freedom_without_a_penalty_are_the_rank_of_the_derivatives(fo
     found = model.predict(as_text(X))
     errors = y - found if loss == "squared_error" else y / found - 1.0
     assert model.dispersion_ == pytest.approx(np.square(errors).sum() / (len(y) - rank), rel=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_dispersion_of_hubers_loss_without_outliers_is_that_of_least_squares(weighted):
+    """Of a block that two columns share; of residuals within delta its loss is the squared one."""
+    sm = pytest.importorskip("statsmodels.api")
+    X, score, rng = shared_table(200)
+    weight = rng.gamma(2.0, size=len(X)) if weighted else np.ones(len(X))
+    y = score + rng.normal(size=len(X)) / np.sqrt(weight)
+    options = {"loss": Huber(1e3), "alpha": 0.0, "tol": 1e-10, "max_iter": 5000}
+    model = WideRegressor("w[a] - w[b] + s[1]*x + c[1]", **options)
+    model.fit(as_text(X), y, sample_weight=weight if weighted else None)
+    design = np.column_stack([np.eye(6)[X["a"]] - np.eye(6)[X["b"]], np.ones(len(X)), X["x"]])
+    peer = sm.WLS(y, design[:, 1:], weights=weight / weight.mean()).fit()
+    assert model.dispersion_ == pytest.approx(peer.scale, rel=1e-5)
+    assert model.coefs_["s"]["sd"].iloc[0] == pytest.approx(peer.bse[-1], rel=1e-4)
 
 
 @pytest.mark.parametrize("family", ["Gaussian", "Poisson"])

@@ -268,6 +268,10 @@ def test_a_given_rate_that_is_small_gets_passes_or_a_warning():
     assert losses[0] < 1.05 * losses[1]
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         WideSGDClassifier(learning_rate=1e-6, random_state=0).fit(TABLE, y)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):  # by a tolerance that was met far from the optimum
+        early = WideSGDClassifier(learning_rate=1e-6, tol=0.5, max_iter=300, random_state=0).fit(TABLE, y)
+    assert early.n_iter_ < 100
+    assert -np.mean(np.log(early.predict_proba(TABLE)[np.arange(N), y.astype(int)])) > 1.5 * losses[1]
 
 
 def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():

@@ -10,7 +10,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 
-from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier
+from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tests.compare.test_report import Page
 
 EVIL = "<script>alert(1)</script>"
@@ -126,6 +126,16 @@ def test_notebooks_show_fitted_models_and_scikit_learns_diagram_before(model, ro
     encoder = MODLEncoder().fit(rows[0], rows[1] > 1)
     page = check(encoder._repr_html_(), is_page=False)
     assert [row[0] for row in page.rows[1:4]] == list(encoder.levels_)
+
+
+def test_pages_show_the_variances_where_they_are_estimated(model, rows):
+    shown = {row[0]: row[4:6] for row in Page(model._repr_html_()).rows[1:]}
+    wanted = {name: [f"{row.sd:.3g}", f"{row.edf:,.1f}"] for name, row in model.variances_.iterrows()}
+    assert shown == wanted and len(shown) == 4
+    free = WideRegressor(loss="squared_error", interactions=None, alpha={"g": 0.0}).fit(*rows)
+    assert {row[0]: row[4] for row in Page(free._repr_html_()).rows}["g"] == "unpenalized"
+    online = WideSGDRegressor(max_iter=2, random_state=0).fit(*rows)
+    assert {tuple(row[4:6]) for row in Page(online._repr_html_()).rows[1:]} == {("-", "-")}
 
 
 def test_explanations_for_shap_add_up_to_the_linear_predictor(model, rows, monkeypatch):

@@ -165,11 +165,14 @@ def test_shares_beside_slopes_by_category_are_those_of_the_explanations(formula,
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_shares_count_rows_with_a_missing_number_as_the_explanations_do(weighted):
+@pytest.mark.parametrize("all_have_missing", [False, True])
+def test_shares_count_rows_with_a_missing_number_as_the_explanations_do(weighted, all_have_missing):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.normal(3, 1, 400), "z": rng.normal(size=400)})
     table.loc[:120, "x"] = np.nan
-    y = table["x"].fillna(1.0) + table["z"] + 0.1 * rng.normal(size=400)
+    if all_have_missing:
+        table.loc[200:, "z"] = np.nan
+    y = table["x"].fillna(1.0) + table["z"].fillna(3.0) + 0.1 * rng.normal(size=400)
     weight = rng.uniform(0.5, 3.0, 400) if weighted else None
     model = WideRegressor(loss="squared_error", **{**ADDITIVE, "numeric": "linear"})
     model.fit(table, y, sample_weight=weight)

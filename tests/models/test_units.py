@@ -418,6 +418,16 @@ def assert_same_params(got, want, tolerance=1e-6):
         np.testing.assert_allclose(found, wanted.to_numpy(dtype=float), rtol=0, atol=tolerance * scale, err_msg=name)
 
 
+@pytest.mark.parametrize("mean", [-2.0, 0.0, 1.0, 3.0])
+def test_another_origin_of_the_target_moves_predictions_by_as_much(mean):
+    """Whole numbers, whose mean is exact: no mean is taken for none."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.r_[np.arange(1.0, 101.0), -np.arange(1.0, 101.0)])
+    X = pd.DataFrame({"a": np.where(y > rng.normal(0.0, 60.0, 200), "u", "v")})
+    model = WideRegressor(loss="squared_error")
+    np.testing.assert_allclose(model.fit(X, y + mean).predict(X), model.fit(X, y).predict(X) + mean, atol=1e-6)
+
+
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd", "adam", "rmsprop"])
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.slow

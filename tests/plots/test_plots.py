@@ -139,6 +139,9 @@ def test_a_waterfall_ends_at_the_prediction_and_its_ticks_are_predictions(model,
     three = WideClassifier(interactions=None, numeric="linear").fit(X, np.digitize(y, [2, 5]))
     with pytest.raises(ValueError, match="each class has its own; use 'link'"):
         three.plot_explanation(X, scale="response")
+    for wrong in ("probability", None):
+        with pytest.raises(ValueError, match=f"scale={wrong!r} is not known; use 'link' or 'response'"):
+            model.plot_explanation(X, scale=wrong)
 
 
 def test_lift_double_lift_and_calibration_are_means_of_tenths():

@@ -231,6 +231,22 @@ def test_the_best_constant_is_best(name):
         assert mean_loss(best) <= mean_loss(moved) + 1e-9
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "multinomial"])
+def test_the_best_constant_beside_offsets_is_best(name, weighted):
+    """Of the values that the definition of the loss has on a grid none is lower."""
+    loss, rng, n = LOSSES[name], np.random.default_rng(1), 200
+    y = rng.integers(0, 2, n).astype(float) if loss.for_classes else rng.gamma(2.0, size=n)
+    offset, weight = 2.0 * rng.normal(size=n), rng.gamma(2.0, size=n) if weighted else None
+
+    def mean_loss(constant):
+        values = [naive.loss_value([o + constant], t, name, loss.parameter) for o, t in zip(offset, y, strict=True)]
+        return np.average(values, weights=weight)
+
+    best = best_constant(loss, y, weight, 1, offset[:, None])[0]
+    assert mean_loss(best) <= min(mean_loss(constant) for constant in np.linspace(-6.0, 6.0, 241)) + 1e-9
+
+
 def test_first_epoch_by_hand():
     """Two rows, one column, squared loss, sgd at rate .5 from 0: worked on paper."""
     codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)

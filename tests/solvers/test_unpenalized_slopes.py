@@ -14,7 +14,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.joint import _EliminatedOfClasses
-from tabsym.solvers.newton.steps import inverse_of
+from tabsym.solvers.newton.steps import JointSteps, inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
 
@@ -277,6 +277,13 @@ def test_directions_without_information_have_no_inverse(information):
 
 def test_what_others_leave_nothing_of_has_no_inverse():
     assert inverse_of(np.array([[1e-13]]), np.ones(1)) == 0.0
+
+
+def test_no_step_is_taken_where_information_overflows():
+    """The Hessian of one row is infinite, and the other categories' information is not."""
+    information = np.array([[np.inf, np.inf, 2.0], [np.inf, np.inf, 0.0], [2.0, 0.0, 2.0]])
+    steps = JointSteps(information[None], is_constant=False).steps(np.ones((3, 1)))
+    assert (steps == 0.0).all()
 
 
 def within(values, *codes):

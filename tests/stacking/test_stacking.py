@@ -985,6 +985,17 @@ def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):
     assert all(f"  {mode}: weight {share:g}" in text for mode, share in stacks[0].shares_.items())
 
 
+def test_a_summary_tells_the_rounds_of_each_candidate():
+    """The best number of rounds is the only one here; of the wide model and of a mixture of both there is none."""
+    model = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(n_estimators=1, verbose=-1), cv=3).fit(X, VALUES)
+    told = model.summary().partition("Held-out losses:\n")[2].partition("\n\n")[0].splitlines()
+    rounds = {line.split(":")[0].strip(): " after 1 rounds" in line for line in told}
+    assert rounds == {"wide": False, "margin": True, "alone": True, "both": False}
+    best = model.evidence_.groupby("mode")["loss"].min()
+    losses = {line.split(":")[0].strip(): float(re.split("[ ,]+", line.strip())[1]) for line in told}
+    assert losses == pytest.approx(best.to_dict(), rel=1e-5)
+
+
 @pytest.mark.parametrize("verbose", ["x", -1, 0.5, None])
 def test_verbose_is_a_number_or_a_flag(verbose):
     X, y = pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10
