@@ -18,9 +18,8 @@ import numpy as np
 from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES
 from tabsym.optimizers import SGD
-from tabsym.solvers.sgd.loop import train
+from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import Options
-from tabsym.solvers.sgd.state import Task
 
 SYMBOLS = (10_000, 50)
 RATE = 0.01

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"tabsym: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        from tabsym.compare.processes import Terminated
+        from tabsym.compare.workers import Terminated
 
         return 128 + (stop.number if isinstance(stop, Terminated) else signal.SIGINT)
     return 0 if complete else 1

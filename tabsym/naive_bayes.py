@@ -37,11 +37,10 @@ from tabsym.frame import (
     remember_features,
     split_target,
 )
+from tabsym.messages import Instance, Number, check_declared_options, warn_user
 from tabsym.models.targets import LabelClassifier
 from tabsym.modl.columns import Groups, Intervals
 from tabsym.modl.criterion import null_prior, target_intervals_cost
-from tabsym.validation import Instance, Number, check_declared_options
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

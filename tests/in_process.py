@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import processes, report, workers
+from tabsym.compare import report, workers
 
 
 class _HereAndNow:
@@ -50,7 +50,7 @@ def contenders_in_process():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "CAN_FORK", False)
         patch.setattr(workers, "subprocess", _Subprocess())
-        patch.setattr(processes, "kill_group", lambda process: None)
+        patch.setattr(workers, "kill_group", lambda process: None)
         with without_pictures():
             yield
 

@@ -33,13 +33,11 @@ sys.path.insert(0, str(HERE.parent))
 
 from tables import TABLES, commit, read  # noqa: E402
 
-from tabsym.compare.contenders import Contender  # noqa: E402
-from tabsym.compare.custom_contenders import choose  # noqa: E402
+from tabsym.compare.contenders import Contender, choose  # noqa: E402
 from tabsym.compare.fitting import read_budget  # noqa: E402
 from tabsym.compare.job import RunConfig  # noqa: E402
 from tabsym.compare.live import Live  # noqa: E402
 from tabsym.compare.metrics import METRICS, choose_metric  # noqa: E402
-from tabsym.compare.processes import Runner  # noqa: E402
 from tabsym.compare.results import Results  # noqa: E402
 from tabsym.compare.settings import settings_of  # noqa: E402
 from tabsym.compare.splits import make_plan  # noqa: E402
@@ -49,6 +47,7 @@ from tabsym.compare.table.prepare import (  # noqa: E402
     RoleColumns,
     prepare,
 )
+from tabsym.compare.workers import Runner  # noqa: E402
 
 CELLS = HERE / "results" / "cells.csv"
 QUICK_TABLES = ["titanic", "amazon", "usedcars"]

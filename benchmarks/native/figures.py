@@ -22,7 +22,7 @@ from cells import load  # noqa: E402
 
 from tabsym.compare.contenders import all_contenders  # noqa: E402
 from tabsym.compare.metrics import METRICS  # noqa: E402
-from tabsym.compare.several_tables import critical_difference, friedman, ranks_figure  # noqa: E402
+from tabsym.compare.run import critical_difference, friedman, ranks_figure  # noqa: E402
 
 DARK, LIGHT, GRID = "#12355b", "#8aa5c4", "#e5e5e5"
 

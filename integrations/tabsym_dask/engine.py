@@ -1,7 +1,7 @@
 """The engine of a fit over workers: one actor each, which holds its parts and answers with their sums.
 
 The sweeps are those of fits out of core, `DescentInParts` in `tabsym.solvers.newton.partitioned`, whose `Engine` this
-is; what a worker computes of its rows in a sweep is `Shard`, in `tabsym.solvers.newton.partition`.
+is; what a worker computes of its rows in a sweep is `Shard`, in `tabsym.solvers.newton.partitioned`.
 
 Actors form a tree: the client asks `FEW` of them, and each passes the question on to as many that are below it and
 adds up their answers with its own. What the client sends and receives does not grow with the number of workers.

@@ -16,7 +16,7 @@ from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import BoosterRows, MarginAdapter, check_task, codes_of
-from tabsym.validation import check_option
+from tabsym.messages import check_option
 
 __all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
 

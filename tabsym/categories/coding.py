@@ -28,7 +28,7 @@ from tabsym.categories.kernels import count_codes, find_intervals, gather_column
 from tabsym.frame import Column, Kind
 from tabsym.frame.read import is_missing
 from tabsym.frame.storage import arrow_in, library_of, object_array
-from tabsym.threads import in_threads
+from tabsym.jit import in_threads
 
 Codes = NDArray[np.signedinteger[Any]]
 CategoriesAt = Callable[[Sequence[int] | NDArray[Any]], NDArray[Any]]

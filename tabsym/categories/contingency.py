@@ -16,7 +16,7 @@ from scipy import sparse
 
 from tabsym.categories.kernels import count_row_pairs, order_by_code
 from tabsym.frame import NUMBERS, Measure, Numbers
-from tabsym.threads import in_threads
+from tabsym.jit import in_threads
 
 Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array

@@ -26,7 +26,7 @@ from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.categories.contingency import Contingency
 from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
 from tabsym.frame.storage import PER_DAY, object_array
-from tabsym.frame.weights import warn_of_light_total
+from tabsym.frame.target import warn_of_light_total
 
 Floats = NDArray[np.float64]
 

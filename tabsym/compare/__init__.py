@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tabsym.compare.comparison import Comparison, Winner, load
     from tabsym.compare.metrics import Metric
-    from tabsym.compare.run import compare
-    from tabsym.compare.several_tables import Comparisons, compare_tables
+    from tabsym.compare.run import Comparisons, compare, compare_tables
 
 _HOMES = {
     "Comparison": "comparison",
-    "Comparisons": "several_tables",
+    "Comparisons": "run",
     "Metric": "metrics",
     "Winner": "comparison",
     "compare": "run",
-    "compare_tables": "several_tables",
+    "compare_tables": "run",
     "load": "comparison",
 }
 _EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich")

@@ -27,9 +27,9 @@ from tabsym.compare.table.retyping import Retyping
 from tabsym.export import save
 from tabsym.export.files import load_model
 from tabsym.export.spec import Stack, columns_of_dates, stack_of, terms_of, with_made_columns
+from tabsym.messages import warn_user
 from tabsym.models.data import OffsetColumn
 from tabsym.models.export_terms import Derived, ModelTerms
-from tabsym.warn import warn_user
 
 if TYPE_CHECKING:
     from tabsym.compare.job import RunConfig

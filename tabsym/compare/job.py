@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.contenders import Contender, all_contenders
-from tabsym.compare.custom_contenders import from_address
+from tabsym.compare.contenders import Contender, all_contenders, from_address
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.splits import Split, SplitPlan

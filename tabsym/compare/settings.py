@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.contenders import Contender
-from tabsym.compare.custom_contenders import digest_of
+from tabsym.compare.contenders import Contender, digest_of
 from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
@@ -26,8 +25,8 @@ from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
 from tabsym.compare.table.files import ReadOptions, name_of_file
 from tabsym.compare.table.prepare import Prepared
+from tabsym.messages import Number, check_option
 from tabsym.plots.style import load_matplotlib
-from tabsym.validation import Number, check_option
 
 MAX_SEED = 2**32 - 1
 """NumPy's."""

@@ -1,4 +1,4 @@
-"""The content of rows as one number each, by which rows are dealt to the parts that are held out.
+"""The content of rows as one number each, by which the Newton solver and the search deal rows to held-out parts.
 
 A table, the same rows in another order, and each distinct row once with its frequency have the same parts. Numbers
 count by their rank, so that units do not matter, and categories by their text.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tabsym.categories.coding import keys_of
 from tabsym.categories.kernels import add_keys, number_repeats
 from tabsym.design.sources import Crossing, Source, Symbols
-from tabsym.threads import by_parts, by_rows, parts_of
+from tabsym.jit import by_parts, by_rows, parts_of
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
-from tabsym.design.formula import ColumnRef, Node
-from tabsym.design.polynomial import columns_read, evaluate
+from tabsym.design.formula import ColumnRef, Node, columns_read, evaluate
 from tabsym.design.sources import Bins, Coder, Crossing, Flag, Source, Symbols
 from tabsym.frame import Table
 

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 
 from tabsym.categories import Categories, Cross
-from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, NumberLiteral, walk
+from tabsym.design.formula import (
+    Binary,
+    BlockRef,
+    Call,
+    ColumnRef,
+    Formula,
+    FormulaError,
+    Monomial,
+    Node,
+    NumberLiteral,
+    walk,
+)
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
-from tabsym.design.polynomial import Monomial
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.storage import object_array

@@ -39,7 +39,7 @@ from tabsym.frame import (
     split_columns,
     symbolic_columns,
 )
-from tabsym.validation import check_declared_options
+from tabsym.messages import check_declared_options
 
 
 class TableTransformer(TransformerMixin, TableEstimator):

@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.frame import Table, check_same_rows, check_weights, split_columns
-from tabsym.warn import warn_user
+from tabsym.messages import warn_user
 
 Floats = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """`MODLEncoder`: supervised discretization of numeric columns and grouping of categories, as a transformer.
 
-The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_constraints` checks `monotonic`, `splits` and
-`special_codes`, `modl_column` encodes rows by the parts, and `modl_report` describes and draws these.
+The search is in `tabsym.modl`; `modl_counts` counts rows for it, `modl_column` checks `monotonic`, `splits` and
+`special_codes` and encodes rows by the parts, and `modl_report` describes and draws these.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from tabsym.encoders.lookups import ColumnLookup
 from tabsym.encoders.modl_column import (
     MODLColumn,
     Output,
+    check_constraints,
+    check_counts,
     fit_donors,
     lookup_of,
     outputs_of,
     partition_columns,
     parts_of_rows,
     restored_frame,
+    settings_of_columns,
     sparse_onehot,
     with_donors,
 )
-from tabsym.encoders.modl_constraints import check_constraints, check_counts, settings_of_columns
 from tabsym.encoders.modl_counts import (
     LIGHT_FOR_MODL,
     Counted,
@@ -59,9 +61,9 @@ from tabsym.frame import (
     type_of,
 )
 from tabsym.frame.frames import take_rows
-from tabsym.frame.weights import warn_of_light_weights
+from tabsym.frame.target import warn_of_light_weights
+from tabsym.messages import Number, check_declared_options
 from tabsym.modl import CRITERIA, Intervals, Settings
-from tabsym.validation import Number, check_declared_options
 
 Floats = NDArray[np.float64]
 _COUNT = Number(at_least=1, whole=True)

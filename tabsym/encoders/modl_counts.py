@@ -34,8 +34,8 @@ from tabsym.frame import (
     name_of_target,
     symbolic_columns,
 )
+from tabsym.jit import in_threads
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.threads import in_threads
 from tabsym.tiws.counts import counted_rows
 
 Floats = NDArray[np.float64]

@@ -18,6 +18,7 @@ from tabsym.categories import UNSEEN
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import MODLColumn, estimates
 from tabsym.frame import check_weights
+from tabsym.messages import check_option
 from tabsym.modl import Groups, Intervals
 from tabsym.plots.style import (
     BLUE,
@@ -38,7 +39,6 @@ from tabsym.plots.style import (
     titled,
 )
 from tabsym.plots.terms import diverging
-from tabsym.validation import check_option
 
 _MAX_LINES = 12  # lines of a column in the text
 _MAX_CLASSES = 6

@@ -47,7 +47,7 @@ from tabsym.frame import (
     remember_features,
     symbolic_columns,
 )
-from tabsym.validation import Number, check_declared_options, check_option
+from tabsym.messages import Number, check_declared_options, check_option
 
 _REFUSED = re.compile(r'[\[\]{}<>:,"\s]')
 """Characters that LightGBM (those of JSON, blanks) or XGBoost (brackets, less-than) refuse in names."""

@@ -46,7 +46,7 @@ from tabsym.frame import (
     split_columns,
     type_of,
 )
-from tabsym.warn import warn_user
+from tabsym.messages import warn_user
 
 MAX_NANS = 1 << 22
 """NaN entries that a sparse matrix may hold in any case: 50 MB."""

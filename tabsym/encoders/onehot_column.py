@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from tabsym.categories import UNSEEN, Categories, RawCodes
 from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.validation import Instance, Number, check_option
+from tabsym.messages import Instance, Number, check_option
 
 Indices = NDArray[np.int64]
 

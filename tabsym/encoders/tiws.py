@@ -50,10 +50,10 @@ from tabsym.frame import (
     symbolic_columns,
 )
 from tabsym.frame.frames import gather
-from tabsym.frame.weights import warn_of_light_weights
+from tabsym.frame.target import warn_of_light_weights
+from tabsym.messages import Number, check_option
 from tabsym.tiws.column import CONTEXTS, Observed, UnseenRows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, TableCounts, count_lazily
-from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 

@@ -21,11 +21,11 @@ from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
 from tabsym.frame import Table, check_classes, check_regression_target, check_target, holds_classes, name_of_target
+from tabsym.jit import in_threads
+from tabsym.messages import check_declared_options
 from tabsym.models.export_terms import Coding
-from tabsym.threads import in_threads
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows
 from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of
-from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 

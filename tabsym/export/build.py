@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
-from tabsym.export.check import BadFile, Node, read_array, read_json
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.check import CLASSES, FUNCTIONS, BadFile, Node, read_array, read_json
 
 _LIGHTGBM = {
     "_handle", "_network", "_train_data_name", "_profile", "best_iteration", "best_score", "name_valid_sets",

@@ -22,8 +22,21 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from tabsym.export.build import Builder
-from tabsym.export.check import SCHEMA, BadFile, Checked, Node, plain, read_json, read_members
-from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS, name_of
+from tabsym.export.check import (
+    CLASSES,
+    FUNCTIONS,
+    LISTS,
+    PARTS,
+    ROOTS,
+    SCHEMA,
+    BadFile,
+    Checked,
+    Node,
+    name_of,
+    plain,
+    read_json,
+    read_members,
+)
 
 FORMAT = 1
 """Of files; one with a higher number was written by a later tabsym."""

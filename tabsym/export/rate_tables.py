@@ -20,11 +20,11 @@ import pandas as pd
 from tabsym.export.spec import as_text, terms_of
 from tabsym.frame import NUMBERS, Measure
 from tabsym.frame.storage import object_array
+from tabsym.messages import Number, check_option
 from tabsym.models.export_terms import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
 from tabsym.models.inspection.coef_table import check_base
 from tabsym.models.model import edges
 from tabsym.modl.columns import interval_labels
-from tabsym.validation import Number, check_option
 
 MAX_TITLE, MAX_WHOLE = 31, 10**15
 """Characters of a sheet's name, and a number that keeps all its digits."""

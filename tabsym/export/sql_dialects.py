@@ -17,8 +17,8 @@ import pandas as pd
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, NumberLiteral
 from tabsym.export.spec import as_text, number_of_part
+from tabsym.messages import check_option
 from tabsym.models.export_terms import Coding, ModelTerms, NumberFactor
-from tabsym.validation import check_option
 
 ANSI = ("ansi", "sqlite", "duckdb")
 """Dialects that are written here, without sqlglot."""

@@ -41,7 +41,7 @@ from tabsym.frame.storage import (
     stored_in,
     to_numbers,
 )
-from tabsym.warn import warn_user
+from tabsym.messages import warn_user
 
 Numbers = NDArray[np.float64] | NDArray[np.complex128]
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import Kind, Table
-from tabsym.warn import warn_user
+from tabsym.messages import warn_user
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from tabsym.losses.loss import Loss
-from tabsym.validation import Number, check_option
+from tabsym.messages import Number, check_option
 
 Floats = NDArray[np.float64]
 

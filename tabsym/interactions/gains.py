@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from tabsym.frame.weights import Copies
+from tabsym.frame.target import Copies
 from tabsym.interactions.kernels import (
     add_cells,
     add_steps,
@@ -26,8 +26,19 @@ from tabsym.interactions.kernels import (
     stored_gradients,
     sum_cells,
 )
-from tabsym.losses.kernels import GAMMA, LOGISTIC, MULTINOMIAL, POISSON, SQUARED, TWEEDIE_1_5
-from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
+from tabsym.losses.loss import (
+    GAMMA,
+    LOGISTIC,
+    MULTINOMIAL,
+    POISSON,
+    RATES,
+    SQUARED,
+    TWEEDIE_1_5,
+    Loss,
+    as_kept,
+    keep,
+    scores_of_kept,
+)
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, kernels_by, unsigned
-from tabsym.losses.kernels import gradients_at, loss_of_one, slopes_of_many, stepped
+from tabsym.losses.loss import gradients_at, loss_of_one, slopes_of_many, stepped
 
 MIN_HESSIAN = 1e-6
 """Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
@@ -65,7 +65,7 @@ def stored_gradients(loss, n_folds):
     """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
     For squared loss, whose growth is the step, poisson, gamma and TWEEDIE_1_5, whose growth is the exp of it times a
-    constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
+    constant (see `losses.loss.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
 
     def stored_gradients(codes, growth, y, weight, values, grads):

@@ -33,7 +33,7 @@ from tabsym.categories import UNSEEN
 from tabsym.design.plan import Within
 from tabsym.interactions.gains import CodeColumn, EvaluatedInteraction, HeldOutGains, Sorted
 from tabsym.interactions.kernels import sum_gains
-from tabsym.threads import in_threads, number_of_threads
+from tabsym.jit import in_threads, number_of_threads
 
 MAX_EXCEPTIONS = 0.01
 """A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction

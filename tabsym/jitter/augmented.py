@@ -31,7 +31,7 @@ from tabsym.frame import (
 from tabsym.frame.frames import is_frame, take_rows
 from tabsym.frame.storage import dtype_of, to_numbers
 from tabsym.jitter.averaging import with_tags_of
-from tabsym.validation import Number, check_option
+from tabsym.messages import Number, check_option
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """A decision tree over coded columns: grown, followed by rows with unknown categories, and written as text.
 
-`kernels_grow` grows it in memory that is made here, and larger as it asks for more.
+`kernels` grows it in memory that is made here, and larger as it asks for more.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from tabsym.categories import encode_column
 from tabsym.encoders import TIWSEncoder
 from tabsym.encoders.base import refuse_unknown
 from tabsym.frame import Column, Measure, Table, symbolic_columns
-from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
-from tabsym.jitter.kernels_grow import DONE, NODES_FULL, grow
+from tabsym.jitter.kernels import COVER, DONE, INDEPENDENT, MIXTURE, NODES_FULL, STOP, find_leaves, grow, spread_rows
+from tabsym.messages import Number
 from tabsym.tiws.column import CONTEXTS, FittedColumn, UnseenRows
 from tabsym.tiws.counts import CategoryWords
-from tabsym.validation import Number
 
 Floats = NDArray[np.float64]
 
@@ -169,7 +168,7 @@ class TreeColumns:
 
 DONOR_MODES = ("similar", "similar_per_node")
 MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
-"""Values of `handle_unknown` as `kernels_descend` knows them."""
+"""Values of `handle_unknown` as `kernels` know them."""
 _CHUNK = 1024  # rows at a time, so that weights of all donors for each stay small
 
 

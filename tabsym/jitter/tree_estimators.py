@@ -29,10 +29,10 @@ from tabsym.frame import (
     split_target,
 )
 from tabsym.jitter.tree import DONOR_MODES, OPTIONS, Rules, Tree, TreeColumns, TreeDonors, grow_tree, spread, write_tree
+from tabsym.messages import check_declared_options
 from tabsym.models.docs import fill_in
 from tabsym.models.targets import LabelClassifier, NumberRegressor
 from tabsym.tiws.counts import counted_rows
-from tabsym.validation import check_declared_options
 
 TREE_PARAMETERS = """\
 max_depth : int or None, default None

@@ -1,7 +1,9 @@
-"""Losses: link, code in the kernels, valid targets, deviance, and the optimal constant.
+"""Losses: value, gradient and Hessian by the linear predictor, link, valid targets, deviance, the optimal constant.
 
-The formulas of value, gradient and Hessian are in `kernels`, once. The optimal constant is where an intercept starts,
+Each formula is in one place, a kernel, by the code of the loss. The optimal constant is where an intercept starts,
 and its correction where an intercept ends.
+
+Codes are those of `losses.LOSSES`; numba freezes module globals.
 """
 
 from __future__ import annotations
@@ -14,9 +16,188 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, gammaln, logsumexp, softmax, xlogy
 
-from tabsym.losses import kernels
-from tabsym.losses.kernels import losses_of_rows, slope_of_shift, sum_softmax
-from tabsym.threads import by_parts
+from tabsym.jit import by_parts, inlined, kernel, kernels_by
+
+# -- kernels: value, gradient and Hessian ----------------------------------------------------------
+
+ROUNDING = 1e-13
+"""Residuals below this times 1 + abs(score) count as 0, so that the sign at a median, where a fit starts, is 0."""
+
+SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
+
+TWEEDIE_1_5 = 100
+"""Tweedie's loss of power 1.5 for rows stored as exp(score / 2), from which value and derivatives follow."""
+
+
+@inlined
+def _miss_of(score, target):
+    """For the logistic loss: the margin, exp(-abs(margin)), and 1 - p of the class that occurred."""
+    margin = score if target > 0 else -score
+    small = np.exp(-abs(margin))
+    return margin, small, (small if margin > 0 else 1.0) / (1.0 + small)
+
+
+@inlined
+def loss_of_one(score, target, loss, parameter):
+    """(value, gradient, Hessian) of a loss with one linear predictor; where the second derivative is 0, a substitute.
+
+    absolute, quantile, hinge: 1. huber: that of the parabola that touches the loss here and lies above it elsewhere.
+    """
+    if loss == LOGISTIC:
+        margin, small, miss = _miss_of(score, target)
+        value = np.log1p(small) + (0.0 if margin > 0 else -margin)
+        return value, (-miss if target > 0 else miss), miss * (1.0 - miss)
+    if loss == SQUARED:
+        return 0.5 * (score - target) ** 2, score - target, 1.0
+    return _other_loss(score, target, loss, parameter)
+
+
+@inlined
+def stepped(value, step, loss):
+    """The stored transform of a row's linear predictor after a step of a coefficient without a numeric factor.
+
+    Rows are stored as residuals (squared), exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (TWEEDIE_1_5)
+    or the target times exp(-score) (gamma), else as scores. Where that is an exp, the step is passed as an exp too,
+    computed once per coefficient.
+    """
+    if loss in (LOGISTIC, POISSON, GAMMA, TWEEDIE_1_5):
+        return value * step
+    return value + step
+
+
+@inlined
+def gradients_at(value, target, loss, parameter, least):
+    """Gradient and Hessian, at least `least`, of a row's loss from its stored transform."""
+    if loss == SQUARED:
+        return value, 1.0
+    if loss == LOGISTIC:
+        p = 1.0 / (1.0 + value)
+        return (p - 1.0 if target > 0 else p), max(p * (1.0 - p), least)
+    if loss == POISSON:
+        return value - target, max(value, least)
+    if loss == GAMMA:
+        return 1.0 - value, max(value, least)
+    if loss == TWEEDIE_1_5:
+        share = target / value
+        return value - share, max(0.5 * (value + share), least)
+    _, slope, hess = _other_loss(value, target, loss, parameter)
+    return slope, max(hess, least)
+
+
+@kernel
+def _other_loss(score, target, loss, parameter):
+    if loss == HINGE:
+        side = 1.0 if target > 0 else -1.0
+        short = 1.0 - side * score
+        return max(0.0, short), (-side if short > 0.0 else 0.0), 1.0
+    error = score - target
+    size = abs(error)
+    if size <= ROUNDING * (1.0 + abs(score)):
+        error = size = 0.0
+    if loss == ABSOLUTE:
+        return size, np.sign(error), 1.0
+    if loss == HUBER:
+        if size <= parameter:
+            return 0.5 * error * error, error, 1.0
+        return parameter * (size - 0.5 * parameter), np.copysign(parameter, error), parameter / size
+    if loss == QUANTILE:
+        if error < 0.0:
+            return -parameter * error, -parameter, 1.0
+        return (1.0 - parameter) * error, ((1.0 - parameter) if error > 0.0 else 0.0), 1.0
+    if loss == POISSON:  # log links from here on
+        mean = np.exp(score)
+        return mean - target * score, mean - target, mean
+    if loss == GAMMA:
+        share = target * np.exp(-score)
+        return score + share, 1.0 - share, share
+    second = np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
+    first = np.exp((1.0 - parameter) * score) if target > 0.0 else 0.0  # which may be infinite
+    return (
+        second / (2.0 - parameter) - target * first / (1.0 - parameter),
+        second - target * first,
+        (2.0 - parameter) * second + (parameter - 1.0) * target * first,
+    )
+
+
+@inlined
+def slopes_of_many(scores, target):
+    """Scores (K,) -> gradient, softmax minus indicator, in place; returns the loss."""
+    top = scores[0]
+    for k in range(1, len(scores)):
+        top = max(top, scores[k])
+    own = scores[target]
+    total = 0.0
+    for k in range(len(scores)):
+        scores[k] = np.exp(scores[k] - top)
+        total += scores[k]
+    for k in range(len(scores)):
+        scores[k] /= total
+    scores[target] -= 1.0
+    return np.log(total) + top - own
+
+
+@kernels_by
+def losses_of_rows(loss):
+    """Value, gradient and Hessian (n,) of each row's loss, margins (n, 1)."""
+
+    def losses_of_rows(margins, y, parameter, values, slopes, hessians):
+        for i in range(len(y)):
+            values[i], slopes[i], hessians[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
+
+    return losses_of_rows
+
+
+@kernels_by
+def slope_of_shift(loss):
+    """Sums over rows of the gradient and the Hessian of the loss at margins (n, 1) + shift."""
+
+    def slope_of_shift(margins, y, weight, parameter, shift):
+        slopes, hessians = 0.0, 0.0
+        for i in range(len(y)):
+            if loss == LOGISTIC:  # without the logarithm of its value
+                _, _, miss = _miss_of(margins[i, 0] + shift, y[i])
+                slope, hess = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
+            else:
+                _, slope, hess = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
+            share = weight[i] if len(weight) else 1.0
+            slopes += share * slope
+            hessians += share * hess
+        return slopes, hessians
+
+    return slope_of_shift
+
+
+@kernel
+def sum_softmax(odds, growth, share, p, predicted, hess):
+    """Weighted sums of the softmax and of its derivative, into predicted (K,) and hess (K, K), at odds (n, K) * growth.
+
+    `share` (n,) are the weights, `p` (K,) is work space. Probabilities near 0 are left out of the derivative, where
+    they would take most of the time.
+    """
+    n_classes = len(growth)
+    for k in range(n_classes):
+        predicted[k] = 0.0
+        for other in range(n_classes):
+            hess[k, other] = 0.0
+    for i in range(len(odds)):
+        total = 0.0
+        for k in range(n_classes):
+            p[k] = odds[i, k] * growth[k]
+            total += p[k]
+        for k in range(n_classes):
+            p[k] /= total
+            own = share[i] * p[k]
+            predicted[k] += own
+            hess[k, k] += own
+            if p[k] > 1e-9:
+                for other in range(k + 1):
+                    hess[k, other] -= own * p[other]
+    for k in range(n_classes):
+        for other in range(k):
+            hess[other, k] = hess[k, other]
+
+
+# -- losses of models -----------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
 
@@ -57,29 +238,29 @@ class Loss:
     @property
     def public_name(self) -> str:
         """The name in the public interface: for classification the link follows from the number of classes."""
-        return "log_loss" if self.code in (kernels.LOGISTIC, kernels.MULTINOMIAL) else self.name
+        return "log_loss" if self.code in (LOGISTIC, MULTINOMIAL) else self.name
 
     @property
     def for_classes(self) -> bool:
-        return self.code in (kernels.LOGISTIC, kernels.HINGE, kernels.MULTINOMIAL)
+        return self.code in (LOGISTIC, HINGE, MULTINOMIAL)
 
     @property
     def is_smooth(self) -> bool:
         """Whether the loss has a second derivative, as Newton's method needs."""
-        return self.code not in (kernels.ABSOLUTE, kernels.QUANTILE, kernels.HINGE)
+        return self.code not in (ABSOLUTE, QUANTILE, HINGE)
 
     @property
     def variance_power(self) -> float | None:
         """Of the losses with a log link: the variance is proportional to this power of the mean."""
-        powers = {kernels.POISSON: 1.0, kernels.GAMMA: 2.0, kernels.TWEEDIE: self.parameter}
+        powers = {POISSON: 1.0, GAMMA: 2.0, TWEEDIE: self.parameter}
         return powers.get(self.code)
 
     def predict(self, margins: Floats) -> Floats:
         """The inverse link: margins (n, n_outputs) -> values (n, 1) or probabilities (n, classes)."""
-        if self.code == kernels.LOGISTIC:
+        if self.code == LOGISTIC:
             positive = expit(margins[:, 0])
             return np.column_stack([1.0 - positive, positive])
-        if self.code == kernels.MULTINOMIAL:
+        if self.code == MULTINOMIAL:
             return np.asarray(softmax(margins, axis=1))
         return np.exp(margins) if self.log_link else margins
 
@@ -88,7 +269,7 @@ class Loss:
         values = np.empty(len(y))
 
         def fill_part(number: int, own: slice) -> None:
-            if self.code == kernels.MULTINOMIAL:
+            if self.code == MULTINOMIAL:
                 chosen = np.take_along_axis(margins[own], y[own].astype(np.int64)[:, None], axis=1)[:, 0]
                 values[own] = np.logaddexp.reduce(margins[own], axis=1) - chosen
             else:
@@ -106,11 +287,11 @@ class Loss:
     def least(self, y: Floats) -> Floats:
         """The loss of each row (n,) under a perfect prediction; the excess over it is half a deviance."""
         p = self.parameter
-        if self.code == kernels.POISSON:
+        if self.code == POISSON:
             return np.asarray(y - xlogy(y, y))
-        if self.code == kernels.GAMMA:
+        if self.code == GAMMA:
             return np.log(y) + 1.0
-        if self.code == kernels.TWEEDIE:
+        if self.code == TWEEDIE:
             return np.asarray(y ** (2 - p) * (1 / (2 - p) - 1 / (1 - p)))
         return np.zeros(len(y))
 
@@ -118,16 +299,16 @@ class Loss:
 LOSSES = {
     loss.name: loss
     for loss in [
-        Loss("squared_error", kernels.SQUARED, scales=True, canonical=True),
-        Loss("absolute_error", kernels.ABSOLUTE, scales=True),
-        Loss("huber", kernels.HUBER, scales=True, argument="delta", parameter=1.35),
-        Loss("quantile", kernels.QUANTILE, scales=True, argument="quantile", parameter=0.5),
-        Loss("poisson", kernels.POISSON, log_link=True, canonical=True, lowest=0.0),
-        Loss("gamma", kernels.GAMMA, log_link=True, lowest=0.0, lowest_open=True),
-        Loss("tweedie", kernels.TWEEDIE, log_link=True, lowest=0.0, argument="power", parameter=1.5),
-        Loss("logistic", kernels.LOGISTIC, canonical=True),
-        Loss("hinge", kernels.HINGE),
-        Loss("multinomial", kernels.MULTINOMIAL, canonical=True),
+        Loss("squared_error", SQUARED, scales=True, canonical=True),
+        Loss("absolute_error", ABSOLUTE, scales=True),
+        Loss("huber", HUBER, scales=True, argument="delta", parameter=1.35),
+        Loss("quantile", QUANTILE, scales=True, argument="quantile", parameter=0.5),
+        Loss("poisson", POISSON, log_link=True, canonical=True, lowest=0.0),
+        Loss("gamma", GAMMA, log_link=True, lowest=0.0, lowest_open=True),
+        Loss("tweedie", TWEEDIE, log_link=True, lowest=0.0, argument="power", parameter=1.5),
+        Loss("logistic", LOGISTIC, canonical=True),
+        Loss("hinge", HINGE),
+        Loss("multinomial", MULTINOMIAL, canonical=True),
     ]
 }
 """The losses by name; formulas with p the prediction and s the score, p = s or exp(s):
@@ -138,39 +319,39 @@ tweedie p**(2 - k) / (2 - k) - y p**(1 - k) / (1 - k) with 1 < k < 2; logistic (
 hinge max(0, 1 - (+-1) s); multinomial (softmax).
 """
 
-RATES = {kernels.LOGISTIC: -1.0, kernels.POISSON: 1.0, kernels.GAMMA: -1.0, kernels.TWEEDIE_1_5: 0.5}
+RATES = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: -1.0, TWEEDIE_1_5: 0.5}
 """Rows of these losses are stored as exp(rate * score), gamma's as that times the target, where there are many steps: a
 step is then a factor, computed once per coefficient instead of one exp per row."""
 
 
 def as_kept(loss: Loss) -> tuple[int, float]:
     """The code and parameter of a loss in kernels that work on stored transforms."""
-    if loss.code == kernels.TWEEDIE and loss.parameter == 1.5:
-        return kernels.TWEEDIE_1_5, 0.0
+    if loss.code == TWEEDIE and loss.parameter == 1.5:
+        return TWEEDIE_1_5, 0.0
     return loss.code, loss.parameter
 
 
 def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
-    """The stored transforms of rows for `as_kept`'s code (see `kernels.stepped`); exponents are clipped to `far`.
+    """The stored transforms of rows for `as_kept`'s code (see `stepped`); exponents are clipped to `far`.
 
     Scores and targets of shapes that broadcast.
     """
-    if code == kernels.SQUARED:
+    if code == SQUARED:
         return scores - y
     if code not in RATES:
         return scores.copy()
     values = np.exp(np.clip(RATES[code] * scores, -far, far))
-    return values * y if code == kernels.GAMMA else values
+    return values * y if code == GAMMA else values
 
 
 def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
     """The linear predictors of rows from their stored transforms."""
-    if code == kernels.SQUARED:
+    if code == SQUARED:
         return values + y
     if code not in RATES:
         return values
     with np.errstate(divide="ignore"):
-        return np.log(values / y if code == kernels.GAMMA else values) / RATES[code]
+        return np.log(values / y if code == GAMMA else values) / RATES[code]
 
 
 def deviance(loss: Loss, margins: Floats, y: Floats, weight: Floats | None) -> float:
@@ -209,13 +390,13 @@ def _log_likelihood(
 ) -> float:
     w = np.ones(len(y)) if weight is None else weight
     times = np.ones(len(y)) if copies is None else copies
-    if loss.code == kernels.SQUARED:
+    if loss.code == SQUARED:
         return normal_likelihood(deviance, float(w.sum()), float(times @ np.log(w / times)))
-    if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
+    if loss.code in (LOGISTIC, MULTINOMIAL):
         return -0.5 * deviance
-    if loss.code == kernels.POISSON:
+    if loss.code == POISSON:
         return -0.5 * deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
-    if loss.code == kernels.GAMMA and dispersion > 0.0:
+    if loss.code == GAMMA and dispersion > 0.0:
         shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
         return float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
     return np.nan
@@ -244,23 +425,23 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     linear predictor is finite.
     """
     own = np.zeros((len(y), n_outputs)) if offset is None else offset
-    if loss.code in (kernels.LOGISTIC, kernels.MULTINOMIAL):
+    if loss.code in (LOGISTIC, MULTINOMIAL):
         relative = None if weights is None else weights / weights.mean()
         counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
         counts = counts if counts.all() else counts + 0.5
         log_share = np.log(counts / counts.sum())
-        start = log_share[1:] - log_share[:1] if loss.code == kernels.LOGISTIC else log_share - log_share.mean()
+        start = log_share[1:] - log_share[:1] if loss.code == LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, own + start, y, weights)
-    if loss.code == kernels.HINGE:
+    if loss.code == HINGE:
         return _best_hinge(y, weights, own[:, 0])
     if loss.log_link:
         return _best_log(loss, y, weights, own[:, 0])
     y = y - own[:, 0]
-    if loss.code == kernels.HUBER:
+    if loss.code == HUBER:
         middle = np.quantile(y, 0.5, weights=weights, method="inverted_cdf")
         return np.array([middle + _root(loss, np.full((len(y), 1), middle), y, weights)])
-    if loss.code in (kernels.ABSOLUTE, kernels.QUANTILE):
-        share = loss.parameter if loss.code == kernels.QUANTILE else 0.5
+    if loss.code in (ABSOLUTE, QUANTILE):
+        share = loss.parameter if loss.code == QUANTILE else 0.5
         return np.array([np.quantile(y, share, weights=weights, method="inverted_cdf")])
     return np.array([np.average(y, weights=weights)])
 
@@ -296,13 +477,13 @@ def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None
 
     Sums are weighted; for classification they are those of each class. Classes without a row are left unchanged.
     """
-    if loss.code == kernels.MULTINOMIAL:
+    if loss.code == MULTINOMIAL:
         relative = np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum()
         observed: Floats = np.bincount(y.astype(np.int64), relative, margins.shape[1]).astype(np.float64)
         return settle_softmax(softmax_sums(margins, relative), observed)
-    if loss.code == kernels.LOGISTIC and (y > 0).all() != (y > 0).any():
+    if loss.code == LOGISTIC and (y > 0).all() != (y > 0).any():
         return np.array([_root(loss, margins, y, weights)])
-    if loss.code == kernels.LOGISTIC or (loss.code == kernels.POISSON and not y.any()):
+    if loss.code == LOGISTIC or (loss.code == POISSON and not y.any()):
         return np.zeros(1)  # one class, or all counts 0: there is no finite shift
     return np.array([_root(loss, margins, y, weights)])
 
@@ -328,7 +509,7 @@ def root_by_sums(loss: Loss, sums: Callable[[float], tuple[float, float]], size:
     for _ in range(MAX_STEPS):
         slope, hess = sums(shift)
         step = slope / max(hess, 1e-300)
-        if loss.code == kernels.SQUARED or abs(slope) <= NEAR * size:
+        if loss.code == SQUARED or abs(slope) <= NEAR * size:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
         step = float(np.clip(step, -MAX_STEP, MAX_STEP))

@@ -23,9 +23,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, encode_column
-from tabsym.design.formula import ColumnRef, Formula
+from tabsym.design.formula import ColumnRef, Formula, expand
 from tabsym.design.plan import INTERCEPT, show
-from tabsym.design.polynomial import expand
 from tabsym.design.sources import Symbols
 from tabsym.frame import (
     NUMBERS,
@@ -46,7 +45,9 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
 from tabsym.frame.meaning import CODES, code_columns
+from tabsym.jit import one_blas_thread
 from tabsym.losses.loss import Loss
+from tabsym.messages import warn_user
 from tabsym.models.bins import Precomputed
 from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
@@ -56,11 +57,9 @@ from tabsym.models.inspection.methods import InspectionMethods
 from tabsym.models.model import WideModel, coefficient_frame, source_of
 from tabsym.models.stream import predict_to_parquet
 from tabsym.solvers.newton import Newton
-from tabsym.threads import one_blas_thread
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, Words, codes_of
 from tabsym.tiws.unknown import Sums
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The bins of numeric columns: how many there are, and where they are cut, for each value of the option `numeric`."""
+"""The bins of numeric columns: how many and where, for each value of `numeric` and for the search of interactions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tabsym.categories.contingency import code_numbers
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
-from tabsym.frame.weights import Copies, design_effect, weights_within_classes
+from tabsym.frame.target import Copies, design_effect, weights_within_classes
+from tabsym.jit import in_threads
 from tabsym.losses.loss import Loss
+from tabsym.messages import warn_user
 from tabsym.models.checks import Treatment, columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Sampler, Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.newton import Newton
-from tabsym.threads import in_threads
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from tabsym.frame import as_given
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
+from tabsym.messages import Number, check_option
 from tabsym.solvers.sgd.options import OPTIMIZERS, SGD, Optimizer
-from tabsym.validation import Number, check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
 """Named interactions, each as a tuple of columns, or of a `Within` and columns."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tabsym.design.formula import Formula, parse
+from tabsym.design.formula import Formula, Monomial, expand, parse
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.polynomial import Monomial, expand
 from tabsym.interactions.search import (
     FOR_BINARY,
     FOR_CLASSES,
@@ -21,6 +20,7 @@ from tabsym.interactions.search import (
     AutoInteractions,
 )
 from tabsym.losses.loss import Loss
+from tabsym.messages import check_option
 from tabsym.models.checks import (
     Init,
     Named,
@@ -44,7 +44,6 @@ from tabsym.models.checks import (
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.sgd.loop import is_known_to_do, rule_of_thumb
 from tabsym.solvers.sgd.options import SCHEDULES, Optimizer, Options
-from tabsym.validation import check_option
 
 UNKNOWN = ("neutral", "error", "similar")
 SOLVED_NUMERIC, ONLINE_NUMERIC = ("smooth", "linear", "modl", "quantile"), ("linear", "modl", "quantile")

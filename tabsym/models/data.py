@@ -1,4 +1,7 @@
-"""The validated arguments of fit, their conversion to the training scale, a sample of them, and offset columns."""
+"""The validated arguments of fit, their conversion to the training scale, a sample of them, and offset columns.
+
+The spread of a target, of which Huber's delta is a multiple, is estimated here too.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,8 @@ from tabsym.design.plan import used_columns
 from tabsym.design.units import Moments, Order, fixed_score, lay_rows
 from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
 from tabsym.frame.storage import as_given
-from tabsym.frame.weights import Copies, of_one_copy
-from tabsym.losses.kernels import HUBER
-from tabsym.losses.loss import Loss
+from tabsym.frame.target import Copies, of_one_copy
+from tabsym.losses.loss import HUBER, Loss
 from tabsym.models.checks import check_offset, nearest
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry

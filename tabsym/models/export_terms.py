@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN
-from tabsym.design.formula import ColumnRef, Node
+from tabsym.design.formula import ColumnRef, Node, columns_read
 from tabsym.design.model_spec import Term
-from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
-from tabsym.losses import kernels as losses
+from tabsym.losses import loss as losses
+from tabsym.messages import warn_user
 from tabsym.models.data import OffsetColumn
 from tabsym.models.identified import means_of
 from tabsym.models.inspection.coef_table import (
@@ -30,7 +30,6 @@ from tabsym.models.inspection.coef_table import (
 )
 from tabsym.models.inspection.explain import term_name
 from tabsym.models.model import WideModel, source_of, split_frame
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 

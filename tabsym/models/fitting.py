@@ -13,10 +13,12 @@ from tabsym.design.plan import is_sum, plan_additive, plan_formula
 from tabsym.design.sources import Symbols
 from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
-from tabsym.losses.kernels import HUBER
-from tabsym.losses.loss import Loss, settled_shift
+from tabsym.jit import one_blas_thread
+from tabsym.losses.loss import HUBER, Loss, settled_shift
+from tabsym.messages import show_progress
 from tabsym.models.bins import NumericBins, Precomputed, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
+from tabsym.models.constraints import directions_of, find_fixed, with_directions, with_fixed_scores, with_fixed_term
 from tabsym.models.data import (
     Training,
     mean_weights,
@@ -25,7 +27,6 @@ from tabsym.models.data import (
     training_loss,
     weight_by_coef,
 )
-from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_term
 from tabsym.models.identified import centering_weights, identify
 from tabsym.models.interactions import (
     Crosses,
@@ -35,7 +36,6 @@ from tabsym.models.interactions import (
     search_interactions,
 )
 from tabsym.models.model import WideModel
-from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.models.solving import solve
 from tabsym.models.start import (
     NO_SGD_STATE,
@@ -50,11 +50,8 @@ from tabsym.models.start import (
     with_state,
 )
 from tabsym.solvers.newton import Newton
-from tabsym.solvers.sgd.loop import Outcome, Split, is_known_to_do, search_rate, split_rows, train
+from tabsym.solvers.sgd.loop import Outcome, RowNumbers, Split, is_known_to_do, search_rate, split_rows, train
 from tabsym.solvers.sgd.options import Options
-from tabsym.solvers.sgd.state import RowNumbers
-from tabsym.threads import one_blas_thread
-from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState

@@ -23,16 +23,16 @@ from tabsym.design.plan import Members, Within
 from tabsym.design.sources import Bins, CountEffect, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.frame import Column
-from tabsym.frame.weights import Copies, of_one_copy, weights_within_classes
+from tabsym.frame.target import Copies, of_one_copy, weights_within_classes
 from tabsym.interactions.gains import THINNED, CodeColumn, HeldOutGains, Sorted
 from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
 from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.models.bins import NumericBins, Precomputed
 from tabsym.models.checks import nearest
 from tabsym.models.config import Config
+from tabsym.models.constraints import directions_of
 from tabsym.models.data import Training, lay_training, training_loss
 from tabsym.models.model import source_of
-from tabsym.models.monotonic import directions_of
 from tabsym.models.start import NO_SGD_STATE, initial_model
 
 Floats = NDArray[np.float64]

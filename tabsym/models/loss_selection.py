@@ -17,6 +17,7 @@ from tabsym.design.content import Dealt, Keys, content_of_rows
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
+from tabsym.jit import one_blas_thread
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.bins import Precomputed, plan_cuts
 from tabsym.models.checks import below_domain
@@ -26,7 +27,6 @@ from tabsym.models.fitting import build_spec
 from tabsym.models.solving import solve_parameters
 from tabsym.models.start import NO_SGD_STATE, code_table, initial_model_of
 from tabsym.solvers.newton import ROUGHLY_CLOSE
-from tabsym.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 

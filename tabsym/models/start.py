@@ -25,8 +25,8 @@ from tabsym.models.data import Training, lay_training, numeric_moments, training
 from tabsym.models.model import WideModel, coefficient_frame, scale_names, source_of
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.sgd.kernels import predict_margins
+from tabsym.solvers.sgd.loop import Task, storage_order
 from tabsym.solvers.sgd.options import SGD, Options, StateColumns
-from tabsym.solvers.sgd.state import Task, storage_order
 
 Floats = NDArray[np.float64]
 

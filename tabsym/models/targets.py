@@ -20,13 +20,13 @@ from tabsym.frame import (
     split_target,
 )
 from tabsym.frame.frames import as_rows
-from tabsym.frame.weights import totals_of_classes, weights_of_classes
+from tabsym.frame.target import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss, best_constant, deviance
 from tabsym.models.base import WideBase
 from tabsym.models.checks import by_class, check_loss, check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config
+from tabsym.models.constraints import with_classes
 from tabsym.models.data import GivenRows, Training
-from tabsym.models.fixed_terms import with_classes
 
 
 def score_of(estimator: Any, y: Any, predicted: NDArray[Any], sample_weight: Any) -> float:

@@ -15,18 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.frame import check_regression_target, split_target
 from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory, is_stream
 from tabsym.losses.loss import LOSSES, Loss
+from tabsym.messages import show_progress, warn_user
 from tabsym.models.bins import Precomputed
 from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.models.config import Config, defaults_of, solved_config
+from tabsym.models.constraints import without_frames
 from tabsym.models.data import GivenRows, Training
 from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
-from tabsym.models.fixed_terms import without_frames
 from tabsym.models.loss_selection import choose_loss
 from tabsym.models.out_of_core.fit import fit_out_of_core
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS
 from tabsym.models.stream import target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
-from tabsym.warn import show_progress, warn_user
 
 Floats = NDArray[np.float64]
 

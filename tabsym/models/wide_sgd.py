@@ -16,10 +16,10 @@ from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.base import WideBase
 from tabsym.models.checks import by_class, check_loss
 from tabsym.models.config import Config, online_config
+from tabsym.models.constraints import with_classes
 from tabsym.models.data import Training
 from tabsym.models.docs import ONLINE_ATTRIBUTES, described, fill_in
 from tabsym.models.fitting import continue_model
-from tabsym.models.fixed_terms import with_classes
 from tabsym.models.stream import find_classes, fit_stream, target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 

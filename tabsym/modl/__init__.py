@@ -4,9 +4,8 @@ The parts of a column are its intervals or groups. A regression's target has int
 column with an interval of the target. The cells of a grid of quantiles hold neighbouring values.
 """
 
-from tabsym.modl.columns import Groups, Intervals
+from tabsym.modl.columns import Groups, Intervals, fit_column
 from tabsym.modl.criterion import CRITERIA, grouping_cost, interval_cost
-from tabsym.modl.given import fit_column
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Given, Partition, Settings

@@ -216,7 +216,7 @@ def garbage_priors(
 
 
 class GroupPrices(NamedTuple):
-    """What searches compute Khiops' priors of groups from; see `kernels_groups`."""
+    """What searches compute Khiops' priors of groups from; see `kernels`."""
 
     by_size: Floats
     stars: Floats

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from tabsym.modl import kernels_cuts as kernels
+from tabsym.modl import kernels
 from tabsym.modl.criterion import ln_factorials, parts_cost, target_intervals_cost
 
 Floats = NDArray[np.float64]

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from tabsym.modl import kernels_groups as kernels
+from tabsym.modl import kernels
 from tabsym.modl.cuts import Bounds, OutOfTime, PricedSearch, is_cheaper
 from tabsym.modl.grouping import Grouping, GroupTask, by_main_axis, by_proportion, costs_of_groups, polish
 from tabsym.modl.partition import cheapest, labels_along, labels_of

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels_cuts as kernels
+from tabsym.modl import kernels
 from tabsym.modl.criterion import (
     Lumps,
     groups_and_granularity,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from tabsym.modl import kernels_groups as kernels
+from tabsym.modl import kernels
 from tabsym.modl.criterion import (
     GARBAGE_FROM,
     GroupPrices,

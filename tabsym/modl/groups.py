@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels_groups as kernels
+from tabsym.modl import kernels
 from tabsym.modl.criterion import GARBAGE_FROM, Lumps
 from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, one_cut_costs, take_one_cut
 from tabsym.modl.garbage import bound_garbage, first_bound, search_garbage

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels_cuts as kernels
+from tabsym.modl import kernels
 from tabsym.modl.criterion import interval_prior, max_granularity, null_prior, parts_cost
 from tabsym.modl.cuts import (
     Best,

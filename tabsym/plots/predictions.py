@@ -19,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from tabsym.messages import Number, check_option
 from tabsym.plots.style import BLUE, INK, ORANGE, PALE, axes_of, cut, dressed, label_of, legend, plain, titled, widened
-from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

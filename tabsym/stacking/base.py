@@ -32,6 +32,7 @@ from tabsym.frame import (
 from tabsym.frame.frames import take_rows
 from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
+from tabsym.messages import Number, check_option, warn_user
 from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
 from tabsym.models.data import offset_column_of
@@ -71,8 +72,6 @@ from tabsym.stacking.selection import (
     splits_of_folds,
     taken,
 )
-from tabsym.validation import Number, check_option
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")

@@ -16,7 +16,7 @@ from tabsym.frame import (
     read_table,
     split_target,
 )
-from tabsym.frame.weights import totals_of_classes, weights_of_classes
+from tabsym.frame.target import totals_of_classes, weights_of_classes
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.loss_selection import with_loss_of

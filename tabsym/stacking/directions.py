@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tabsym.frame import Kind, Table, read_table
 from tabsym.frame.frames import is_frame
+from tabsym.messages import warn_user
 from tabsym.models.checks import name_of
-from tabsym.warn import warn_user
 
 OPTIONS = {
     "lightgbm": "monotone_constraints",

@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.encoders.folds import Split
 from tabsym.frame.frames import take_rows
 from tabsym.losses.loss import Loss
+from tabsym.messages import warn_user
 from tabsym.stacking.layer import Layer, Plan, StackRows, margins_of, rounds_of
-from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 Indices = NDArray[Any]

@@ -13,7 +13,7 @@ from scipy import sparse
 from tabsym.categories import UNSEEN, RawCodes
 from tabsym.categories.contingency import PairCounts
 from tabsym.frame.dtypes import read_list, written_list
-from tabsym.threads import one_blas_thread
+from tabsym.jit import one_blas_thread
 from tabsym.tiws.counts import documents_of_rows
 from tabsym.tiws.similarity import Base, Described, Geometry, NameReader, similarities, weights_of
 from tabsym.tiws.unknown import (

@@ -30,8 +30,8 @@ from tabsym.categories import (
 from tabsym.categories.lazy import LazyRows, LazyTarget, is_missing, number_of_bin, sizes_of
 from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
 from tabsym.frame.storage import object_array
+from tabsym.jit import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.threads import in_threads
 from tabsym.tiws.unknown import Sums
 
 Floats = NDArray[np.float64]

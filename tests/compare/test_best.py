@@ -18,8 +18,7 @@ from tabsym import WideRegressor, compare, save
 from tabsym.cli import main
 from tabsym.compare import load
 from tabsym.compare.comparison import train_best
-from tabsym.compare.contenders import all_contenders
-from tabsym.compare.custom_contenders import from_address
+from tabsym.compare.contenders import all_contenders, from_address
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.splits import SplitPlan
 from tabsym.compare.table.files import ReadOptions

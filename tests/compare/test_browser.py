@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tabsym import MODLEncoder
-from tabsym.compare.several_tables import Comparisons, write_summary
+from tabsym.compare.run import Comparisons, write_summary
 from tests.compare.test_report import EVIL as IMAGE
 from tests.compare.test_report import build
 from tests.models.test_pages import EVIL, model, rows  # noqa: F401

@@ -16,8 +16,7 @@ from sklearn.linear_model import LinearRegression
 
 from tabsym import compare
 from tabsym.cli import main
-from tabsym.compare.contenders import Contender, all_contenders
-from tabsym.compare.custom_contenders import choose
+from tabsym.compare.contenders import Contender, all_contenders, choose
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
@@ -140,9 +139,7 @@ def test_resume_refuses_columns_of_other_names(names, tmp_path):
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does
-    monkeypatch.setattr(
-        "tabsym.compare.custom_contenders.all_contenders", lambda: {"broken": broken} | all_contenders()
-    )
+    monkeypatch.setattr("tabsym.compare.contenders.all_contenders", lambda: {"broken": broken} | all_contenders())
     chosen = ["broken", "constant", "wide"]
     result = compare(SALES, "sales", contenders=chosen, folds=2, out=tmp_path / "o", quiet=True)
     assert "it could not be made: KeyError: 'broken'" in result.failures["broken"]

@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from tabsym import WideEncoder, compare
 from tabsym.cli import main
 from tabsym.compare import Metric
-from tabsym.compare.contenders import all_contenders
-from tabsym.compare.custom_contenders import choose
+from tabsym.compare.contenders import all_contenders, choose
 from tabsym.datasets import make_retail
 from tabsym.encoders import NativeCategories
 from tests.custom_contenders import Mean, Names, ready

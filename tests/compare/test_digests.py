@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from tabsym import compare
 from tabsym.cli import main
-from tabsym.compare.custom_contenders import digest_of, digest_of_address
+from tabsym.compare.contenders import digest_of, digest_of_address
 from tabsym.compare.metrics import Metric
 from tabsym.datasets import make_retail
 
@@ -86,7 +86,7 @@ def test_digests_are_those_of_other_processes():
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import FunctionTransformer\n"
         "from sklearn.linear_model import Ridge\n"
-        "from tabsym.compare.custom_contenders import digest_of\n"
+        "from tabsym.compare.contenders import digest_of\n"
         "words = {'alpha', 'beta', 'gamma', 'delta'}\n"
         "function = lambda x: x if 'a' in {'a', 'b', 'c'} else -x\n"
         "print(digest_of(make_pipeline(FunctionTransformer(function, kw_args={'w': words}), Ridge()),\n"

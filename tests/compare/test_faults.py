@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from tabsym import OneHotEncoder
 from tabsym.compare import compare, workers
 from tabsym.compare.machine import owned
-from tabsym.compare.processes import Runner
 from tabsym.compare.results import Results, load_results, prediction_path
+from tabsym.compare.workers import Runner
 from tests.in_process import contenders_in_process, without_pictures
 
 FORGED = {"fold": 0, "error": "forged"}

@@ -6,8 +6,8 @@ import pytest
 
 from tabsym.cli import main
 from tabsym.compare import compare_tables
-from tabsym.compare import several_tables as many
-from tabsym.compare.several_tables import critical_difference, friedman, summary
+from tabsym.compare import run as many
+from tabsym.compare.run import critical_difference, friedman, summary_of_tables
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -29,11 +29,11 @@ def ranks(values):
 def test_sentences_over_tables():
     same = ranks([[1, 2, 3], [2, 3, 1], [3, 1, 2]])
     assert friedman(same) == pytest.approx(1.0)
-    text = " ".join(summary(same, 1.0, friedman(same), {}))
+    text = " ".join(summary_of_tables(same, 1.0, friedman(same), {}))
     assert "Over 3 tables" in text
     assert "No significant difference between contenders over 3 tables (Friedman, p = 1.00)" in text
     clear = ranks([[1.0] * 8, [2.0] * 8, [3.0] * 8])
-    text = " ".join(summary(clear, critical_difference(3, 8), friedman(clear), {"bad": "no such file"}))
+    text = " ".join(summary_of_tables(clear, critical_difference(3, 8), friedman(clear), {"bad": "no such file"}))
     assert "Significantly worse than c0: c2." in text
     assert "No significant difference to c0: c1." in text
     assert "Not compared: bad (no such file)." in text
@@ -45,7 +45,7 @@ def test_sentences_over_tables():
 )
 def test_no_p_of_a_test_that_was_not_done(values, counts):
     few = ranks(values)
-    sentences = summary(few, 1.0, friedman(few), {})
+    sentences = summary_of_tables(few, 1.0, friedman(few), {})
     assert sentences[1:] == [
         "Differences between contenders were not tested: Friedman's test needs 3 contenders and 2 tables; "
         f"there are {counts}."

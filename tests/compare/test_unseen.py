@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from tabsym import TIWSEncoder, compare
-from tabsym.compare.contenders import all_contenders
-from tabsym.compare.custom_contenders import choose
+from tabsym.compare.contenders import all_contenders, choose
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
 from tabsym.compare.ranking import pair_of_rows

@@ -25,7 +25,7 @@ from tabsym.compare.table.prepare import TASKS, prepare
 from tabsym.datasets import make_retail
 from tabsym.export import load as load_any
 from tabsym.export import save, trusted_types
-from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
+from tabsym.export.check import CLASSES, FUNCTIONS, LISTS
 from tests.saved_models import fitted
 
 SALES = make_retail(80)[["store", "colour", "week", "price", "sales"]]

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tabsym.validation import Instance, Number, check_declared_options, check_option
+from tabsym.messages import Instance, Number, check_declared_options, check_option
 
 COUNT = Number(at_least=1, whole=True, of="rows")
 FRACTION = Number(above=0, at_most=1)

@@ -18,7 +18,7 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.compare.fitting import Data, train
-from tabsym.frame.weights import design_effect, relative_weights, weights_within_classes
+from tabsym.frame.target import design_effect, relative_weights, weights_within_classes
 from tests.options import ADDITIVE
 
 UNITS = 1e-3, 1_700.0

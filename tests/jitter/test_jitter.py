@@ -21,7 +21,7 @@ from tabsym import JitterPredictor, TIWSEncoder
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
 from tabsym.jitter.averaging import raw_scores
-from tabsym.jitter.calibration import _error
+from tabsym.jitter.predictor import _error
 from tabsym.jitter.replacing import MAX_COMBINATIONS, Donors, Mixture
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame

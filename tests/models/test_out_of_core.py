@@ -448,7 +448,7 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
 
 KILLED = """
 import os, signal, sys
-from tabsym import WideClassifier, warn
+from tabsym import WideClassifier, messages
 from tabsym.frame import read
 from tabsym.models import wide
 from tabsym.models.out_of_core import cache as row_cache

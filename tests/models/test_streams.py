@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.models import stream as stream_module
-from tabsym.solvers.sgd.state import Trainer
+from tabsym.solvers.sgd.loop import Trainer
 
 RNG = np.random.default_rng(0)
 N = 9000

@@ -204,7 +204,7 @@ def test_the_mean_gradient_of_single_rows_is_another_model_where_rows_have_weigh
 
 
 def test_large_tables_are_shuffled_by_runs(monkeypatch):
-    from tabsym.solvers.sgd import state as trainer
+    from tabsym.solvers.sgd import loop as trainer
 
     plain = WideSGDClassifier(random_state=0, max_iter=5).fit(X, Y)
     monkeypatch.setattr(trainer, "CACHE_BYTES", 16)

@@ -10,7 +10,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import posteriors_classes, variances
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.kernels_classes import move_and_sum_classes
+from tabsym.solvers.newton.kernels_rows import move_and_sum_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import VarianceComponents
 from tests.formulas import TAKES_UP, TERMS

@@ -13,9 +13,8 @@ from sklearn.linear_model import SGDClassifier
 from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
 from tabsym.losses.loss import LOSSES, best_constant
-from tabsym.solvers.sgd.loop import train
+from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
-from tabsym.solvers.sgd.state import Task
 from tests.oracles import online as naive
 
 RATE = 0.1

@@ -6,7 +6,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from tabsym import WideClassifier, WideRegressor, threads
+from tabsym import WideClassifier, WideRegressor, jit
 from tabsym.design.content import Dealt
 from tests.models.test_frequencies import TABLE, TARGETS
 
@@ -38,7 +38,7 @@ def test_any_number_of_threads_gives_the_same_bits(loss, options, monkeypatch):
     """Each loss with two of the three sets of options, which share what is summed by parts."""
     options, weight = OPTIONS[options], TABLE["weight"] if loss in ("poisson", "two") else None
     whole = fitted(loss, options, weight, 1)
-    monkeypatch.setattr(threads, "MANY_ROWS", 500)
+    monkeypatch.setattr(jit, "MANY_ROWS", 500)
     one, two = (fitted(loss, options, weight, n_jobs) for n_jobs in (None, 3))
     assert list(one.coefs_) == list(two.coefs_) == list(whole.coefs_)
     for name, frame in one.coefs_.items():
@@ -51,25 +51,25 @@ def test_any_number_of_threads_gives_the_same_bits(loss, options, monkeypatch):
 
 
 def test_parts_are_worked_on_by_as_many_threads(monkeypatch):
-    monkeypatch.setattr(threads, "MANY_ROWS", 10)
-    assert threads.parts_of(9) == [slice(0, 9)]
+    monkeypatch.setattr(jit, "MANY_ROWS", 10)
+    assert jit.parts_of(9) == [slice(0, 9)]
     rows = np.zeros(1003, dtype=int)
 
     def work(number, own):
         rows[own] += 1
         return number, get_ident()
 
-    with threads.threads_for_rows(3):
-        numbers, names = zip(*threads.by_parts(work, len(rows)), strict=True)
-    assert numbers == tuple(range(threads.PARTS))
+    with jit.threads_for_rows(3):
+        numbers, names = zip(*jit.by_parts(work, len(rows)), strict=True)
+    assert numbers == tuple(range(jit.PARTS))
     assert get_ident() not in names and len(set(names)) <= 3
-    assert {name for _, name in threads.by_parts(work, len(rows))} == {get_ident()}
+    assert {name for _, name in jit.by_parts(work, len(rows))} == {get_ident()}
     assert (rows == 2).all()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_none_is_left_running_where_one_ends(n_jobs, monkeypatch):
-    monkeypatch.setattr(threads, "MANY_ROWS", 10)
+    monkeypatch.setattr(jit, "MANY_ROWS", 10)
     ended = []
 
     def work(number, own):
@@ -78,9 +78,9 @@ def test_none_is_left_running_where_one_ends(n_jobs, monkeypatch):
         sleep(0.02 * number)
         ended.append(number)
 
-    with threads.threads_for_rows(n_jobs):
+    with jit.threads_for_rows(n_jobs):
         with pytest.raises(KeyboardInterrupt):
-            threads.by_parts(work, 1000)
+            jit.by_parts(work, 1000)
         before = len(ended)
         sleep(0.3)
         assert len(ended) == before
@@ -93,8 +93,8 @@ def test_the_rows_of_a_sample_are_the_same_by_parts(copies, monkeypatch):
     content[:200] = 7  # and one many times
     times = rng.randint(1, 4, 2000) if copies else None
     whole = Dealt.sampled(content, times, 600, np.random.RandomState(1))
-    monkeypatch.setattr(threads, "MANY_ROWS", 500)
-    with threads.threads_for_rows(2):
+    monkeypatch.setattr(jit, "MANY_ROWS", 500)
+    with jit.threads_for_rows(2):
         parts = Dealt.sampled(content, times, 600, np.random.RandomState(1))
     assert 500 < whole.n_rows < 700
     for name in ("rows", "content", "copies"):

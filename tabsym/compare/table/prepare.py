@@ -24,8 +24,8 @@ from tabsym.compare.text import listed, perhaps
 from tabsym.design.sources import Symbols
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.frame.meaning import format_of, moments_of
+from tabsym.messages import check_option
 from tabsym.models.model import WideModel
-from tabsym.validation import check_option
 
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")

@@ -1,6 +1,6 @@
 """What a fitted wide model shows of itself.
 
-`readable` has the methods of the estimators. Behind them: `coef_table` (`coef_table`, `contrast`, `with_coefs`),
-`explain` (contributions, `summary`), `significance` (tests), `pictures` (plots) and `page` (HTML); the frames of
+`methods` has those of the estimators. Behind them: `coef_table` (`coef_table`, `contrast`, `with_coefs`),
+`explain` (contributions, `summary`), `significance` (tests) and `page` (plots, HTML); the frames of
 `coefs_` are in `models.model`.
 """

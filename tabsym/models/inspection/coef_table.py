@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
+from tabsym.messages import check_option
 from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
 from tabsym.models.model import (
@@ -27,7 +28,6 @@ from tabsym.models.model import (
 )
 from tabsym.models.start import by_value, with_init, with_state
 from tabsym.solvers.newton.certainty import ORTHOGONAL
-from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
 

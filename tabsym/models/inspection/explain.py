@@ -13,8 +13,8 @@ from tabsym.design.model_spec import Factor, ModelSpec, Term
 from tabsym.design.plan import LEVELS, at_level, show
 from tabsym.design.sources import CountEffect, Flag
 from tabsym.frame import Kind, Table
+from tabsym.models.constraints import describe_directions
 from tabsym.models.model import WideModel, products_of, source_of, split_frame
-from tabsym.models.monotonic import describe_directions
 from tabsym.plots.style import LONGEST, category_text, cut
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """What a fitted wide model shows of itself, as documented methods; the work is done in other modules.
 
 `coef_table`: the table of coefficients, its intervals and p, contrasts; `significance`: tests of terms and of nested
-models; `explain`: `summary`, and contributions to predictions; `pictures`: plots; `page`: the report.
+models; `explain`: `summary`, and contributions to predictions; `page`: plots and the report.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import Table, split_target
 from tabsym.frame.frames import as_rows
+from tabsym.messages import check_option
 from tabsym.models.inspection.coef_table import differences, model_by, table_of
 from tabsym.models.inspection.explain import (
     OFFSET,
@@ -29,13 +30,18 @@ from tabsym.models.inspection.explain import (
     shap_explanation,
     variances_of_columns,
 )
-from tabsym.models.inspection.page import notebook_html, rows_of_report, write_report
-from tabsym.models.inspection.pictures import draw_explanation, draw_model, draw_term
+from tabsym.models.inspection.page import (
+    draw_explanation,
+    draw_model,
+    draw_term,
+    notebook_html,
+    rows_of_report,
+    write_report,
+)
 from tabsym.models.inspection.significance import compare_nested, wald_tests_of_terms
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import CoefficientFrames, WideModel, mean_of_factor
 from tabsym.solvers.newton.certainty import Certainty
-from tabsym.validation import check_option
 
 Floats = NDArray[np.float64]
 

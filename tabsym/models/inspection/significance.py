@@ -26,12 +26,11 @@ from scipy.stats import chi2, f
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import show
 from tabsym.design.sources import Bins, Crossing, Flag
-from tabsym.losses.kernels import HUBER, POISSON
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import HUBER, POISSON, Loss
 from tabsym.models.identified import at_means_of_numbers, means_of
 from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import prior_of
+from tabsym.models.solving import prior_of
 from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.information import penalty_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from tabsym.categories import Categories
 from tabsym.categories.coding import plain_symbols
 from tabsym.frame.read import is_dataset
+from tabsym.messages import warn_user
 from tabsym.models.out_of_core.parts import PART_ROWS, InFiles, Part, ReadTable, Wanted
-from tabsym.warn import warn_user
 
 NAME, LOCK, LIST, ROWS, WORK = "_tabsym", "lock", "rows.json", "rows-", "work-"
 _CHUNK = 1 << 24  # bytes

@@ -27,27 +27,25 @@ from tabsym.design.sources import CountEffect, Crossing, Symbols
 from tabsym.design.units import TargetUnits
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
-from tabsym.frame.weights import weights_of_classes
-from tabsym.losses.kernels import HUBER
-from tabsym.losses.loss import Loss, best_constant
+from tabsym.frame.target import weights_of_classes
+from tabsym.jit import one_blas_thread, threads_for_rows
+from tabsym.losses.loss import HUBER, Loss, best_constant
+from tabsym.messages import show_progress
 from tabsym.models.bins import Precomputed
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training, offset_column_of, training_loss
 from tabsym.models.fitting import Fitted, plan_terms
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import given_precisions, with_keys
 from tabsym.models.out_of_core.cache import RowCache, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
-from tabsym.models.solving import conclude, counted, is_sum_of_blocks
+from tabsym.models.solving import conclude, counted, given_precisions, is_sum_of_blocks, with_keys
 from tabsym.models.start import NO_SGD_STATE, frequent_count_effects, starting_parameters, untrained_model
 from tabsym.models.stream import target_name
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
 from tabsym.solvers.newton.partitioned import DescentInParts, Engine, OneAfterTheOther
 from tabsym.solvers.newton.terms import Prior, SolverTerm
-from tabsym.threads import one_blas_thread, threads_for_rows
-from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState

@@ -21,13 +21,13 @@ from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
 from tabsym.design.units import Moments, TargetUnits
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, symbolic_columns
 from tabsym.frame.storage import object_array
-from tabsym.frame.weights import totals_of_classes
-from tabsym.losses.kernels import MULTINOMIAL
+from tabsym.frame.target import totals_of_classes
+from tabsym.losses.loss import MULTINOMIAL
 from tabsym.models.data import OffsetColumn, Training, lay_training, numeric_moments, training_loss
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import solver_terms
+from tabsym.models.solving import solver_terms
 from tabsym.models.start import Coded
-from tabsym.solvers.newton.partition import Shard
+from tabsym.solvers.newton.partitioned import Shard
 from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]

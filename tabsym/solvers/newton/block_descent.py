@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt
 from tabsym.design.sources import rows_by_code
-from tabsym.frame.weights import Copies, design_effect, of_one_copy
-from tabsym.losses.kernels import HUBER, MULTINOMIAL, SQUARED
-from tabsym.losses.loss import Loss, settled_shift
+from tabsym.frame.target import Copies, design_effect, of_one_copy
+from tabsym.jit import parts_of
+from tabsym.losses.loss import HUBER, MULTINOMIAL, SQUARED, Loss, settled_shift
 from tabsym.solvers.newton.dispersion import lowest_positive, pearson_sums, sum_slopes
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.steps import JointSteps, Recentering, SmallTerms, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
-from tabsym.threads import parts_of
 
 Floats = NDArray[np.float64]
 

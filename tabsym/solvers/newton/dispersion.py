@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
-from tabsym.frame.weights import Copies, of_one_copy
-from tabsym.losses.kernels import GAMMA, POISSON
-from tabsym.losses.loss import Loss
+from tabsym.frame.target import Copies, of_one_copy
+from tabsym.losses.loss import GAMMA, POISSON, Loss
 
 Floats = NDArray[np.float64]
 

@@ -1,9 +1,9 @@
-"""Fit an additive model from its terms: the optimum for a given penalty, or with variance components by REML.
+"""Fit an additive model from its terms, with given or estimated (REML) penalties; which terms are left out of it.
 
 The optimum within monotone constraints is found from the one without, whose variances are kept. Where that keeps to the
 constraints, it is the constrained optimum too, as the objective is convex. Otherwise block coordinate descent goes on
 from the nearest coefficients that do: each step is the minimum of its quadratic approximation within the constraint of
-its term (`kernels_monotone`), and the constraints of different terms are separate, so that the descent ends at the
+its term (`kernels_walk`), and the constraints of different terms are separate, so that the descent ends at the
 constrained optimum (Tseng 2001, "Convergence of a block coordinate descent method for nondifferentiable minimization").
 """
 
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.content import Keys
-from tabsym.losses.kernels import MULTINOMIAL, SQUARED
+from tabsym.losses.loss import MULTINOMIAL, SQUARED
+from tabsym.messages import show_progress
 from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance, PosteriorSamples
@@ -27,7 +28,6 @@ from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms
 from tabsym.solvers.newton.variances import MANY_ENTRIES, HeldOut, MulticlassHalves, VarianceComponents, halves_of
-from tabsym.warn import show_progress
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,7 @@ from scipy.special import softmax
 
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec, Rows, Work
-from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL
-from tabsym.losses.loss import deviance
+from tabsym.losses.loss import HUBER, LOGISTIC, MULTINOMIAL, deviance
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.certainty import MAX_VISITS, Certainty, JointCovariance, root_of
@@ -43,8 +42,8 @@ from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, 
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
+from tabsym.solvers.sgd.loop import Task
 from tabsym.solvers.sgd.options import SGD, Options
-from tabsym.solvers.sgd.state import Task
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from tabsym.categories.kernels import order_by_code
-from tabsym.jit import address_of
-from tabsym.losses.kernels import MULTINOMIAL
+from tabsym.jit import address_of, by_parts
+from tabsym.losses.loss import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import (
     mirror,
@@ -25,7 +25,6 @@ from tabsym.solvers.newton.kernels_rows import (
     sum_pairs,
 )
 from tabsym.solvers.newton.terms import Prior, SolverTerm, side_by_side
-from tabsym.threads import by_parts
 
 Floats = NDArray[np.float64]
 

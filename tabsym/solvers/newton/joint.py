@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tabsym.losses.kernels import MULTINOMIAL
+from tabsym.losses.loss import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     MAX_COEFS,

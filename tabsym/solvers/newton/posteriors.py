@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.losses.kernels import MULTINOMIAL, SQUARED
+from tabsym.losses.loss import MULTINOMIAL, SQUARED
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.information import (
     can_be_joint,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
 from tabsym.solvers.newton.information import MAX_COEFS, are_unidentified, inverse, penalty_of
-from tabsym.solvers.newton.kernels_classes import (
+from tabsym.solvers.newton.kernels_rows import (
     MIN_PROBABILITY,
     add_ridge_posteriors,
     collect_matrices,

@@ -8,22 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from tabsym.losses.kernels import SQUARED
-from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
-from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_and_sum_classes, move_classes
+from tabsym.jit import by_parts, parts_of
+from tabsym.losses.loss import RATES, SQUARED, Loss, as_kept, keep, scores_of_kept
 from tabsym.solvers.newton.kernels_coefs import step_of_pairs, step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_rows import (
     MIN_HESSIAN,
+    MIN_PROBABILITY,
     add_coefs,
     codes_of_models,
+    collect_classes,
     move,
     move_and_sum,
+    move_and_sum_classes,
     move_and_sum_squared,
+    move_classes,
     row_gradients,
     sum_gradients,
 )
 from tabsym.solvers.newton.terms import SolverTerm
-from tabsym.threads import by_parts, parts_of
 
 Floats = NDArray[np.float64]
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import count_column
 from tabsym.jit import address_of, address_of_kernel
-from tabsym.losses.kernels import LOGISTIC, SQUARED
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import LOGISTIC, SQUARED, Loss
 from tabsym.solvers.newton.kernels_coefs import evaluate_blocks, recenter, recenter_to_intercept, update_small_blocks
 from tabsym.solvers.newton.kernels_rows import move_and_sum, move_and_sum_squared
 from tabsym.solvers.newton.kernels_walk import evaluate_walk, step_walk

@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from tabsym.categories.kernels import take_numbers
 from tabsym.design.content import Keys, content_of_rows
-from tabsym.frame.weights import Copies, of_one_copy
-from tabsym.solvers.newton.kernels_classes import step_classes
+from tabsym.frame.target import Copies, of_one_copy
 from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
-from tabsym.solvers.newton.kernels_monotone import pool_isotonic, step_monotone
-from tabsym.solvers.newton.kernels_walk import solve_centred_walk, step_walk, step_walk_of_classes
+from tabsym.solvers.newton.kernels_rows import step_classes
+from tabsym.solvers.newton.kernels_walk import (
+    pool_isotonic,
+    solve_centred_walk,
+    step_monotone,
+    step_walk,
+    step_walk_of_classes,
+)
 
 Floats = NDArray[np.float64]
 _NO_CHAIN = np.empty(0, dtype=np.intp)

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
-from tabsym.frame.weights import Copies
-from tabsym.losses.kernels import LOGISTIC, MULTINOMIAL
+from tabsym.frame.target import Copies
+from tabsym.losses.loss import LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.dispersion import MIN_LEFT, NONE_LEFT, WorkingDispersion, for_sparse
 from tabsym.solvers.newton.information import information_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
-from tabsym.losses.kernels import loss_of_one, slopes_of_many
+from tabsym.losses.loss import loss_of_one, slopes_of_many
 from tabsym.solvers.sgd.rules import catch_up, move, move_adagrad
 
 

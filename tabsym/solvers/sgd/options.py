@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.losses import kernels
-from tabsym.losses.loss import Loss
+from tabsym.losses.loss import MULTINOMIAL, Loss
 from tabsym.solvers.sgd import rules
 from tabsym.solvers.sgd.rules import ADAGRAD_CODE, ADAM_CODE, RMSPROP_CODE, SGD_CODE, Rule
 
@@ -287,7 +286,7 @@ def _bottou_start(l2: float, loss: Loss) -> float:
     """scikit-learn's t0: the first step changes a typical weight by no more than itself."""
     typical = float(np.sqrt(1.0 / np.sqrt(l2)))
     steepest = 0.5
-    if loss.code != kernels.MULTINOMIAL:
+    if loss.code != MULTINOMIAL:
         steepest = abs(float(loss.rows(np.array([[-typical]]), np.ones(1))[1][0]))
     return float(1.0 / (typical / max(1.0, steepest) * l2))
 
