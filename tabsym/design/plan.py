@@ -149,8 +149,8 @@ def plan_formula(
     `bins`, `fine`: bins of numeric columns in brackets; the fine ones, with a random-walk prior, are used where the
     formula is a sum. `levels`: coarser bins, by their number, for surfaces and curves by category. `count_effect`:
     whether terms of such a sum get a count effect, a smooth effect of their number of training rows. `intercept`:
-    whether fine bins get an intercept where the formula has none. Their level is not penalized: they contain one, which
-    would be lost with a term that is dropped, and not be unique beside other terms.
+    whether fine bins and count effects get an intercept where the formula has none. Their level is not penalized: they
+    contain one, which would be lost with a term that is dropped, and not be unique beside other terms.
     """
     plan = _SpecBuilder(levels=levels or {})
     groups = _groups(terms)
@@ -174,10 +174,11 @@ def plan_formula(
         for ref in term.blocks:
             if ref.smooth and len(ref.columns) > 1:
                 plan.add_levels(ref.block, ref.columns)
+    n_blocks = len(plan.blocks)
     if count_effect and adds:
         plan.add_rarities()
     spec = plan.spec()
-    if intercept and plan.fine and spec.intercept is None:
+    if intercept and (plan.fine or len(plan.blocks) > n_blocks) and spec.intercept is None:
         plan.add(INTERCEPT, None, ())
         spec = plan.spec()
     return _with_starts(spec)

@@ -360,7 +360,8 @@ NO_HOME = "base names 'v'.* can take up that of a base category; leave it out, a
 @pytest.mark.parametrize("formula", ["v[a]*x + c[1]", "v[a]*x + w[a]", "v[a] + w[b]", "v[a]*w[b] + c[1]"])
 def test_terms_whose_base_nothing_can_take_up_keep_their_values(formula):
     X, y, _, _ = made("poisson")
-    model = WideRegressor(formula, loss="squared_error").fit(X, y)
+    counts = {} if "*w[b]" in formula else {"count_effect": False}  # which a penalized formula has an intercept beside
+    model = WideRegressor(formula, loss="squared_error", **counts).fit(X, y)
     pd.testing.assert_frame_equal(model.coef_table(base="largest"), model.coef_table())
     with pytest.raises(ValueError, match=NO_HOME):
         model.coef_table(base={"v": X["a"].iloc[0]})
@@ -1462,6 +1463,8 @@ SLOPES = ["w[g] + v[g]*z + s[1]*z + c[1]", "w[g] + v[g]*z + c[1]", "c[1] + s[1]*
 CASES = [(loss, alpha) for loss in ("squared_error", "poisson", "log_loss") for alpha in ("auto", 0.01, 0.0)]
 CASES = [(formula, *case) for formula in SLOPES for case in [*CASES, ("online", 0.0), ("l1", 0.0)]]
 CASES += [(text, "squared_error", {term: 0.0}) for text in SLOPES if "w[g] + v[g]" in text for term in "wv"]
+COUNTED = ("w[g] + v[g]*z", "(z || g)", "w[g] + v[g]*z + s[1]*z")
+"""Formulas that get an intercept where they are penalized and have a count effect."""
 
 
 @pytest.mark.parametrize(("formula", "loss", "alpha"), CASES)
@@ -1475,9 +1478,11 @@ def test_an_unknown_category_is_the_mean_of_the_known_ones_beside_slopes_of_a_nu
     score = score + X["g"].map({"a": 0.5, "b": 0.0, "c": 0.3, "d": 1.0})
     y = {"poisson": rng.poisson(np.exp(score)), "log_loss": (score + rng.logistic(size=n) > 0).astype(int)}
     sparse = WideSGDRegressor(formula, random_state=0, alpha=1e-3, l1_ratio=0.5)
-    model = {"log_loss": WideClassifier(formula, alpha=alpha), "online": WideSGDRegressor(formula, random_state=0)}
+    counts = {"count_effect": False} if alpha != 0.0 and formula in COUNTED else {}
+    options = {"alpha": alpha, **counts}
+    model = {"log_loss": WideClassifier(formula, **options), "online": WideSGDRegressor(formula, random_state=0)}
     model = (model | {"l1": sparse}).get(
-        loss, WideRegressor(formula, loss=loss if loss in FAMILIES else "squared_error", alpha=alpha)
+        loss, WideRegressor(formula, loss=loss if loss in FAMILIES else "squared_error", **options)
     )
     model.fit(X, y.get(loss, score + 0.3 * rng.normal(size=n)))
 
@@ -1493,6 +1498,23 @@ def test_an_unknown_category_is_the_mean_of_the_known_ones_beside_slopes_of_a_nu
     explained = model.explain(pd.DataFrame({"g": ["new"] * 2, "z": [10.0, 11.0]}))
     np.testing.assert_allclose(explained.sum(axis=1), score_of(["new"] * 2), atol=1e-8)
     np.testing.assert_allclose(score_of(["new"] * 2, from_spec(to_spec(model))), score_of(["new"] * 2), atol=1e-9)
+
+
+@pytest.mark.parametrize("formula", ["(1 | h)", "w[h]"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_count_effect_has_an_intercept_beside_it(formula, seed):
+    """The level was the count effect's: new categories were predicted as 0 where that was dropped, and as 10 else."""
+    rng = np.random.default_rng(seed)
+    h = (rng.pareto(1.0, 400) * 3).astype(int) % 60 if seed % 2 else rng.choice(40, 400)
+    X, y = pd.DataFrame({"h": h.astype(str)}), 10.0 + rng.normal(0, 0.6, 60)[h] + rng.normal(size=400)
+    model = WideRegressor(formula, loss="squared_error").fit(X, y)
+    named = WideRegressor(f"c[1] + {formula}", loss="squared_error").fit(X, y)
+    rows = pd.DataFrame({"h": ["new", *X["h"][:9]]})
+    np.testing.assert_allclose(model.predict(rows), named.predict(rows), rtol=1e-4)
+    assert model.variances_["variance"].iloc[0] == pytest.approx(named.variances_["variance"].iloc[0], rel=0.01)
+    assert 9.0 < model.predict(rows)[0] < 11.0
+    without = WideRegressor(formula, loss="squared_error", count_effect=False).fit(X, y)
+    assert list(without.coefs_) == [formula.strip("()").removesuffix("[h]")]
 
 
 @pytest.mark.parametrize(
