@@ -112,7 +112,7 @@ def check_refits(case: Case, new: pd.DataFrame, told: dict[str, Any], rng: Any, 
         one = replace(case, weight=None)
         return case.ask(one.fit(case.X.iloc[rows].reset_index(drop=True), rows), new)
 
-    alike = new if case.settled else case.X.iloc[: len(new)]  # rows for other orders of columns
+    alike = new if case.settled or case.refuses else case.X.iloc[: len(new)]  # rows for other orders of columns
     usual = {"tol": 1e-3} if (case.estimator.get_params().get("tol") or 0.0) > 1e-3 else {}
     checks: list[tuple[str, float | None, Callable[[], dict[str, Any]]]] = [
         ("a second fit", 0, lambda: case.ask(case.fit(), new)),
