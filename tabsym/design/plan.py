@@ -162,6 +162,12 @@ def plan_formula(
                     f"{ref.block} is smooth by itself in a formula that is a sum of terms, not where terms are "
                     f"multiplied; write f[{', '.join(ref.columns)}] there, which has a coefficient for each bin."
                 )
+            if len(ref.smooth) == 1 < len(ref.columns) and any(one.column == ref.columns[0] for one in bins):
+                group, x = ref.columns
+                raise ValueError(
+                    f"{ref.block} is a curve for each category, and column {group!r} holds numbers, which would be "
+                    f"binned; write v[{x}]*{group} for a curve of {x} times {group}, or te({x}, {group}) for a surface."
+                )
     fine_of = {one.column: one for one in fine} if adds else {}
     plan.bins = {one.column: one for one in bins}
     plan.fine = {ref.block: fine_of[ref.columns[0]] for ref in _alone(terms, groups) if ref.columns[0] in fine_of}
@@ -175,8 +181,8 @@ def plan_formula(
             if ref.smooth and len(ref.columns) > 1:
                 plan.add_levels(ref.block, ref.columns)
     n_blocks = len(plan.blocks)
-    if count_effect and adds:
-        plan.add_rarities()
+    if count_effect and adds:  # how full the cells of smooth terms are tells nothing of categories
+        plan.add_rarities({ref.block for term in terms for ref in term.blocks if ref.smooth})
     spec = plan.spec()
     if intercept and (plan.fine or len(plan.blocks) > n_blocks) and spec.intercept is None:
         plan.add(INTERCEPT, None, ())
@@ -280,8 +286,11 @@ class _SpecBuilder:
         if by_itself:
             self.add_block(bins.column, (bins.column,))
 
-    def add_rarities(self) -> None:
-        """Add a count effect for every categorical main effect and interaction, but for those within one category."""
+    def add_rarities(self, smooth: Collection[str] = ()) -> None:
+        """Add a count effect for every categorical main effect and interaction, but for those within one category.
+
+        Blocks named in `smooth` get none.
+        """
         left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         spec = self.spec()
         # the sources for `LEVELS`, whose combinations have many rows
@@ -290,6 +299,7 @@ class _SpecBuilder:
         }
         left_out |= {index for index, block in enumerate(self.blocks) if block.source in of_levels}
         left_out |= {index for index in range(len(self.blocks)) if spec.within(index) is not None}
+        left_out |= {index for index, block in enumerate(self.blocks) if block.name in smooth}
         for index, block in enumerate(list(self.blocks)):
             if (
                 index not in left_out

@@ -746,3 +746,21 @@ def test_products_are_at_the_optimum_where_the_scales_of_factors_are_hardly_pena
     options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-9}
     least = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).fun
     assert loss(start)[0] - least < 2e-5 * model.dispersion_ / y.mean()
+
+
+def test_smooth_terms_have_no_count_effect():
+    """How full a cell of two numbers is was a term, with a p."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=500), "z": rng.uniform(size=500), "g": rng.choice(list("abcdefgh"), 500)})
+    y = np.sin(6 * X["x"]) + X["z"] + rng.normal(0, 0.5, 500)
+    model = WideRegressor("s(x) + s(z, by=g) + te(x, z) + (1 | g)", loss="squared_error").fit(X, y)
+    assert [name for name in model.coefs_ if name.startswith("count of") and "(" in name] == []
+
+
+def test_a_curve_by_a_number_is_refused():
+    """mgcv's is z * f(x); cells of bins of both were fitted."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=300), "z": rng.uniform(size=300), "code": rng.integers(0, 4, 300)})
+    with pytest.raises(ValueError, match=r"column 'z' holds numbers.*write v\[x\]\*z for a curve"):
+        WideRegressor("s(x, by=z)", loss="squared_error").fit(X, X["x"])
+    assert "s(x, by=code)" in WideRegressor("s(x, by=code)", loss="squared_error").fit(X, X["x"]).coefs_

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
-from tabsym.messages import check_option
+from tabsym.messages import check_option, warn_user
 from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
+from tabsym.models.inspection.explain import interactions_of_levels
 from tabsym.models.model import (
     CoefficientFrames,
     Split,
@@ -247,13 +248,17 @@ def differences(
     _check_scale_and_level("link", level)
     frame = frame_of(frames, term)
     split = split_frame(frame, len(outputs))
-    values = split.values.to_numpy(dtype=np.float64)
     is_single = not isinstance(a, COLLECTIONS)
-    firsts, seconds = ([key_of(model, term, key) for key in keys] for keys in _pairs(a, b))
-    indices = [[position_of(frame, key, term, split) for key in keys] for keys in (firsts, seconds)]
+    pairs = _pairs(a, b)
+    firsts, seconds = ([key_of(model, term, key) for key in keys] for keys in pairs)
+    if len(resolutions := _resolutions(model, frames, term)) > 1:
+        values, deviations = _summed(model, frames, resolutions, pairs, len(outputs))
+    else:
+        indices = [[position_of(frame, key, term, split) for key in keys] for keys in (firsts, seconds)]
+        shown = split.values.to_numpy(dtype=np.float64)
+        values, deviations = shown[indices[0]] - shown[indices[1]], deviations_of_differences(model, term, *indices)
     parts = []
-    for first, second, sd in zip(*indices, deviations_of_differences(model, term, *indices), strict=True):
-        value = values[first] - values[second]
+    for value, sd in zip(values, deviations, strict=True):
         lower, upper, p = interval_and_p(value, sd, level)
         columns = {"value": value, "sd": sd, "lower": lower, "upper": upper, "p": p}
         parts.append(pd.DataFrame(columns, index=pd.Index(outputs, name=None if is_single else "class")))
@@ -283,6 +288,50 @@ def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
     if len(a) != len(b):
         raise ValueError(f"a holds {len(a)} categories and b {len(b)}; give as many, pair by pair, or one base for b.")
     return list(a), list(b)
+
+
+def _resolutions(model: WideModel, frames: CoefficientFrames, term: str) -> list[str]:
+    """A term, and its parts with coarser bins, which add up to a surface or to curves by category."""
+    parts = [part for part, name in interactions_of_levels(model.spec).items() if name == term and part in frames]
+    return [term, *parts]
+
+
+def _summed(
+    model: WideModel, frames: CoefficientFrames, terms: list[str], pairs: tuple[list[Any], list[Any]], n_outputs: int
+) -> tuple[Floats, Floats]:
+    """Differences (m, K) of sums of terms, and their standard deviations by samples from the posterior, else NaN.
+
+    Covariances are kept within terms only. A combination that no row of a term had adds nothing to it.
+    """
+    values = np.zeros((len(pairs[0]), n_outputs))
+    samples = None if model.certainty is None else model.certainty.samples
+    moves = None if samples is None else np.zeros((len(values), samples.shape[1]))
+    lacking = np.zeros((2, len(values)), dtype=np.intp)
+    for name in terms:
+        frame, index = frame_of(frames, name), index_of(model.spec, name)
+        assert index is not None
+        split = split_frame(frame, n_outputs)
+        shown = split.values.to_numpy(dtype=np.float64)
+        for side, keys in enumerate(pairs):
+            for row, key in enumerate(keys):
+                try:
+                    position = position_of(frame, key_of(model, name, key), name, split)
+                except ValueError:
+                    lacking[side, row] += 1
+                    if lacking[side, row] == len(terms):
+                        raise
+                    continue
+                sign = -1.0 if side else 1.0
+                values[row] += sign * shown[position]
+                if moves is not None and samples is not None:
+                    moves[row] += sign * samples[model.spec.coefs(index)][position]
+    if moves is None:
+        warn_user(
+            f"The contrast of {terms[0]!r} adds up {len(terms)} terms ({', '.join(terms)}), of whose sum the standard "
+            "deviation is known after a fit with n_posterior_samples=32 only (one linear predictor)."
+        )
+        return values, np.full(values.shape, np.nan)
+    return values, np.sqrt(np.square(moves).mean(axis=1, keepdims=True))
 
 
 def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int], seconds: Sequence[int]) -> Floats:

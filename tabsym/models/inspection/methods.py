@@ -324,7 +324,9 @@ class InspectionMethods:
         Parameters
         ----------
         term : str
-            A key of `coefs_`.
+            A key of `coefs_`. Of a surface or curves by category, of which parts have coarser bins (`g:x (4 bins)`),
+            the sum of the parts, with deviations by samples (`n_posterior_samples`); these are NaN else, with a
+            warning.
         a, b : category, or list of categories
             ``a - b``; for an interaction tuples; for bins a number within one, or its label, in tuples too. A list for
             `a` compares each of its categories with `b`, or with that at its place in a list for `b`.
