@@ -673,3 +673,14 @@ def test_the_guide_runs():
     assert blocks
     for block in blocks:
         exec(compile(block, "docs/torch.md", "exec"), {})
+
+
+def test_updates_that_gradients_pass_through_are_refused_in_any_group():
+    table, other = nn.Embedding(4, 1), nn.Linear(1, 1)
+    groups = [{"params": list(table.parameters()), "differentiable": True}]
+    with pytest.raises(ValueError, match=r"GSE does not wrap Adam\(differentiable=True\)"):
+        GSE(torch.optim.Adam(groups), table)
+    optimizer = GSE(torch.optim.Adam(table.parameters()), table)
+    with pytest.raises(ValueError, match="differentiable=True"):
+        optimizer.add_param_group({"params": other.parameters(), "differentiable": True})
+    assert len(optimizer.param_groups) == 1
