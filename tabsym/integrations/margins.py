@@ -206,7 +206,7 @@ class MarginAdapter(ABC):
             return self._sum_of_trees(booster, frame, False)
         trees = np.asarray(self._sum_of_trees(booster, frame, True), dtype=np.float64)
         start = np.asarray(margin, dtype=np.float64)
-        if start.size != trees.size:
+        if start.size != trees.size or len(start) != len(trees):
             raise ValueError(f"margin has shape {start.shape}; pass {trees.shape}: a score for each row (and class).")
         if not np.isfinite(start).all():
             raise ValueError(f"margin is {start[~np.isfinite(start)][0]} in some row; margins must be finite.")
@@ -215,7 +215,8 @@ class MarginAdapter(ABC):
     def contributions(self, booster: Any, frame: Any, *, on_margin: bool = False) -> Floats:
         """What the columns of a frame, and a constant, add to the raw scores (n_rows, K, n_columns + 1): TreeSHAP.
 
-        `on_margin`: the estimator was fitted on margins, which are left out. A `ValueError` where the library has none.
+        `on_margin`: the estimator was fitted on margins, which are left out. A `ValueError` where the library has none,
+        or where they do not add up to the scores, as those of CatBoost's trees that are not symmetric.
         """
         frame = ready(frame, self)
         try:
@@ -226,7 +227,15 @@ class MarginAdapter(ABC):
         if made is None:
             raise ValueError(f"The adapter {self.name!r} has no contributions of columns; give it `_contributions`.")
         found = np.asarray(made, dtype=np.float64)
-        return found[:, None, :] if found.ndim == 2 else found
+        found = found[:, None, :] if found.ndim == 2 else found
+        scores = np.asarray(self._sum_of_trees(booster, frame, on_margin), dtype=np.float64).reshape(len(found), -1)
+        difference = float(np.abs(found.sum(axis=2) - scores).max(initial=0.0))
+        if difference > SINGLE_PRECISION * (1.0 + float(np.abs(found).max(initial=0.0))):
+            raise ValueError(
+                f"{type(booster).__name__} gives contributions of its columns that differ from its scores by up to "
+                f"{difference:.2g}; leave options of its trees or of its predictions out, such as grow_policy."
+            )
+        return found
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
@@ -395,6 +404,9 @@ def _shaped(margin: Any, y: NDArray[Any], labels: NDArray[Any] | None) -> Floats
         raise ValueError(f"margin is {values[~np.isfinite(values)][0]} in some row; margins must be finite.")
     return values.reshape(wanted)
 
+
+SINGLE_PRECISION = 1e-3
+"""By how much sums of 32-bit floats over all trees may differ, relative to the largest contribution."""
 
 CLASS_WEIGHTS = ("class_weight", "class_weights")
 

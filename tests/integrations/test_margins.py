@@ -252,6 +252,30 @@ def test_the_number_of_a_loss_is_not_replaced(kind, loss, option):
     assert adapter.matched(kind(**{option: number}), LOSSES[loss]).get_params()[option] == number
 
 
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide", "Depthwise"])
+def test_contributions_add_up_to_scores_or_are_refused(policy):
+    """CatBoost's of other than symmetric trees do not, in 1.2.10."""
+    adapter = load_adapter("catboost")
+    numbers = np.random.default_rng(0).integers(0, 5, (N, 2)).astype(float)
+    y = numbers[:, 0] + np.random.default_rng(1).normal(size=N)
+    model = CatBoostRegressor(iterations=15, grow_policy=policy, **QUIET)
+    fitted = adapter.fit_margin(model, numbers, y, np.ones(N))
+    try:
+        found = adapter.contributions(fitted, numbers, on_margin=True)
+    except ValueError as error:
+        assert policy != "SymmetricTree"
+        assert "differ from its scores by up to" in str(error)
+        return
+    np.testing.assert_allclose(found.sum(axis=2)[:, 0], adapter.raw_scores(fitted, numbers), atol=1e-6)
+
+
+def test_margins_of_predictions_have_a_row_for_each_row():
+    adapter, model, frame, y, margin = case("lightgbm", "multinomial")
+    fitted = adapter.fit_margin(model, frame, y, margin)
+    with pytest.raises(ValueError, match=r"margin has shape \(3, 400\); pass \(400, 3\)"):
+        adapter.raw_scores(fitted, frame, margin.T)
+
+
 def test_a_forest_of_xgboost_keeps_its_trees():
     adapter = load_adapter("xgboost")
     forest = XGBRFRegressor(n_estimators=9)
