@@ -155,8 +155,8 @@ def _sizes(values: Floats) -> NDArray[np.int64]:
 
 def _by_size(sizes: NDArray[np.int64], numbers: Floats, sums: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
     distinct, position = np.unique(sizes, return_inverse=True)
-    added = (np.bincount(position, values, len(distinct)) for values in (numbers, sums))
-    return distinct, *added
+    added = [np.asarray(np.bincount(position, own, len(distinct)), dtype=np.float64) for own in (numbers, sums)]
+    return distinct, added[0], added[1]
 
 
 @dataclass(frozen=True)
