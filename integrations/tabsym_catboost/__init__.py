@@ -88,6 +88,8 @@ class CatBoostAdapter(MarginAdapter):
     unset = (None, "RMSE")
     objective_names = ("loss_function", "objective")
     without_margins = ("boost_from_average",)
+    of_links = {"class_names": (None, True)}  # in another order than the sorted labels
+    filled_in = ("baseline", "sample_weight", "cat_features")
     objectives = {
         "absolute_error": {"loss_function": "MAE"},
         "quantile": {"loss_function": "Quantile:alpha={parameter}"},

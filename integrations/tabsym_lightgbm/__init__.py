@@ -32,6 +32,8 @@ class LightGBMAdapter(MarginAdapter):
     objective_names = ("objective", "objective_type", "app", "application", "loss")
     kind_names = ("boosting_type", "boosting", "boost")
     kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
+    without_margins = ("boost_from_average",)
+    filled_in = ("init_score", "eval_init_score")
     of_links = {"reg_sqrt": (False, False), "sigmoid": (1.0, True)}
     objectives = {
         "absolute_error": {"objective": "regression_l1"},
@@ -101,9 +103,8 @@ class LightGBMAdapter(MarginAdapter):
 
     def with_rounds(self, booster: Any, n_rounds: int) -> Any:
         """A clone that asks for other rounds."""
-        params = booster.get_params()
-        name = next((name for name in _ROUNDS if name in params), "n_estimators")
-        return type(booster)(**params | {name: n_rounds})
+        params = {name: value for name, value in booster.get_params().items() if name not in _ROUNDS}
+        return type(booster)(**params | {"n_estimators": n_rounds})
 
     def _fit(
         self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict

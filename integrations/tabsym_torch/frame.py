@@ -50,8 +50,8 @@ class WideStypeEncoder(StypeEncoder):
     ------
     ValueError
         Fewer channels than the model has linear predictors, another number of columns
-        than the tensor frame's, a column that is a number in the model, or one of whose
-        categories the model knows none.
+        than the tensor frame's, no column that is a term, one that is a number in the
+        model, or one of whose categories the model knows none.
 
     Examples
     --------
@@ -73,6 +73,11 @@ class WideStypeEncoder(StypeEncoder):
     ) -> None:
         width = model.model_.n_outputs
         known = {block.name: block.source for block in model.model_.spec.blocks if block.name in columns}
+        if not known:
+            raise ValueError(
+                f"None of the columns {', '.join(map(repr, columns))} is the name of a term of the model, so that it "
+                "would start nothing; name the coefficients of a formula as their columns, such as shop[shop]."
+            )
         for name, source in known.items():
             if source is None or not isinstance(model.model_.spec.sources[source], Symbols):
                 raise ValueError(
@@ -109,6 +114,11 @@ class WideStypeEncoder(StypeEncoder):
 
     def encode_forward(self, feat: Tensor, col_names: list[str] | None = None) -> Tensor:
         """Codes (rows, columns), -1 for missing, as (rows, columns, channels)."""
+        if col_names is not None and list(col_names) != self.columns:
+            raise ValueError(
+                f"columns={self.columns} are in another order than the tensor frame's, {list(col_names)}; pass "
+                "tensor_frame.col_names_dict[stype.categorical]."
+            )
         return self.emb(torch.where(feat < 0, 0, feat + self.offset))
 
 

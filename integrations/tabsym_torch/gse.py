@@ -150,6 +150,7 @@ class GSE(optim.Optimizer):
         param_group : dict
             As of the optimizer.
         """
+        _check_options(param_group, type(self.optimizer).__name__)
         super().add_param_group(param_group)
         if not hasattr(self, "_kernels"):  # torch's constructor adds the optimizer's own groups
             return
@@ -337,10 +338,15 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
     for kind in type(optimizer).__mro__:
         if kind.__name__ in NOT_ELEMENTWISE:
             raise TypeError(f"GSE does not wrap {name}: {NOT_ELEMENTWISE[kind.__name__]}.")
-    if optimizer.defaults.get("differentiable"):
-        raise ValueError(f"GSE does not wrap {name}(differentiable=True): its updates are made in place; leave it out.")
+    for options in (optimizer.defaults, *optimizer.param_groups):
+        _check_options(options, name)
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
+
+
+def _check_options(options: dict[str, Any], name: str) -> None:
+    if options.get("differentiable"):
+        raise ValueError(f"GSE does not wrap {name}(differentiable=True): its updates are made in place; leave it out.")
 
 
 def _check_uncounted(table: CountedParameter) -> None:

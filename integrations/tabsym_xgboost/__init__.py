@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xgboost import DMatrix, XGBClassifier, XGBRegressor
+from xgboost import DMatrix, XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import BoosterRows, MarginAdapter, check_task, codes_of
@@ -69,6 +69,8 @@ class XGBoostAdapter(MarginAdapter):
     label = "XGBoost native"
     unset = (None, "reg:squarederror", "binary:logistic")
     kind_names = ("booster",)
+    without_margins = ("base_score",)
+    filled_in = ("base_margin", "base_margin_eval_set")
     kinds_without_sums = {"gblinear": "has no trees", "dart": "does not add its trees to a margin in `predict`"}
     objectives = {
         "absolute_error": {"objective": "reg:absoluteerror"},
@@ -139,7 +141,12 @@ class XGBoostAdapter(MarginAdapter):
 
     def with_rounds(self, booster: Any, n_rounds: int) -> Any:
         """A clone that asks for other rounds, without early stopping."""
-        return type(booster)(**booster.get_params() | {"n_estimators": n_rounds, "early_stopping_rounds": None})
+        rounds = {"n_estimators": n_rounds}
+        if isinstance(booster, (XGBRFClassifier, XGBRFRegressor)):  # whose trees are one round
+            if n_rounds != 1:
+                raise ValueError(f"{type(booster).__name__} has one round, and {n_rounds} are asked for; ask for 1.")
+            rounds = {}
+        return type(booster)(**booster.get_params() | rounds | {"early_stopping_rounds": None})
 
     def _fit(
         self, booster: Any, rows: BoosterRows, held_out: BoosterRows | None, patience: int | None, options: dict
@@ -164,11 +171,11 @@ class XGBoostAdapter(MarginAdapter):
         data = DMatrix(
             frame, base_margin=zero, missing=booster.missing, nthread=booster.n_jobs, enable_categorical=True
         )
-        return booster.get_booster().predict(data, pred_contribs=True)
+        return booster.get_booster().predict(data, pred_contribs=True, iteration_range=(0, _n_best(booster)))
 
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         total: Any = 0.0
-        n_rounds = booster.get_booster().num_boosted_rounds()
+        n_rounds = _n_best(booster) or booster.get_booster().num_boosted_rounds()
         zero = _zero_margin(booster, len(frame))
         for start in range(0, n_rounds, every):
             base = None if start == 0 and not on_margin else zero
@@ -176,6 +183,12 @@ class XGBoostAdapter(MarginAdapter):
             some = booster.predict(frame, output_margin=True, base_margin=base, iteration_range=rounds)
             total = total + np.asarray(some, dtype=np.float64)
             yield total
+
+
+def _n_best(booster: Any) -> int:
+    """The rounds up to the best one, which XGBoost predicts by after early stopping; 0: all."""
+    best = getattr(booster, "best_iteration", None)
+    return 0 if best is None else int(best) + 1
 
 
 def _zero_margin(booster: Any, n_rows: int) -> Any:

@@ -9,7 +9,7 @@ meaning in another, so it is refused here, for all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
+from tabsym.frame import check_weights
 from tabsym.losses.loss import Loss
 from tabsym.messages import Number, check_option
 
@@ -69,6 +70,7 @@ class MarginAdapter(ABC):
     kinds_without_sums: dict[str, str] = {}
     without_margins: tuple[str, ...] = ()  # options that margins leave nothing to do
     of_links: dict[str, tuple[Any, bool]] = {}  # options that change a link: the value that does not; of classifiers?
+    filled_in: tuple[str, ...] = ()  # options of the library's `fit` that `fit_margin` gives itself
 
     # -- for the libraries to fill in -----------------------------------------------
 
@@ -151,12 +153,16 @@ class MarginAdapter(ABC):
         """
         if margin is not None:
             self.refuse_without_sums(booster)
-        fitted = self.fresh(booster)
+        self._refuse_options(options, early_stopping_rounds, eval_set)
         target, labels = _coded(booster, y)
+        fitted = self.fresh(booster)
+        if labels is not None:
+            set_weights_of_codes(fitted, labels)
         weight = _weights(sample_weight)
         for name, size in (("y", len(target)), ("sample_weight", len(target) if weight is None else len(weight))):
             if size != len(X):
                 raise ValueError(f"X has {len(X)} rows and {name} {size} values; pass one for each row.")
+        check_weights(weight, len(target))
         rows = BoosterRows(ready(X, self), target, _shaped(margin, target, labels), weight)
         held_out = None
         if eval_set is not None:
@@ -169,6 +175,20 @@ class MarginAdapter(ABC):
             held_out = BoosterRows(ready(other_X, self), other, _shaped(other_margin, other, labels))
         self._fit(fitted, rows, held_out, early_stopping_rounds, options)
         return fitted
+
+    def _refuse_options(self, options: dict[str, Any], patience: int | None, eval_set: Any) -> None:
+        """A `ValueError` for options of `fit` that would be replaced, or that have no effect without rows held out."""
+        for name in options:
+            if name in self.filled_in:
+                raise ValueError(
+                    f"{name} is what fit_margin gives {self.name} itself; leave it out, and pass margin, sample_weight "
+                    "or eval_set=(X, y, margin)."
+                )
+        if eval_set is not None:
+            return
+        of_held_out = [name for name in options if "eval" in name]
+        for name in [*of_held_out, *([] if patience is None else ["early_stopping_rounds"])]:
+            raise ValueError(f"{name} has no effect without eval_set=(X, y, margin); pass that, or leave it out.")
 
     def fit_rounds(
         self, booster: Any, n_rounds: int, X: Any, y: Any, margin: Any = None, *, sample_weight: Any = None
@@ -186,7 +206,7 @@ class MarginAdapter(ABC):
             return self._sum_of_trees(booster, frame, False)
         trees = np.asarray(self._sum_of_trees(booster, frame, True), dtype=np.float64)
         start = np.asarray(margin, dtype=np.float64)
-        if start.size != trees.size:
+        if start.size != trees.size or len(start) != len(trees):
             raise ValueError(f"margin has shape {start.shape}; pass {trees.shape}: a score for each row (and class).")
         if not np.isfinite(start).all():
             raise ValueError(f"margin is {start[~np.isfinite(start)][0]} in some row; margins must be finite.")
@@ -195,7 +215,8 @@ class MarginAdapter(ABC):
     def contributions(self, booster: Any, frame: Any, *, on_margin: bool = False) -> Floats:
         """What the columns of a frame, and a constant, add to the raw scores (n_rows, K, n_columns + 1): TreeSHAP.
 
-        `on_margin`: the estimator was fitted on margins, which are left out. A `ValueError` where the library has none.
+        `on_margin`: the estimator was fitted on margins, which are left out. A `ValueError` where the library has none,
+        or where they do not add up to the scores, as those of CatBoost's trees that are not symmetric.
         """
         frame = ready(frame, self)
         try:
@@ -206,7 +227,15 @@ class MarginAdapter(ABC):
         if made is None:
             raise ValueError(f"The adapter {self.name!r} has no contributions of columns; give it `_contributions`.")
         found = np.asarray(made, dtype=np.float64)
-        return found[:, None, :] if found.ndim == 2 else found
+        found = found[:, None, :] if found.ndim == 2 else found
+        scores = np.asarray(self._sum_of_trees(booster, frame, on_margin), dtype=np.float64).reshape(len(found), -1)
+        difference = float(np.abs(found.sum(axis=2) - scores).max(initial=0.0))
+        if difference > SINGLE_PRECISION * (1.0 + float(np.abs(found).max(initial=0.0))):
+            raise ValueError(
+                f"{type(booster).__name__} gives contributions of its columns that differ from its scores by up to "
+                f"{difference:.2g}; leave options of its trees or of its predictions out, such as grow_policy."
+            )
+        return found
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
@@ -280,8 +309,16 @@ class MarginAdapter(ABC):
         has_alias, booster = renamed is not booster, renamed  # which the user named, whatever the default is
         named = self.objective_of(booster)
         if named in self.unset and not has_alias:
-            given = self.objectives.get(loss.name, {})
-            return booster.set_params(**{key: _filled(value, loss) for key, value in given.items()})
+            given = {key: _filled(value, loss) for key, value in self.objectives.get(loss.name, {}).items()}
+            params = booster.get_params()
+            for key, value in given.items():
+                if key not in self.objective_names and params.get(key) not in (None, value):
+                    raise ValueError(
+                        f"{type(booster).__name__}({key}={params[key]!r}) is not the number of the wide model's loss "
+                        f"{loss.public_name!r}, which the booster gets as {key}={value!r}; leave it out, or name the "
+                        "booster's objective too."
+                    )
+            return booster.set_params(**given)
         if self.links.get(str(named)) == link:
             return booster
         raise ValueError(
@@ -366,6 +403,31 @@ def _shaped(margin: Any, y: NDArray[Any], labels: NDArray[Any] | None) -> Floats
     if not np.isfinite(values).all():
         raise ValueError(f"margin is {values[~np.isfinite(values)][0]} in some row; margins must be finite.")
     return values.reshape(wanted)
+
+
+SINGLE_PRECISION = 1e-3
+"""By how much sums of 32-bit floats over all trees may differ, relative to the largest contribution."""
+
+CLASS_WEIGHTS = ("class_weight", "class_weights")
+
+
+def set_weights_of_codes(booster: Any, labels: NDArray[Any]) -> None:
+    """Change weights by class of an unfitted booster to those of the codes 0, 1, ... of sorted labels, as it is given.
+
+    Of a pipeline, or of another estimator with one inside, too.
+    """
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
+    params = booster.get_params() if hasattr(booster, "get_params") else {}
+    for option, weights in params.items():
+        if option.rpartition("__")[2] not in CLASS_WEIGHTS or not isinstance(weights, Mapping):
+            continue
+        for label in weights:
+            if label not in code_of:
+                raise ValueError(
+                    f"{option} names the class {label!r}, and the target has {', '.join(map(repr, code_of))}; name "
+                    "these."
+                )
+        booster.set_params(**{option: {code_of[label]: weight for label, weight in weights.items()}})
 
 
 def _weights(sample_weight: Any) -> Floats | None:

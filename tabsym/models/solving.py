@@ -95,11 +95,8 @@ def _refuse_options(config: Config, model: WideModel, *, by_blocks: bool) -> Non
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
             "and for formulas that multiply or share terms."
         )
-    if by_blocks and newton.starts != Newton.starts:
-        raise ValueError(
-            f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
-            "multiply: leave it out."
-        )
+    if by_blocks:
+        refuse_starts(newton)
     if newton.penalties and not by_blocks:
         raise ValueError(
             "alpha by term is for sums of terms; give 'auto' or a number for formulas that multiply or share terms."
@@ -107,6 +104,15 @@ def _refuse_options(config: Config, model: WideModel, *, by_blocks: bool) -> Non
     if config.monotonic is not None and not by_blocks:
         raise ValueError(
             "monotonic_cst is for sums of terms, and the formula multiplies or shares terms; leave it out."
+        )
+
+
+def refuse_starts(newton: Newton) -> None:
+    """A `ValueError` for a number of starts of a sum of terms."""
+    if newton.starts != Newton.starts:
+        raise ValueError(
+            f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
+            "multiply: leave it out."
         )
 
 

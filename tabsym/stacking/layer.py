@@ -25,7 +25,7 @@ from tabsym.encoders.native import fit_coder
 from tabsym.frame import read_table
 from tabsym.frame.frames import pick_columns, take_rows
 from tabsym.integrations import available, load_adapter
-from tabsym.integrations.margins import link_of
+from tabsym.integrations.margins import link_of, set_weights_of_codes
 from tabsym.losses.loss import Loss
 from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.data import OffsetColumn
@@ -106,6 +106,8 @@ class Layer:
         coded = fit_coder(self.coder, self._chosen(rows.X), target, rows.weight)
         frame = self._with_margins(coded, rows.margins)
         booster = matched(plan.booster, loss, plan.mode)
+        if plan.classes is not None:
+            set_weights_of_codes(booster, plan.classes)
         if plan.directions is None:
             self.booster = self._fitted(booster, frame, rows, n_rounds)
             return

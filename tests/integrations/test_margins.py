@@ -17,7 +17,7 @@ from catboost import CatBoostClassifier, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import expit, softmax
 from sklearn.base import clone, is_classifier
-from xgboost import XGBClassifier, XGBRegressor
+from xgboost import XGBClassifier, XGBRegressor, XGBRFRegressor
 
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import load_adapter
@@ -165,6 +165,124 @@ def test_early_stopping_and_evaluation_sets_are_the_library_s_own(library):
                 eval_set=Pool(frame[held], noisy[held], cat_features=names, baseline=margin[held]))  # fmt: skip
         best = [one.best_iteration_ for one in (fitted, own)]
     assert best[0] == best[1] < 250
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("on_margin", [True, False])
+def test_after_early_stopping_contributions_and_paths_are_of_the_best_rounds(library, on_margin):
+    adapter = load_adapter(library)
+    frame, seen, held = FRAME[["price"]], slice(0, 250), slice(250, N)
+    y = np.where(np.arange(N) < 250, SIGNAL, np.random.default_rng(1).permutation(SIGNAL))
+    start = 0.3 * SIGNAL if on_margin else np.full(N, None)
+    margins = [None, None] if not on_margin else [start[seen], start[held]]
+    held_out = (frame[held], y[held], margins[1])
+    model = booster(library, False)
+    model = type(model)(**model.get_params() | {"iterations" if library == "catboost" else "n_estimators": 40})
+    fitted = adapter.fit_margin(model, frame[seen], y[seen], margins[0], eval_set=held_out, early_stopping_rounds=4)
+    scores = adapter.raw_scores(fitted, frame, np.zeros(N) if on_margin else None)
+    assert not np.allclose(scores, y, atol=0.2), "not stopped, so equality would say nothing"
+    of_columns = adapter.contributions(fitted, frame, on_margin=on_margin)
+    np.testing.assert_allclose(of_columns.sum(axis=2)[:, 0], scores, rtol=0, atol=1e-5)
+    *_, (_, last) = adapter.path(fitted, frame, 1, on_margin=on_margin)
+    np.testing.assert_allclose(last, scores, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "catboost"])
+@pytest.mark.parametrize("labels", [[1, 2], ["one", "two"]])
+def test_weights_by_class_are_of_labels(library, labels):
+    adapter, _, frame, y, margin = case(library, "binary")
+    option = "class_weight" if library == "lightgbm" else "class_weights"
+    model = booster(library, True)
+    weights = {labels[0]: 20.0, labels[1]: 1.0}
+    weighted = type(model)(**model.get_params() | {option: weights})
+    by_class = adapter.fit_margin(weighted, frame, np.array(labels)[y], margin)
+    by_row = adapter.fit_margin(model, frame, np.array(labels)[y], margin, sample_weight=np.where(y == 0, 20.0, 1.0))
+    scores = [adapter.raw_scores(fitted, frame, margin) for fitted in (by_class, by_row)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
+    assert weighted.get_params()[option] == weights
+    unknown = type(model)(**model.get_params() | {option: {labels[0]: 2.0, "three": 1.0}})
+    with pytest.raises(ValueError, match="names the class 'three', and the target has"):
+        adapter.fit_margin(unknown, frame, np.array(labels)[y], margin)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_options_without_effect_are_refused(library):
+    adapter, model, frame, y, margin = case(library, "squared_error")
+    held_out = {"eval_set": (frame, y, margin)}
+    own = {"lightgbm": "eval_init_score", "xgboost": "base_margin_eval_set", "catboost": "baseline"}[library]
+    for options, message in [
+        ({"early_stopping_rounds": 3}, "early_stopping_rounds has no effect without eval_set"),
+        ({"eval_metric": "mae"}, "eval_metric has no effect without eval_set"),
+        (held_out | {own: [margin]}, f"{own} is what fit_margin gives {library} itself"),
+        ({"sample_weight": np.where(y == y[0], -1.0, 1.0)}, "sample_weight contains a negative value"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            adapter.fit_margin(model, frame, y, margin, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [
+        (XGBRegressor, "base_score", 5.0),
+        (LGBMRegressor, "boost_from_average", True),
+        (CatBoostClassifier, "class_names", [1, 0]),
+    ],
+)
+def test_options_of_boosters_that_margins_replace_are_refused(kind, option, value):
+    y = (SIGNAL > 0).astype(int)
+    adapter = load_adapter(kind.__module__.partition(".")[0])
+    with pytest.raises(ValueError, match=f"leave {option} out"):
+        adapter.fit_margin(kind(**{option: value}), FRAME[["price"]], y, np.zeros(N))
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss", "option"),
+    [
+        (LGBMRegressor, "quantile", "alpha"),
+        (XGBRegressor, "quantile", "quantile_alpha"),
+        (LGBMRegressor, "tweedie", "tweedie_variance_power"),
+        (XGBRegressor, "tweedie", "tweedie_variance_power"),
+    ],
+)
+def test_the_number_of_a_loss_is_not_replaced(kind, loss, option):
+    adapter = load_adapter(kind.__module__.partition(".")[0])
+    number = LOSSES[loss].parameter
+    with pytest.raises(ValueError, match=f"{option}=1.13.* is not the number of the wide model's loss"):
+        adapter.matched(kind(**{option: 1.13}), LOSSES[loss])
+    assert adapter.matched(kind(**{option: number}), LOSSES[loss]).get_params()[option] == number
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide", "Depthwise"])
+def test_contributions_add_up_to_scores_or_are_refused(policy):
+    """CatBoost's of other than symmetric trees do not, in 1.2.10."""
+    adapter = load_adapter("catboost")
+    numbers = np.random.default_rng(0).integers(0, 5, (N, 2)).astype(float)
+    y = numbers[:, 0] + np.random.default_rng(1).normal(size=N)
+    model = CatBoostRegressor(iterations=15, grow_policy=policy, **QUIET)
+    fitted = adapter.fit_margin(model, numbers, y, np.ones(N))
+    try:
+        found = adapter.contributions(fitted, numbers, on_margin=True)
+    except ValueError as error:
+        assert policy != "SymmetricTree"
+        assert "differ from its scores by up to" in str(error)
+        return
+    np.testing.assert_allclose(found.sum(axis=2)[:, 0], adapter.raw_scores(fitted, numbers), atol=1e-6)
+
+
+def test_margins_of_predictions_have_a_row_for_each_row():
+    adapter, model, frame, y, margin = case("lightgbm", "multinomial")
+    fitted = adapter.fit_margin(model, frame, y, margin)
+    with pytest.raises(ValueError, match=r"margin has shape \(3, 400\); pass \(400, 3\)"):
+        adapter.raw_scores(fitted, frame, margin.T)
+
+
+def test_a_forest_of_xgboost_keeps_its_trees():
+    adapter = load_adapter("xgboost")
+    forest = XGBRFRegressor(n_estimators=9)
+    fitted = adapter.fit_rounds(forest, adapter.n_rounds(forest), FRAME[["price"]], SIGNAL, np.zeros(N))
+    assert len(fitted.get_booster().get_dump()) == 9
+    with pytest.raises(ValueError, match="has one round, and 2 are asked for"):
+        adapter.fit_rounds(forest, 2, FRAME[["price"]], SIGNAL)
 
 
 def test_a_class_that_only_the_evaluation_set_has():

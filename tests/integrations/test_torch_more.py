@@ -651,6 +651,24 @@ def test_an_encoder_whose_columns_the_model_does_not_know_as_they_are_says_so():
             WideStypeEncoder(4, _stats(X, ["s", "k"]), stype.categorical, model=model, columns=["s", "k"])
 
 
+def test_an_encoder_without_a_term_or_in_another_order_says_so():
+    from tabsym_torch.frame import WideStypeEncoder
+    from torch_frame import stype
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"s": rng.choice(["yes", "no"], 300), "t": rng.choice(["yes", "no"], 300)})
+    y = (X["s"] == "yes") + 0.1 * rng.normal(size=300)
+    products = WideRegressor(loss="squared_error", formula="u[s] + v[t] + c[1]").fit(X, y)
+    with pytest.raises(ValueError, match="None of the columns 's', 't' is the name of a term of the model"):
+        WideStypeEncoder(4, _stats(X, ["s", "t"]), stype.categorical, model=products, columns=["s", "t"])
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X, y)
+    encoder = WideStypeEncoder(4, _stats(X, ["s", "t"]), stype.categorical, model=model, columns=["s", "t"])
+    codes = torch.zeros((2, 2), dtype=torch.long)
+    assert encoder(codes, col_names=["s", "t"]).shape == (2, 2, 4)
+    with pytest.raises(ValueError, match="in another order than the tensor frame's"):
+        encoder(codes, col_names=["t", "s"])
+
+
 def test_the_door_gives_the_package():
     from tabsym.integrations import torch as bridge
 
@@ -673,3 +691,14 @@ def test_the_guide_runs():
     assert blocks
     for block in blocks:
         exec(compile(block, "docs/torch.md", "exec"), {})
+
+
+def test_updates_that_gradients_pass_through_are_refused_in_any_group():
+    table, other = nn.Embedding(4, 1), nn.Linear(1, 1)
+    groups = [{"params": list(table.parameters()), "differentiable": True}]
+    with pytest.raises(ValueError, match=r"GSE does not wrap Adam\(differentiable=True\)"):
+        GSE(torch.optim.Adam(groups), table)
+    optimizer = GSE(torch.optim.Adam(table.parameters()), table)
+    with pytest.raises(ValueError, match="differentiable=True"):
+        optimizer.add_param_group({"params": other.parameters(), "differentiable": True})
+    assert len(optimizer.param_groups) == 1

@@ -114,6 +114,18 @@ def test_estimated_penalties_losses_and_interactions_are_those_in_memory(target,
     assert_same(model, other, 1e-6)
 
 
+@pytest.mark.parametrize("by", ["count", "x"])
+def test_penalties_of_counts_do_not_depend_on_the_order_of_the_rows(by, in_parts):
+    """Which are the lowest positive counts, that the dispersion goes by, no part can tell alone."""
+    table = TABLE.assign(count=np.random.default_rng(1).poisson(0.3 * TABLE["area"]), many=np.arange(N) % 4_000)
+    table = table.sort_values(by)[["many", "week", "count", "area"]].astype({"many": str})
+    options = {"loss": "poisson", "interactions": None, "exposure_column": "area"}
+    model = WideRegressor(**options).fit(dataset_of(table), "count")
+    other = WideRegressor(**options).fit(table.drop(columns="count"), table["count"])
+    assert in_parts.pop() > 3
+    np.testing.assert_allclose(model.variances_["variance"], other.variances_["variance"], rtol=1e-3, atol=1e-6)
+
+
 def test_a_column_with_a_category_a_row_is_dropped_as_in_memory(in_parts):
     own = SMALL[[*FEATURES, "two"]].assign(receipt=[f"r{row}" for row in range(len(SMALL))])
     model, other = (WideClassifier(interactions=None).fit(X, "two") for X in (dataset_of(own), own))
@@ -312,6 +324,7 @@ def test_degrees_of_freedom_of_terms_that_determine_each_other_are_those_in_memo
         ({"monotonic_cst": {"x": 1}}, {}, "monotonic_cst="),
         ({"handle_unknown": "similar"}, {}, "handle_unknown='similar' needs"),
         ({"loss": "huber"}, {}, "loss='huber' needs"),
+        ({"n_init": 5}, {}, "n_init=5 has no effect on a sum of terms"),
         ({"formula": "w[store] * v[week] + b[1]"}, {}, "multiplies or shares terms"),
         ({"formula": "w[store] + log1p(z) + b[1]"}, {}, r"adds log1p\(z\) without a coefficient"),
         ({"formula": "w[store] + 2 + b[1]"}, {}, "adds 2 without a coefficient"),

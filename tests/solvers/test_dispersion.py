@@ -9,7 +9,12 @@ from sklearn.metrics import d2_tweedie_score, mean_tweedie_deviance
 from tabsym import WideRegressor
 from tabsym.losses import Tweedie
 from tabsym.losses.loss import LOSSES as KINDS
-from tabsym.solvers.newton.dispersion import WorkingDispersion, dispersion_of_deviance, expected_deviance
+from tabsym.solvers.newton.dispersion import (
+    PositiveCounts,
+    WorkingDispersion,
+    dispersion_of_deviance,
+    expected_deviance,
+)
 
 
 def compound(rng, n, dispersion, power):
@@ -117,3 +122,22 @@ def test_few_rows_of_noise_are_not_followed(law, formula, worst):
         power = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5}[law]
         scores.append(d2_tweedie_score(y[size:], model.predict(X[size:]), power=power))
     assert np.mean(scores) > worst
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["counts", "amounts", "no zeros", "zeros"])
+def test_the_lowest_positive_targets_of_parts_are_those_of_all_rows(kind, weighted):
+    """In whatever order the rows stand; of amounts up to the size class in which the last of them is."""
+    rng = np.random.default_rng(0)
+    y = {"counts": rng.poisson(0.9, 600) / 1.7, "amounts": rng.poisson(0.9, 600) * rng.gamma(2.0, size=600),
+         "no zeros": rng.poisson(0.9, 600) + 1.0, "zeros": np.zeros(600)}[kind]  # fmt: skip
+    weight = rng.uniform(0.5, 2.0, 600) if weighted else np.empty(0)
+    n_zeros = int((y == 0.0).sum())
+    lists = [y[y > 0.0], *([(y * weight)[y > 0.0]] if weighted else [])]
+    wanted = max((np.sort(positive)[:n_zeros].mean() for positive in lists if n_zeros and len(positive)), default=0.0)
+    for order in (np.arange(600), np.argsort(y)):
+        own = weight[order] if weighted else weight
+        halves = [PositiveCounts.of(y[order][at], own[at]) for at in (slice(0, 100), slice(100, 350), slice(350, None))]
+        found = halves[0] + halves[1] + halves[2]
+        assert found.n_zeros == n_zeros
+        np.testing.assert_allclose(found.lowest(), wanted, rtol=1e-4 if kind == "amounts" or weighted else 1e-12)

@@ -11,6 +11,7 @@ from catboost import CatBoostClassifier, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
 from xgboost import DMatrix, XGBClassifier, XGBRegressor
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor, load, save
@@ -229,6 +230,27 @@ def test_classes_weigh_alike_in_the_wide_model_and_the_booster(given):
     alone = clone(wide).set_params(class_weight=given).fit(X, rare, sample_weight=weight)
     np.testing.assert_allclose(model.wide_.decision_function(X), alone.decision_function(X), atol=1e-4)
     assert (model.predict(X) == "yes").sum() > (clone(by_hand).fit(X, rare).predict(X) == "yes").sum()
+
+
+@pytest.mark.parametrize("labels", [[1, 2], ["a", "b"]])
+@pytest.mark.parametrize("kind", ["library", "plain", "pipeline"])
+def test_weights_by_class_of_a_booster_are_of_the_labels(kind, labels):
+    """Boosters see the classes as 0 and 1."""
+    y = np.where(TWO == "yes", labels[1], labels[0])
+
+    def shares(given):
+        weights = {"class_weight": given, "max_depth": 3}
+        booster = {"library": LGBMClassifier(**SMALL | weights), "plain": HistGradientBoostingClassifier(**weights),
+                   "pipeline": make_pipeline(HistGradientBoostingClassifier(**weights))}[kind]  # fmt: skip
+        mode = "margin" if kind == "library" else "feature"
+        model = WideBoostClassifier(WideClassifier(**RIDGE), booster, mode=mode, early_stopping=False, cv=FOLDS)
+        return model.fit(X, y).predict_proba(X)[:, 0].mean()
+
+    plain = shares(None)
+    assert shares({labels[0]: 9.0, labels[1]: 1.0}) > plain + 0.05
+    assert shares({labels[0]: 1.0, labels[1]: 9.0}) < plain - 0.05
+    with pytest.raises(ValueError, match="class_weight names the class 'c', and the target has"):
+        shares({labels[0]: 1.0, "c": 9.0})
 
 
 def test_rows_held_out_weigh_by_their_classes_too():

@@ -39,7 +39,14 @@ from tabsym.models.fitting import Fitted, plan_terms
 from tabsym.models.model import WideModel
 from tabsym.models.out_of_core.cache import RowCache, check_has_fingerprint, fingerprint_of, folder_of_fit
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, InFiles, Part, Reader, ReadTable, RowSample, TermOfPart, Wanted
-from tabsym.models.solving import conclude, counted, given_precisions, is_sum_of_blocks, with_keys
+from tabsym.models.solving import (
+    conclude,
+    counted,
+    given_precisions,
+    is_sum_of_blocks,
+    refuse_starts,
+    with_keys,
+)
 from tabsym.models.start import NO_SGD_STATE, frequent_count_effects, starting_parameters, untrained_model
 from tabsym.models.stream import target_name
 from tabsym.solvers.newton.certainty import Certainty
@@ -322,6 +329,7 @@ def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
             "all rows in memory; fit a sum of terms of one column or interaction each, such as "
             "w[a] + w[a, b] + s[1]*x, or a table."
         )
+    refuse_starts(config.newton)
     assert loss.code != HUBER
 
 

@@ -103,6 +103,62 @@ def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, i
     return max(means), n_zeros
 
 
+BITS = 7
+"""Leading bits of a positive target's mantissa by which parts of a table count it: whole numbers up to 64 apart."""
+
+
+@dataclass(frozen=True)
+class PositiveCounts:
+    """How many targets of a part are 0, and how many positive ones there are by size, with their sums.
+
+    Those of several parts add up to those of all their rows, as means of the lowest positive targets of parts do not:
+    in a table that is sorted by its target a part has none but zeros.
+
+    Attributes
+    ----------
+    n_zeros : int
+    by_size : one or two of (sizes (m,), numbers of targets (m,), their sums (m,))
+        Of the targets, and with weights of their products with these, rising.
+    """
+
+    n_zeros: int
+    by_size: tuple[tuple[NDArray[np.int64], Floats, Floats], ...]
+
+    @classmethod
+    def of(cls, y: Floats, weight: Floats) -> PositiveCounts:
+        is_positive = y > 0.0
+        positive = [y[is_positive], (y * weight)[is_positive]] if len(weight) else [y[is_positive]]
+        counted = (_by_size(_sizes(values), np.ones(len(values)), values) for values in positive)
+        return cls(int(np.count_nonzero(~is_positive)), tuple(counted))
+
+    def __add__(self, other: PositiveCounts) -> PositiveCounts:
+        pairs = zip(self.by_size, other.by_size, strict=True)
+        merged = (_by_size(*(np.concatenate(both) for both in zip(own, its, strict=True))) for own, its in pairs)
+        return PositiveCounts(self.n_zeros + other.n_zeros, tuple(merged))
+
+    def lowest(self) -> float:
+        """What `lowest_positive` finds of all rows; of targets of one size that are not all among the lowest, by their
+        mean.
+        """
+        means = [0.0]
+        for _, numbers, sums in self.by_size:
+            among = np.clip(self.n_zeros - (np.cumsum(numbers) - numbers), 0.0, numbers)
+            if among.any():
+                means.append(float((sums / numbers) @ among / among.sum()))
+        return max(means)
+
+
+def _sizes(values: Floats) -> NDArray[np.int64]:
+    mantissa, exponent = np.frexp(values)
+    return exponent.astype(np.int64) * 2**BITS + np.floor((2.0 * mantissa - 1.0) * 2**BITS).astype(np.int64)
+
+
+def _by_size(sizes: NDArray[np.int64], numbers: Floats, sums: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    distinct, position = np.unique(sizes, return_inverse=True)
+    added = [np.asarray(np.bincount(position, own, len(distinct)), dtype=np.float64) for own in (numbers, sums)]
+    return distinct, added[0], added[1]
+
+
 @dataclass(frozen=True)
 class WorkingDispersion:
     """The dispersion by which variances are estimated behind a log link.

@@ -36,7 +36,7 @@ from tabsym.losses.loss import (
     softmax_sums,
 )
 from tabsym.solvers.newton.block_descent import LITTLE, BlockDescent, SampledRows
-from tabsym.solvers.newton.dispersion import lowest_positive
+from tabsym.solvers.newton.dispersion import PositiveCounts
 from tabsym.solvers.newton.information import Information
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.posteriors_classes import ClassHessians, MulticlassPosteriors
@@ -233,7 +233,7 @@ class DescentInParts(BlockDescent):
         return self._facts.positive
 
     def lowest_positive(self) -> float:
-        return self._facts.lowest[0]
+        return self._facts.positives.lowest()
 
     def design_effect(self) -> float:
         return self._facts.squares * self._facts.n_rows / self.total**2
@@ -364,8 +364,8 @@ class Facts:
     """Weighted mean of the target less its offset, and the sum of squares about it."""
     positive: int
     """How many targets are above 0."""
-    lowest: tuple[float, int]
-    """See `lowest_positive`; of all parts the mean by their numbers of zeros."""
+    positives: PositiveCounts
+    """By which the lowest positive targets of all parts are found."""
     least: float
     """The sum of the losses of a perfect prediction."""
 
@@ -375,8 +375,6 @@ class Facts:
         mean = self.moments[0] + step * (other.total / total)
         squares = self.moments[1] + other.moments[1] + step**2 * (self.total * other.total / total)
         covers = self.covers & other.covers
-        n_zeros = self.lowest[1] + other.lowest[1]
-        lowest = (self.lowest[0] * self.lowest[1] + other.lowest[0] * other.lowest[1]) / max(n_zeros, 1)
         return Facts(
             self.n_rows + other.n_rows,
             total,
@@ -384,7 +382,7 @@ class Facts:
             covers,
             (mean, squares),
             self.positive + other.positive,
-            (lowest, n_zeros),
+            self.positives + other.positives,
             self.least + other.least,
         )
 
@@ -449,7 +447,7 @@ class Shard(BlockDescent):
             self.covers,
             (mean, float(squared.sum() if weights is None else squared @ weights)),
             int(np.count_nonzero(self.y > 0.0)),
-            lowest_positive(self.y, self.weight, None),
+            PositiveCounts.of(self.y, self.weight),
             self.mean_least * self.total if self.loss.log_link else 0.0,
         )
 
