@@ -989,7 +989,7 @@ def test_a_summary_tells_the_rounds_of_each_candidate():
     """The best number of rounds is the only one here; of the wide model and of a mixture of both there is none."""
     model = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(n_estimators=1, verbose=-1), cv=3).fit(X, VALUES)
     told = model.summary().partition("Held-out losses:\n")[2].partition("\n\n")[0].splitlines()
-    rounds = {line.split(":")[0].strip(): " after 1 rounds" in line for line in told}
+    rounds = {line.split(":")[0].strip(): " after 1 round," in line for line in told}
     assert rounds == {"wide": False, "margin": True, "alone": True, "both": False}
     best = model.evidence_.groupby("mode")["loss"].min()
     losses = {line.split(":")[0].strip(): float(re.split("[ ,]+", line.strip())[1]) for line in told}
