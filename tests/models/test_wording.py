@@ -36,15 +36,6 @@ def quoted(names):
 # -- lists that are cut ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_columns", "more"), [(9, ""), (10, ", ...")])
-def test_an_unknown_term_is_told_the_first_ten(n_columns, more):
-    X = numbers(n_columns)
-    model = WideRegressor(**SQUARED, **GLM).fit(X, X["a"])
-    shown = [*NAMES[:n_columns], "(intercept)"][:10]
-    with pytest.raises(ValueError, match=re.escape(f"There is no term 'z'; there is {quoted(shown)}{more}.") + "$"):
-        model.contrast("z", 0, 1)
-
-
 @pytest.mark.parametrize(("n_columns", "more"), [(10, ""), (11, ", ...")])
 def test_an_unknown_column_of_a_formula_is_told_the_first_ten(n_columns, more):
     X = numbers(n_columns)
@@ -326,3 +317,20 @@ def test_rows_without_a_given_value_are_counted_with_the_values_of_none(others, 
     wanted = "fixed['k'] has no value for 2 rows, such as of 'w', and adds 0 there" + end
     with pytest.warns(UserWarning, match=f"^{re.escape(wanted)}$"):
         WideRegressor(**SQUARED, **GLM, fixed={"k": given}).fit(X, X["x"])
+
+
+def test_titles_name_the_class_where_one_of_several_is_drawn():
+    """Bins that are points, a curve, and categories; those of all classes together are called as the term."""
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"flag": rng.integers(0, 2, 300), "x": rng.normal(size=300), "k": rng.choice(list("uvw"), 300)})
+    score = np.column_stack([np.sin(2 * X["x"]), X["flag"], 1.0 * (X["k"] == "u")]) * 4.0
+    y = np.array(list("abc"))[np.argmax(score + rng.gumbel(size=(300, 3)), axis=1)]
+    three = WideClassifier(interactions=None, count_effect=False).fit(X, y)
+    two = WideClassifier(interactions=None, count_effect=False).fit(X, y == "a")
+    for term in ("flag", "x", "k"):
+        titles = [
+            model.plot_term(term, **options).get_title(loc="left").partition(" (")[0]
+            for model, options in ((three, {}), (three, {"output": "b"}), (two, {}))
+        ]
+        assert titles == [term if term != "k" else "k: a", f"{term}: b", term]
