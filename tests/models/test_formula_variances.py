@@ -564,3 +564,34 @@ def test_the_joint_posterior_is_of_as_many_coefficients_and_rows_as_its_bounds(b
     assert formulas._joint_posterior(objective, phi) is known
     monkeypatch.setattr(formulas, bound, largest - 1)
     assert formulas._joint_posterior(objective, phi) is None
+
+
+def test_an_unknown_category_adds_the_variance_of_its_level_and_of_its_slope_at_the_mean_of_the_number():
+    """What is known of the rest is little beside it, with 60 categories."""
+    rng, n, m = np.random.default_rng(0), 4000, 60
+    g, x = rng.integers(0, m, n), rng.normal(5.0, 1.0, n)
+    y = rng.normal(0.0, 1.5, m)[g] + rng.normal(0.0, 0.8, m)[g] * (x - 5.0) + 0.3 * x + 0.5 * rng.normal(size=n)
+    X = pd.DataFrame({"g": [f"g{k}" for k in g], "x": x})
+    options = {"loss": "squared_error", "n_posterior_samples": 300, "random_state": 0}
+    model = WideRegressor("u[g] + s[g] * x + b[1] * x + c[1]", **options).fit(X, y)
+    new = pd.DataFrame({"g": "new", "x": [x.mean(), x.mean() + 2.0, x.mean() - 1.0, 0.0]})
+    variance = model.variances_["variance"]
+    wanted = np.sqrt(variance["u"] + variance["s"] * (new["x"] - x.mean()) ** 2)
+    found = model.predict(new, return_std=True)[1]
+    assert found == pytest.approx(wanted.to_numpy(), rel=0.03) and (found > wanted).all()
+
+
+@pytest.mark.parametrize("fraction_missing", [0.0, 0.1])
+def test_the_deviation_of_a_curve_is_that_of_its_walk_about_the_mean(fraction_missing):
+    """(q^2 - 1) / (6 q) for q bins whose differences have a variance of 1, of which the bin of missing is none."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    y = np.sin(2.0 * x) + 0.3 * rng.normal(size=600)
+    X = pd.DataFrame({"x": np.where(rng.random(600) < fraction_missing, np.nan, x)})
+    model = WideRegressor(loss="squared_error").fit(X, y)
+    q = int(model.coefs_["x"]["low"].notna().sum())
+    assert q == len(model.coefs_["x"]) - bool(fraction_missing)
+    walks = np.tril(np.ones((q, q)), -1)  # the coefficients of a walk from 0, by its steps
+    about = walks - walks.mean(axis=0)
+    row = model.variances_.loc["x"]
+    assert row["sd"] == pytest.approx(np.sqrt(row["variance"] * np.square(about).sum() / q))
