@@ -274,9 +274,12 @@ class Copy:
             *tests,
         ]
         try:
-            code = subprocess.run(
-                command, cwd=self.folder, env=environment, capture_output=True, check=False, timeout=900
-            ).returncode
+            ended = subprocess.run(
+                command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=900
+            )
+            code = ended.returncode
+            if code == 4 and re.search(r"^ERROR \S+\.py|loading conftest", ended.stdout + ended.stderr, re.MULTILINE):
+                code = 2  # a file of tests that cannot be imported
         except subprocess.TimeoutExpired:
             code = 1  # an endless loop is noticed
         shutil.copy2(ROOT / file, self.folder / file)

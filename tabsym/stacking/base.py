@@ -242,7 +242,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         check_is_fitted(self)
         lines = [f"{type(self).__name__}: loss {self._loss.name}"]
         lines += [
-            f"  {mode}: weight {weight:g}" + (f", {self.n_rounds_[mode]:,} rounds" if mode != "wide" else "")
+            f"  {mode}: weight {weight:g}" + (f", {_rounds_in_words(self.n_rounds_[mode])}" if mode != "wide" else "")
             for mode, weight in self.shares_.items()
         ]
         lines += ["Held-out losses:", *_lines_of(self._evidence)] if self._evidence else []
@@ -517,6 +517,10 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
     return part
 
 
+def _rounds_in_words(n: int) -> str:
+    return "1 round" if n == 1 else f"{n:,} rounds"
+
+
 def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
     """A line per candidate, after its best number of rounds."""
     best: dict[str, dict[Any, Any]] = {}
@@ -526,7 +530,7 @@ def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
             best[name] = row
     return [
         f"  {mode}: {row['loss']:.6g}"
-        + (f" after {row['rounds']:,} rounds" if row["rounds"] > 0 else "")
+        + (f" after {_rounds_in_words(row['rounds'])}" if row["rounds"] > 0 else "")
         + (f", gain {row['gain']:.2g} (standard error {row['error']:.2g})" if mode != "wide" else "")
         for mode, row in best.items()
     ]

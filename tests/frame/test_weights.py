@@ -18,7 +18,13 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.compare.fitting import Data, train
-from tabsym.frame.target import design_effect, relative_weights, weights_within_classes
+from tabsym.frame.target import (
+    design_effect,
+    relative_weights,
+    warn_of_light_total,
+    weights_of_classes,
+    weights_within_classes,
+)
 from tests.options import ADDITIVE
 
 UNITS = 1e-3, 1_700.0
@@ -234,3 +240,20 @@ def test_what_weights_are_worth_by_hand():
     np.testing.assert_allclose(weights_within_classes(y, weight), [0.5, 1.5, 0.5, 1.5])
     assert design_effect(np.array([1.0, 1.0, 4.0])) == pytest.approx(3 * 18 / 36)
     assert design_effect(np.full(7, 3.0)) == design_effect(np.empty(0)) == 1.0
+
+
+def test_balanced_weights_are_scikit_learns_of_the_classes_that_are_there():
+    classes, totals = np.array(["a", "b", "c"]), np.array([3.0, 0.0, 1.0])
+    found = weights_of_classes("balanced", classes, totals)
+    wanted = compute_class_weight("balanced", classes=np.array(["a", "c"]), y=["a", "a", "a", "c"])
+    assert found[[0, 2]] == pytest.approx(wanted) and np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(("total", "is_told"), [(99.9, True), (100.0, False), (1000.0, False)])
+def test_weights_that_add_up_to_less_than_a_tenth_of_the_rows_are_told(total, is_told, recwarn):
+    warn_of_light_total(1000, total, "MODL", "there are no intervals")
+    told = [str(one.message).partition(";")[0] for one in recwarn]
+    assert told == is_told * [
+        "The weights of 1,000 rows add up to 99.9, which MODL takes for the number of rows, so that there are no "
+        "intervals"
+    ]

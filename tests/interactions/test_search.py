@@ -505,3 +505,24 @@ def test_a_constant_column_changes_nothing(interactions, value):
         assert not any("c" in term.split(":") for term in model.coefs_ if ":" in term)
         made.append(model.predict(rows))
     np.testing.assert_allclose(*made, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("rounds", "n_gone"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_a_search_goes_on_until_a_round_chooses_nothing(rounds, n_gone, monkeypatch):
+    """Two pairs are chosen in the first round, one in the second, none in the third."""
+    gone = []
+
+    class Rounds:
+        def __init__(self, *_):
+            self.chosen = []
+
+        def pairs(self):
+            return "pairs"
+
+        def take(self, candidates, round_):
+            gone.append(round_)
+            self.chosen += [candidates] * max(3 - round_, 0)
+
+    monkeypatch.setattr(crosses, "_Search", Rounds)
+    found = choose_crosses([], None, AutoInteractions(max_order=2, rounds=rounds))
+    assert gone == list(range(1, n_gone + 1)) and len(found) == min(2 + (rounds > 1), 3)

@@ -1726,3 +1726,46 @@ def test_deviations_of_contrasts_of_curves_are_those_of_the_joint_posterior():
     hessian = design.T @ design / model.dispersion_ + block_diag(*penalties)
     exact = np.sqrt(np.array(moves) @ np.linalg.pinv(hessian, hermitian=True) @ np.array(moves))
     assert sd == pytest.approx(exact, rel=0.08)
+
+
+@pytest.mark.parametrize("options", [GLM, ADDITIVE, ADDITIVE | {"alpha": 5.0}])
+@pytest.mark.parametrize("n_samples", [0, 2000])
+def test_the_intercept_of_base_categories_without_a_joint_covariance(options, n_samples, monkeypatch):
+    """By terms, or by samples: of orthogonal terms all are the same, and without penalties least squares."""
+    X = pd.DataFrame({"k": np.tile(list("uvw"), 100), "g": np.repeat(list("pq"), 150)})
+    y = 1.0 + (X["k"] == "u") + (X["g"] == "p") + np.random.default_rng(0).normal(size=300)
+    found = []
+    for most in (certainty.MAX_COEFS, 0):
+        monkeypatch.setattr(certainty, "MAX_COEFS", most)
+        model = WideRegressor(**SQUARED, **options, n_posterior_samples=n_samples * (most == 0)).fit(X, y)
+        assert bool(model.model_.certainty.joint.size) == (most > 0)
+        found.append(model.coef_table(base={"k": "v", "g": "q"}).set_index("term").loc["(intercept)", ["value", "sd"]])
+    assert found[1]["value"] == pytest.approx(found[0]["value"], rel=1e-6)
+    assert found[1]["sd"] == pytest.approx(found[0]["sd"], rel=0.1 if n_samples else 1e-4)
+    if options is GLM:
+        design = np.column_stack([np.ones(300), X["k"] == "u", X["k"] == "w", X["g"] == "p"]).astype(float)
+        wanted = sm.OLS(y, design).fit()
+        assert found[0].tolist() == pytest.approx([wanted.params["const"], wanted.bse["const"]], rel=1e-5)
+
+
+def test_factors_of_a_product_are_tested_against_one_and_their_differences_against_none():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"k": rng.choice(list("uvw"), 300), "h": rng.choice(list("rst"), 300)})
+    size = X["k"].map({"u": 1.5, "v": 1.0, "w": 0.5}) * X["h"].map({"r": 1.2, "s": 1.0, "t": 0.8})
+    model = WideRegressor("a[k] * b[h]", **SQUARED, alpha=0.1).fit(X, 5.0 * size + rng.normal(size=300))
+    table = model.coef_table().iloc[:6]
+    assert table["p"].to_numpy() == pytest.approx(2.0 * norm.sf(np.abs(table["value"] - 1.0) / table["sd"]))
+    contrast = model.contrast("b", "r", "s")
+    assert contrast["p"] == pytest.approx(2.0 * norm.sf(abs(contrast["value"]) / contrast["sd"]))
+    assert table["p"].min() < 0.01 < table["p"].max()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_tables_of_terms_count_the_coefficients_of_all_classes(n_classes):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"k": rng.choice(list("uvw"), 300), "g": rng.choice(list("pqrs"), 300)})
+    y = (rng.integers(0, n_classes, 300) + (X["k"] == "u") + (X["g"] == "p")) % n_classes
+    model = WideClassifier(**ADDITIVE).fit(X, y)
+    n_outputs = n_classes if n_classes > 2 else 1
+    for table in (model.variances_, model.term_table()):
+        assert table["coefficients"].to_dict() == {"k": 3 * n_outputs, "g": 4 * n_outputs}

@@ -764,3 +764,29 @@ def test_a_curve_by_a_number_is_refused():
     with pytest.raises(ValueError, match=r"column 'z' holds numbers.*write v\[x\]\*z for a curve"):
         WideRegressor("s(x, by=z)", loss="squared_error").fit(X, X["x"])
     assert "s(x, by=code)" in WideRegressor("s(x, by=code)", loss="squared_error").fit(X, X["x"]).coefs_
+
+
+@pytest.mark.parametrize(
+    ("formula", "alpha", "by_rows"),
+    [
+        ("u[g] + s[g] * x + c[1]", "auto", False),
+        ("u[g] + s[g] * x + c[1]", 1.0, False),
+        ("u[g] + s[g] * x + c[1]", 0.0, True),
+        ("u[g] + s[g] * x", "auto", True),  # no intercept has the mean of the levels
+        ("u[g] + s[g] * x + m[1] * x + c[1]", "auto", False),
+        ("u[g] + s[g] * x + m[1] * x + c[1]", 0.0, True),
+    ],
+)
+def test_an_unknown_category_with_slopes_is_predicted_as_the_mean_of_the_known(formula, alpha, by_rows):
+    """At every number: of the categories where they are random effects about an intercept, else of the rows."""
+    rng, names = np.random.default_rng(0), ["g0", "g1", "g2", "g3"]
+    g, x = rng.choice(4, 600, p=[0.6, 0.25, 0.1, 0.05]), rng.normal(2.0, 1.0, 600)
+    y = np.array([0.0, 1.0, 2.0, 4.0])[g] + np.array([1.0, -1.0, 2.0, 3.0])[g] * x + 0.5 * rng.normal(size=600)
+    X = pd.DataFrame({"g": np.array(names)[g], "x": x})
+    counts = {"count_effect": False} if by_rows and alpha == "auto" else {}  # which has an intercept beside it
+    model = WideRegressor(formula, loss="squared_error", alpha=alpha, **counts).fit(X, y)
+    at = np.array([0.0, 2.0, 5.0])
+    known = [model.predict(pd.DataFrame({"g": name, "x": at})) for name in names]
+    weights = np.bincount(g) if by_rows else None
+    found = model.predict(pd.DataFrame({"g": "new", "x": at}))
+    np.testing.assert_allclose(found, np.average(known, axis=0, weights=weights), rtol=1e-6)

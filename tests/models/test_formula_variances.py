@@ -4,10 +4,12 @@ The oracle differentiates a score that is written out here, number by number, an
 """
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
@@ -524,3 +526,72 @@ def test_a_summary_says_of_factors_what_is_true():
     classes = WideClassifier("w[a]*v[b] + c[1]").fit(table, rng.randint(3, size=300))
     assert ("over their mean" in classes.summary()) == ("scale of v*w" in classes.coefs_)
     assert shown in WideClassifier("w[a]*v[b]").fit(table, rng.randint(3, size=300)).summary()
+
+
+@pytest.mark.parametrize(
+    ("child", "parent", "wanted"),
+    [
+        ([0, None, 1, 2, 2], [0, 1, None, 1, 1], [0, -1, 1]),  # the second is in no row with a parent
+        ([None, 0, 1, None], [1, 1, 1, 0], [1, 1]),
+        ([0, 0, 1], [0, 1, 1], None),  # the first has two
+        ([None, None], [0, 1], []),
+        ([0, 1, 2, 0], [2, 0, 2, None], [2, 0, 2]),
+    ],
+)
+def test_the_parent_of_a_coefficient_is_that_of_all_its_rows(child, parent, wanted):
+    def derivatives(positions):
+        rows = [row for row, at in enumerate(positions) if at is not None]
+        columns = [at for at in positions if at is not None]
+        values = np.arange(1.0, len(rows) + 1)
+        return sparse.csr_array((values, (rows, columns)), shape=(len(positions), max(columns, default=-1) + 1))
+
+    above = formula_posteriors._parents_of(derivatives(child), derivatives(parent))
+    assert (None if above is None else above.tolist()) == wanted
+
+
+@pytest.mark.parametrize(("bound", "largest"), [("MAX_COEFS", 2 * 3), ("MAX_VISITS", 2 * 3 * 50)])
+def test_the_joint_posterior_is_of_as_many_coefficients_and_rows_as_its_bounds(bound, largest, monkeypatch):
+    """Two outputs with three coefficients each, and 50 rows."""
+    phi, precision, known = np.zeros(6), np.ones(2), (np.eye(6), np.eye(6))
+    objective = SimpleNamespace(
+        spec=SimpleNamespace(n_coefs=3),
+        task=SimpleNamespace(n_outputs=2),
+        rows=SimpleNamespace(y=np.zeros(50)),
+        precision=precision,
+        joint={phi.tobytes() + precision.tobytes(): known},
+    )
+    monkeypatch.setattr(formulas, bound, largest)
+    assert formulas._joint_posterior(objective, phi) is known
+    monkeypatch.setattr(formulas, bound, largest - 1)
+    assert formulas._joint_posterior(objective, phi) is None
+
+
+def test_an_unknown_category_adds_the_variance_of_its_level_and_of_its_slope_at_the_mean_of_the_number():
+    """What is known of the rest is little beside it, with 60 categories."""
+    rng, n, m = np.random.default_rng(0), 4000, 60
+    g, x = rng.integers(0, m, n), rng.normal(5.0, 1.0, n)
+    y = rng.normal(0.0, 1.5, m)[g] + rng.normal(0.0, 0.8, m)[g] * (x - 5.0) + 0.3 * x + 0.5 * rng.normal(size=n)
+    X = pd.DataFrame({"g": [f"g{k}" for k in g], "x": x})
+    options = {"loss": "squared_error", "n_posterior_samples": 300, "random_state": 0}
+    model = WideRegressor("u[g] + s[g] * x + b[1] * x + c[1]", **options).fit(X, y)
+    new = pd.DataFrame({"g": "new", "x": [x.mean(), x.mean() + 2.0, x.mean() - 1.0, 0.0]})
+    variance = model.variances_["variance"]
+    wanted = np.sqrt(variance["u"] + variance["s"] * (new["x"] - x.mean()) ** 2)
+    found = model.predict(new, return_std=True)[1]
+    assert found == pytest.approx(wanted.to_numpy(), rel=0.03) and (found > wanted).all()
+
+
+@pytest.mark.parametrize("fraction_missing", [0.0, 0.1])
+def test_the_deviation_of_a_curve_is_that_of_its_walk_about_the_mean(fraction_missing):
+    """(q^2 - 1) / (6 q) for q bins whose differences have a variance of 1, of which the bin of missing is none."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    y = np.sin(2.0 * x) + 0.3 * rng.normal(size=600)
+    X = pd.DataFrame({"x": np.where(rng.random(600) < fraction_missing, np.nan, x)})
+    model = WideRegressor(loss="squared_error").fit(X, y)
+    q = int(model.coefs_["x"]["low"].notna().sum())
+    assert q == len(model.coefs_["x"]) - bool(fraction_missing)
+    walks = np.tril(np.ones((q, q)), -1)  # the coefficients of a walk from 0, by its steps
+    about = walks - walks.mean(axis=0)
+    row = model.variances_.loc["x"]
+    assert row["sd"] == pytest.approx(np.sqrt(row["variance"] * np.square(about).sum() / q))

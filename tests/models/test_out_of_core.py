@@ -9,6 +9,7 @@ import tempfile
 import warnings
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -27,6 +28,7 @@ from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import fit as out_of_core
 from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.partitioned import DescentInParts
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -467,6 +469,7 @@ from tabsym.models import wide
 from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.partitioned import DescentInParts
 
 wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
 stages = {"coding": (parts.Reader, "read", 3), "files": (row_cache.RowCache, "_write", 2),
@@ -875,3 +878,23 @@ def test_predictions_take_the_place_of_a_file_when_all_are_there(tmp_path, monke
     for frame in (rows, pa.Table.from_pandas(rows), {"store": ["s1"], "x": [1.0]}):
         with pytest.raises(TypeError, match="use predict for a table in memory"):
             model.predict_to_parquet(frame, out)
+
+
+@pytest.mark.parametrize("sizes", [(4, 3, 3), (1, 8, 1), (10,)])
+def test_a_sample_over_parts_has_different_rows_of_all_parts(sizes):
+    """As many as were asked for, each row of the table as often as any other, those next to a bound of parts too."""
+    own = np.split(np.arange(10.0), np.cumsum(sizes)[:-1])
+    engine = SimpleNamespace(
+        at=lambda part, what, rows: ((), (), *[own[part][slice(None) if rows is None else rows]] * 3)
+    )
+    solver = SimpleNamespace(y=np.arange(10.0), _n_rows=list(sizes), engine=engine, terms=())
+    for n in range(1, 12):
+        counts = np.zeros(10)
+        for seed in range(200):
+            _, y, weight, start, _ = DescentInParts.sample(solver, n, np.random.RandomState(seed))
+            assert len(y) == min(n, 10) and (np.diff(y) > 0).all()
+            np.testing.assert_array_equal(y, weight)
+            np.testing.assert_array_equal(y, start)
+            counts[y.astype(int)] += 1
+        rate = min(n, 10) / 10
+        assert np.abs(counts - 200 * rate).max() <= 5 * np.sqrt(200 * rate * (1 - rate))

@@ -1,11 +1,14 @@
 """Updates of blocks against steps taken one after the other by dense algebra: small blocks, large ones, and numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import steps
 from tabsym.solvers.newton.block_descent import MAX_STEP, BlockDescent
+from tabsym.solvers.newton.certainty import PosteriorSamples
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.steps import MAX_WAIT, MIN_DECREASE, Recentering, Relation
@@ -309,3 +312,15 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     solver.precision[3] = 0.0  # means of an unpenalized term are not moved
     solver.recentering.recenter(1.0)
     assert recentered == wanted
+
+
+@pytest.mark.parametrize(("size", "n_missing"), [(4, 0), (4, 1), (5, 2)])
+def test_what_the_prior_adds_to_posterior_samples_has_the_covariance_of_its_penalty(size, n_missing):
+    """Of a walk beside missing values, by the definition of both; without rows that say anything."""
+    term = SolverTerm(0, np.zeros(1, np.int32), PLAIN, size, Prior.WALK, n_missing)
+    drawn = SimpleNamespace(solver=SimpleNamespace(terms=[term], precision=[3.0]))
+    n_samples = 100_000
+    right = PosteriorSamples._perturb(drawn, 0, np.zeros((1, n_samples)), np.random.RandomState(0))
+    wanted = 3.0 * walk_beside_missing(size, n_missing)
+    errors = np.sqrt((np.square(wanted) + np.outer(np.diag(wanted), np.diag(wanted))) / n_samples)
+    assert (np.abs(right @ right.T / n_samples - wanted) <= 5.0 * errors + 1e-12).all()

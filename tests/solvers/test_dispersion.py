@@ -14,6 +14,7 @@ from tabsym.solvers.newton.dispersion import (
     WorkingDispersion,
     dispersion_of_deviance,
     expected_deviance,
+    sum_slopes,
 )
 
 
@@ -79,6 +80,23 @@ def test_the_bounds_by_hand():
     assert amounts(0.1, 1.2, 90.0) == pytest.approx(0.1 * (1.0 + 2.0 * np.sqrt(2.6 / 90.0)))
     rare = WorkingDispersion.of(KINDS["tweedie"], 1000.0, 1000, 400, 0.0, 3.0)
     assert rare(0.01, 0.01, 900.0) == pytest.approx(0.25 * 3.0)  # 100 positive targets over 400
+    very_rare = WorkingDispersion.of(KINDS["tweedie"], 1000.0, 1000, 99, 0.0, 3.0)
+    assert very_rare(0.01, 0.01, 900.0) == pytest.approx(3.0)  # that of the constant model, and no more
+    common = WorkingDispersion.of(KINDS["tweedie"], 1000.0, 1000, 3000, 0.0, 3.0)
+    assert common(0.01, 0.01, 900.0) < 0.02  # positive targets are no minority
+
+
+@pytest.mark.parametrize(
+    ("hessians", "weight", "wanted"),
+    [
+        ([1.0, 0.5, 1.0], [], 2.0),  # the second residual is beyond delta
+        ([2.0, 0.5, 0.5], [2.0, 1.0, 0.5], 2.5),
+        ([0.5, 0.25], [], 0.75),  # all are beyond: of none a variance would be infinite
+        ([0.5, 0.25], [1.0, 3.0], 0.75),
+    ],
+)
+def test_second_derivatives_of_hubers_loss_are_of_rows_within_delta(hessians, weight, wanted):
+    assert sum_slopes(np.array(hessians), np.array(weight)) == pytest.approx(wanted)
 
 
 LOSSES = {"poisson": "poisson", "gamma": "gamma", "tweedie": Tweedie(1.5)}

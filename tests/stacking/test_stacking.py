@@ -9,6 +9,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -51,7 +52,7 @@ from tabsym import (
 from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
 from tabsym.stacking.layer import Plan, StackRows, adapter_of
-from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins, PairedGains, second_plan
+from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins, PairedGains, folds_to_evaluate, second_plan
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
 
@@ -989,7 +990,7 @@ def test_a_summary_tells_the_rounds_of_each_candidate():
     """The best number of rounds is the only one here; of the wide model and of a mixture of both there is none."""
     model = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(n_estimators=1, verbose=-1), cv=3).fit(X, VALUES)
     told = model.summary().partition("Held-out losses:\n")[2].partition("\n\n")[0].splitlines()
-    rounds = {line.split(":")[0].strip(): " after 1 rounds" in line for line in told}
+    rounds = {line.split(":")[0].strip(): " after 1 round," in line for line in told}
     assert rounds == {"wide": False, "margin": True, "alone": True, "both": False}
     best = model.evidence_.groupby("mode")["loss"].min()
     losses = {line.split(":")[0].strip(): float(re.split("[ ,]+", line.strip())[1]) for line in told}
@@ -1070,3 +1071,22 @@ def test_the_loss_of_the_rounds_is_that_of_the_wide_regressor(options, loss):
     table = stack.fit(X[:400], VALUES[:400], eval_set=(X[400:], VALUES[400:])).evidence_
     alone = loss(VALUES[400:] - stack.wide_.predict(X[400:])).mean()
     assert table.loc[table["mode"] == "wide", "loss"].item() == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n"), [([100, 100, 100], 1), ([99, 99, 99], 2), ([50, 50, 50], 2), ([49, 50, 50], 3), ([9, 9, 9], 3)]
+)
+def test_as_many_folds_are_evaluated_as_hold_a_hundred_rows(sizes, n):
+    every, bounds = np.arange(sum(sizes)), np.cumsum(sizes)[:-1]
+    splits = [(np.setdiff1d(every, fold), fold) for fold in np.split(every, bounds)]
+    learner = SimpleNamespace(y=np.zeros(len(every)), classes=None)
+    assert folds_to_evaluate(NestedCV(SimpleNamespace(splits=splits, rows=every, learner=learner))) == list(range(n))
+
+
+@pytest.mark.parametrize(("n_rows", "folds"), [(500, [3]), (250, [3, 2])])
+def test_the_latest_folds_over_time_are_evaluated(n_rows, folds):
+    """Those with most rows to train on, as many as hold 100 rows."""
+    splits = list(TimeSeriesSplit(4).split(np.zeros((n_rows, 1))))
+    rows = np.concatenate([test for _, test in splits])
+    learner = SimpleNamespace(y=np.zeros(n_rows), classes=None)
+    assert folds_to_evaluate(NestedCV(SimpleNamespace(splits=splits, rows=rows, learner=learner))) == folds

@@ -243,7 +243,8 @@ def _pictures(model: Any, names: list[str]) -> str:
         )  # fmt: skip
         coefficients = details(f"{name}: coefficients", _coefficients(model, name))
         parts.append(f"<div>{image(figure, f'Coefficients of {name}')}{coefficients}</div>")
-    more = f"{len(names) - MAX_TERMS} further terms are not drawn." if len(names) > MAX_TERMS else ""
+    n_more = len(names) - MAX_TERMS
+    more = f"{n_more} further {'term is' if n_more == 1 else 'terms are'} not drawn." if n_more > 0 else ""
     return f'<div class="grid">{"".join(parts)}</div>' + (paragraph(more, muted=True) if more else "")
 
 
@@ -426,9 +427,9 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
             continue
         n = int(np.count_nonzero(row_codes < 0))
         if n:
-            sentences.append(
-                f"{n:,} rows ({n / len(row_codes):.1%}) have a category of {read.columns[0]!r} that fit has not seen."
-            )
+            fraction = f"({n / len(row_codes):.1%})"
+            told = f"1 row {fraction} has" if n == 1 else f"{n:,} rows {fraction} have"
+            sentences.append(f"{told} a category of {read.columns[0]!r} that fit has not seen.")
     return list(dict.fromkeys(sentences))
 
 
