@@ -203,7 +203,7 @@ def _add_compare(commands: Any) -> None:
     )
     tasks = ["binary", "multiclass", "regression", "count"]
     parser.add_argument("--task", choices=tasks, help="default: detected from the target")
-    parser.add_argument("--contenders", type=_names, help=f"comma-separated names of {_known()}")
+    parser.add_argument("--contenders", type=_names, action="extend", help=f"comma-separated names of {_known()}")
     parser.add_argument(
         "--contender",
         action="append",
@@ -230,13 +230,22 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s"
     )
-    parser.add_argument("--drop", type=_names, help="columns to leave out, comma-separated")
-    parser.add_argument("--numeric", type=_names, help="text columns to read as numbers")
     parser.add_argument(
-        "--categorical", type=_names, help="columns of numbers to read as categories, such as codes and ids"
+        "--drop", type=_names, action="extend", help="columns to leave out, comma-separated; lists may be repeated"
+    )
+    parser.add_argument("--numeric", type=_names, action="extend", help="text columns to read as numbers")
+    parser.add_argument(
+        "--categorical",
+        type=_names,
+        action="extend",
+        help="columns of numbers to read as categories, such as codes and ids",
     )
     parser.add_argument(
-        "--na-values", type=_names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200"
+        "--na-values",
+        type=_names,
+        action="extend",
+        metavar="VALUES",
+        help="values that mean missing: ?,-200 or COLUMN=-200",
     )
     parser.add_argument(
         "--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)"

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from tabsym import compare
+from tabsym import cli, compare
 from tabsym.cli import main
 from tabsym.compare.contenders import Contender, all_contenders, choose
 from tabsym.compare.ranking import partial, rank
@@ -560,6 +560,26 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "want"),
+    [
+        ("--drop", ["A,B", "C"], {"drop": ["A", "B", "C"]}),
+        ("--categorical", ["A", "B"], {"categorical": ["A", "B"]}),
+        ("--numeric", ["A", "B"], {"numeric": ["A", "B"]}),
+        ("--na-values", ["?,-", "A=-200"], {"na_values": ["?", "-", "A=-200"]}),
+        ("--contenders", ["wide", "lightgbm"], {"contenders": ["wide", "lightgbm"]}),
+    ],
+)
+def test_lists_that_are_given_twice_add_up(option, words, want, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(cli, "_COMMANDS", {"compare": lambda args: asked.update(args) or True})
+    for _ in range(2):  # what one command line adds is not the default of the next one
+        assert main(["compare", "t.csv", *(part for word in words for part in (option, word))]) == 0
+        assert {name: asked[name] for name in want} == want
+    assert main(["compare", "t.csv"]) == 0
+    assert asked[next(iter(want))] is None
 
 
 @pytest.mark.parametrize("nobody", [[], {}])
