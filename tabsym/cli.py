@@ -217,7 +217,11 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then"
     )
-    parser.add_argument("--time", metavar="COLUMN", help="train on earlier rows, test on the next ones")
+    parser.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="train on earlier rows, test on the next ones; the column remains a feature unless --drop names it, too",
+    )
     parser.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
     parser.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
     parser.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")

@@ -119,7 +119,8 @@ def compare(
     groups : str, optional
         Column of groups; all rows of a group are in the same fold. It is not used as a feature.
     time : str, optional
-        Column of times: train on earlier rows and test on the next ones, `folds` times.
+        Column of times: train on earlier rows and test on the next ones, `folds` times. It remains a feature unless
+        `drop` names it, too, which keeps the order.
     fold_column : str, optional
         Column with the fold in which each row is tested.
     unseen : str, optional
@@ -210,7 +211,9 @@ def compare(
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
     roles = RoleColumns(weight, exposure, offset, groups, fold_column)
-    prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles, max_rows=max_rows, seed=seed)
+    prepared = prepare(
+        table, target, task=task, drop=drop, reading=reading, roles=roles, time=time, max_rows=max_rows, seed=seed
+    )
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
     split = {
         "folds": folds, "repeats": repeats, "groups": groups, "time": time, "fold_column": fold_column,
