@@ -21,7 +21,7 @@ from tabsym.compare.ranking import partial, rank
 from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.compare.text import summary
 from tabsym.compare.workers import last_words
 from tabsym.datasets import make_retail
@@ -543,7 +543,11 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
             {"folds": 3, "fold_column": "store"},
             "folds=3 has no effect beside fold_column='store', which has [0-9]+ folds",
         ),
-        ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
+        (
+            {"exposure": "price"},
+            r"exposure='price' is for counts, and the task is 'regression'; for amounts, .* with weight='price' "
+            r"\(--weight price\) in place of exposure \(--exposure\), .* use task='count' \(--task count\)\.",
+        ),
         ({"weight": "store"}, "The weight 'store' is not numeric"),
         ({"weight": "sales"}, "'sales' is the target and cannot be the weight"),
         ({"tune": "soon"}, "tune='soon' is not a budget"),
@@ -560,6 +564,16 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+def test_an_exposure_of_classes_has_no_use():
+    table = pd.DataFrame({"a": list("uvwx") * 9, "e": np.arange(1.0, 37.0), "y": [0, 1] * 18})
+    with pytest.raises(
+        ValueError,
+        match=r"and the task is 'binary'; leave it out, or if the target counts events, use task='count' "
+        r"\(--task count\)\.",
+    ):
+        prepare(table, "y", roles=RoleColumns(exposure="e"))
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def weights_of(
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
     if exposure is not None:
         if task != "count":
-            raise ValueError(f"exposure={roles.exposure!r} is for counts, and the task is {task!r}; use task='count'.")
+            raise ValueError(_no_exposure(str(roles.exposure), task))
         if exposure.min() <= 0:
             raise ValueError(f"The exposures in {roles.exposure!r} must be above 0; drop the other rows.")
     if offset is None:
@@ -388,6 +388,17 @@ def weights_of(
             "one out."
         )
     return weight, np.exp(offset), None
+
+
+def _no_exposure(name: str, task: str) -> str:
+    """That only counts have exposures, and what amounts can have instead."""
+    events = "if the target counts events, use task='count' (--task count)"
+    amounts = (
+        f"for amounts, predict a column of the target over {name!r} with weight={name!r} (--weight {quote(name)}) in "
+        "place of exposure (--exposure), and drop the old target; "
+    )
+    rest = amounts if task == "regression" else "leave it out, or "
+    return f"exposure={name!r} is for counts, and the task is {task!r}; {rest}{events}."
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:
