@@ -54,6 +54,23 @@ def remedy_for_text(error: Exception, X: pd.DataFrame, model: Any) -> str:
     )
 
 
+_ROLE_COLUMN = re.compile(r"\b(exposure|offset)_column=(.+) is no column of the table")
+
+
+def remedy_for_role(error: Exception) -> str:
+    """What to do where an estimator of the user's own has an exposure or offset that is no feature, in brackets."""
+    named = _ROLE_COLUMN.search(in_one_line(error))
+    return f" ({no_role_of_its_own(*named.groups())})" if named else ""
+
+
+def no_role_of_its_own(role: str, column: str) -> str:
+    """That the comparison has exposures and offsets, and not its contenders."""
+    return (
+        f"leave {role}_column out of the estimator: {role}={column} (--{role}) gives it to every contender, and the "
+        "column is no feature then"
+    )
+
+
 def perhaps(name: str, names: Sequence[str]) -> str:
     """The nearest of the names that there are, in brackets, to be put behind an unknown one."""
     lower = {known.lower(): known for known in names}
