@@ -596,6 +596,23 @@ def test_lists_that_are_given_twice_add_up(option, words, want, monkeypatch):
     assert asked[next(iter(want))] is None
 
 
+def test_a_folder_in_which_nothing_was_compared_takes_the_corrected_command(tmp_path):
+    of = {"folds": 2, "out": tmp_path / "o", "quiet": True}
+    failed = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:nosuch"}, **of)
+    assert list(failed.failures) == ["mine"]
+    done = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:Mean"}, **of)
+    assert not done.failures and set(done.ranking["name"]) == {"mine", "constant"}
+    with pytest.raises(ValueError, match="contains results already"):
+        compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:nosuch"}, **of)
+
+
+def test_the_baseline_that_was_asked_for_alone_is_a_result(tmp_path):
+    of = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
+    compare(SALES, "sales", **of)
+    with pytest.raises(ValueError, match="contains results already"):
+        compare(SALES, "sales", **of)
+
+
 @pytest.mark.parametrize("nobody", [[], {}])
 def test_contenders_that_name_nobody(nobody):
     with pytest.raises(ValueError, match="contenders is empty; name at least one, or leave it out for 'all'"):
