@@ -317,7 +317,8 @@ def _add_predict(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict the rows of a table by a model in a file",
-        description="Write the rows of a table with their predictions as CSV.",
+        description="Write the rows of a table with their predictions as CSV, whatever the form of the table: "
+        "separated by commas, in UTF-8, predictions with decimal points; cells of a text file are as they were.",
         epilog="Example: tabsym predict best.skops new.csv --out predicted.csv",
         formatter_class=_Help,
     )
