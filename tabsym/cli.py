@@ -203,7 +203,7 @@ def _add_compare(commands: Any) -> None:
     )
     tasks = ["binary", "multiclass", "regression", "count"]
     parser.add_argument("--task", choices=tasks, help="default: detected from the target")
-    parser.add_argument("--contenders", type=_names, help=f"comma-separated names of {_known()}")
+    parser.add_argument("--contenders", type=_names, action="extend", help=f"comma-separated names of {_known()}")
     parser.add_argument(
         "--contender",
         action="append",
@@ -217,7 +217,11 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then"
     )
-    parser.add_argument("--time", metavar="COLUMN", help="train on earlier rows, test on the next ones")
+    parser.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="train on earlier rows, test on the next ones; the column remains a feature unless --drop names it, too",
+    )
     parser.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
     parser.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
     parser.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
@@ -230,13 +234,22 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s"
     )
-    parser.add_argument("--drop", type=_names, help="columns to leave out, comma-separated")
-    parser.add_argument("--numeric", type=_names, help="text columns to read as numbers")
     parser.add_argument(
-        "--categorical", type=_names, help="columns of numbers to read as categories, such as codes and ids"
+        "--drop", type=_names, action="extend", help="columns to leave out, comma-separated; lists may be repeated"
+    )
+    parser.add_argument("--numeric", type=_names, action="extend", help="text columns to read as numbers")
+    parser.add_argument(
+        "--categorical",
+        type=_names,
+        action="extend",
+        help="columns of numbers to read as categories, such as codes and ids",
     )
     parser.add_argument(
-        "--na-values", type=_names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200"
+        "--na-values",
+        type=_names,
+        action="extend",
+        metavar="VALUES",
+        help="values that mean missing: ?,-200 or COLUMN=-200",
     )
     parser.add_argument(
         "--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)"
@@ -304,7 +317,8 @@ def _add_predict(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict the rows of a table by a model in a file",
-        description="Write the rows of a table with their predictions as CSV.",
+        description="Write the rows of a table with their predictions as CSV, whatever the form of the table: "
+        "separated by commas, in UTF-8, predictions with decimal points; cells of a text file are as they were.",
         epilog="Example: tabsym predict best.skops new.csv --out predicted.csv",
         formatter_class=_Help,
     )

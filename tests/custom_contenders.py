@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+from tabsym import WideRegressor
+
 
 def factory(task, random_state):
     """A pipeline for the task."""
@@ -19,6 +21,7 @@ def factory(task, random_state):
 factory.space = lambda task: {"ridge__alpha": [0.1, 1.0, 10.0]} if task == "regression" else {}
 
 ready = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
+rates = WideRegressor(loss="poisson", exposure_column="e")
 by_place = make_pipeline(FunctionTransformer(np.asarray), Ridge())
 
 

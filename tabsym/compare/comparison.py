@@ -45,7 +45,8 @@ class Winner:
         Name and label of the contender.
     task : {"binary", "multiclass", "regression", "count"}
     estimator : estimator
-        The trained pipeline; its input are the columns prepared by `features`.
+        The fitted estimator, with all that it has, such as `coef_table`; its input are the columns prepared by
+        `features`.
     classes_ : array of shape (n_classes,)
         The classes in the order of `predict_proba`.
     trained_on : str
@@ -67,6 +68,12 @@ class Winner:
     retyping: Retyping = field(default_factory=Retyping)
     trained_on: str = "all rows"
     columns: list[str] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """An `AttributeError` that says where the attribute is, if the model has it."""
+        model = vars(self).get("estimator")  # absent while a file is read
+        where = "" if name.startswith("_") or not hasattr(model, name) else f"; its model has it: .estimator.{name}"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{where}", name=name, obj=self)
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predicted classes or values (n_rows,); exposure and offset are read from the columns of the comparison.

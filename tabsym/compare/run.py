@@ -47,7 +47,7 @@ from tabsym.compare.settings import (
 )
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.prepare import Prepared, RoleColumns, prepare
-from tabsym.compare.text import in_one_line, listed, perhaps, summary
+from tabsym.compare.text import in_one_line, listed, no_role_of_its_own, perhaps, summary
 from tabsym.compare.workers import Runner
 from tabsym.jit import compilation_notice
 from tabsym.messages import warn_user
@@ -119,7 +119,8 @@ def compare(
     groups : str, optional
         Column of groups; all rows of a group are in the same fold. It is not used as a feature.
     time : str, optional
-        Column of times: train on earlier rows and test on the next ones, `folds` times.
+        Column of times: train on earlier rows and test on the next ones, `folds` times. It remains a feature unless
+        `drop` names it, too, which keeps the order.
     fold_column : str, optional
         Column with the fold in which each row is tested.
     unseen : str, optional
@@ -210,8 +211,11 @@ def compare(
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
     roles = RoleColumns(weight, exposure, offset, groups, fold_column)
-    prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles, max_rows=max_rows, seed=seed)
+    prepared = prepare(
+        table, target, task=task, drop=drop, reading=reading, roles=roles, time=time, max_rows=max_rows, seed=seed
+    )
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
+    _check_roles(chosen, prepared, seed)
     split = {
         "folds": folds, "repeats": repeats, "groups": groups, "time": time, "fold_column": fold_column,
         "unseen": unseen,
@@ -257,6 +261,29 @@ def _run_config(
         prepared, plan, splits, ranked_by, time_limit, None if tune is None else str(tune), seed, jobs, threads,
         memory_limit,
     )  # fmt: skip
+
+
+def _check_roles(chosen: list[Contender], prepared: Prepared, seed: int) -> None:
+    """A `ValueError` where an estimator names an exposure or offset column that is no feature.
+
+    Estimators at an address are made in their own process, and fail there.
+    """
+    for contender in chosen:
+        if not contender.raw or contender.address is not None:
+            continue
+        try:
+            params = contender.estimator(prepared.task, seed, 1, None).get_params()
+        except Exception:  # of an estimator of the user's own, which then fails in its own process
+            continue
+        for name, value in params.items():
+            option = name.rpartition("__")[2]
+            if option not in ("exposure_column", "offset_column") or not isinstance(value, str):
+                continue
+            if value in prepared.frame.columns and value not in prepared.raw.columns:
+                raise ValueError(
+                    f"Contender {contender.name!r} has {option}={value!r}, which is no feature of the comparison; "
+                    f"{no_role_of_its_own(option.removesuffix('_column'), repr(value))}."
+                )
 
 
 def _check_split(prepared: Prepared, split: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from tabsym.compare.fitting import read_budget
 from tabsym.compare.job import RunConfig
 from tabsym.compare.machine import can_limit_memory, threads_of_each
 from tabsym.compare.metrics import METRICS
+from tabsym.compare.ranking import CONSTANT
 from tabsym.compare.results import Results, check_paths, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
@@ -194,7 +195,7 @@ def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
     """
     if out is not None:
         folder = Path(out)
-        if (folder / "results.json").exists() and not resume:
+        if (folder / "results.json").exists() and not resume and not _only_failures(folder):
             raise ValueError(
                 f"{folder} contains results already; use resume (--resume) to continue them, or choose another folder."
             )
@@ -211,6 +212,18 @@ def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
             f"The folder {str(folder)!r} for results cannot be made ({error.strerror}); name another by out (--out)."
         ) from None
     return folder
+
+
+def _only_failures(folder: Path) -> bool:
+    """Whether a comparison ended in which nothing but the baseline did a fold, as the others failed."""
+    try:
+        entries = load_results(folder).contenders
+    except ValueError:  # of another version, or damaged
+        return False
+    others = [entry for name, entry in entries.items() if name != CONSTANT]
+    return bool(others) and all(
+        isinstance(entry, dict) and entry.get("error") and not entry.get("folds", True) for entry in others
+    )
 
 
 def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:

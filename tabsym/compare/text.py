@@ -9,7 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.ranking import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE, baseline_in
+from tabsym.compare.ranking import (
+    ALPHA,
+    BEST,
+    CONSTANT,
+    EQUIVALENT,
+    INCONCLUSIVE,
+    UNADJUSTED,
+    UNSTABLE,
+    WORSE,
+    baseline_in,
+)
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MAX_REPEATS = 10
@@ -51,6 +61,23 @@ def remedy_for_text(error: Exception, X: pd.DataFrame, model: Any) -> str:
     return (
         f" ({kind} that gets column {columns[0]!r} as it is; put an encoder before it, such as "
         "make_pipeline(tabsym.WideEncoder(), ...), or for a booster tabsym.encoders.NativeCategories())"
+    )
+
+
+_ROLE_COLUMN = re.compile(r"\b(exposure|offset)_column=(.+) is no column of the table")
+
+
+def remedy_for_role(error: Exception) -> str:
+    """What to do where an estimator of the user's own has an exposure or offset that is no feature, in brackets."""
+    named = _ROLE_COLUMN.search(in_one_line(error))
+    return f" ({no_role_of_its_own(*named.groups())})" if named else ""
+
+
+def no_role_of_its_own(role: str, column: str) -> str:
+    """That the comparison has exposures and offsets, and not its contenders."""
+    return (
+        f"leave {role}_column out of the estimator: {role}={column} (--{role}) gives it to every contender, and the "
+        "column is no feature then"
     )
 
 
@@ -199,7 +226,25 @@ def _others(
             f"No significant difference to the best, which does not mean equal: {'; '.join(each)}{more}."
             + ("" if nothing else _remedy(settings))
         )
-    return out
+    return out + _of_two_tests(others)
+
+
+def _of_two_tests(others: list[dict[str, Any]]) -> list[str]:
+    """Why significance and interval differ, if they do: by ratios (over time, `ranking._tests`), or by adjustment."""
+    apart = {
+        row["name"]: all(_no_rounding(end, row) > 0 for end in (row["low"], row["high"]))
+        or all(_no_rounding(end, row) < 0 for end in (row["low"], row["high"]))
+        for row in others
+    }
+    said = [row for row in others if row["verdict"] != EQUIVALENT]
+    if any(apart[row["name"]] != (row["p"] < ALPHA) for row in said):
+        return [
+            "Intervals are of the difference in loss, unadjusted; significance is by the test of ratios of losses, "
+            "adjusted for multiple comparisons."
+        ]
+    if any(apart[row["name"]] for row in said if row["verdict"] in (UNSTABLE, INCONCLUSIVE)):
+        return ["Intervals are unadjusted; significance is adjusted for multiple comparisons."]
+    return []
 
 
 def _remedy(settings: dict[str, Any]) -> str:

@@ -74,7 +74,7 @@ from tabsym.compare.machine import (
 from tabsym.compare.metrics import score_fold
 from tabsym.compare.results import Results
 from tabsym.compare.splits import Split
-from tabsym.compare.text import in_one_line, remedy_for_text
+from tabsym.compare.text import in_one_line, remedy_for_role, remedy_for_text
 
 CAN_FORK = sys.platform == "linux"  # macOS's own libraries do not survive a fork, and Windows knows none
 _WARM_ROWS = 300
@@ -320,7 +320,7 @@ def _run(folder: Path, token: str, pipe: int) -> None:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
             is_custom = job.custom or job.address is not None
-            remedy = remedy_for_text(error, work.data.X, work.model) if is_custom else ""
+            remedy = remedy_for_text(error, work.data.X, work.model) + remedy_for_role(error) if is_custom else ""
             say({"fold": fold, "error": why(error) + remedy})
             return
         np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)

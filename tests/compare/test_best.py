@@ -124,6 +124,17 @@ def test_one_of_the_users_own_gets_the_columns_of_the_training_in_their_order(tm
     np.testing.assert_array_equal(back.predict(table), want)
 
 
+def test_what_the_model_has_is_in_the_estimator(tmp_path):
+    model = load(winner(all_contenders()["wide"]).save(tmp_path / "best.skops"))
+    assert len(model.estimator.coef_table())
+    with pytest.raises(AttributeError, match=r"no attribute 'coef_table'; its model has it: \.estimator\.coef_table$"):
+        model.coef_table()
+    for name in ("nosuch", "_private", "__len__"):
+        assert not hasattr(model, name)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+            getattr(model, name)
+
+
 def test_what_cannot_be_written_without_code_says_so(tmp_path):
     model = winner(from_address("mine", "tests.custom_contenders:Mean"))
     model.estimator.made_by = lambda: None

@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from tabsym import compare
+from tabsym import cli, compare
 from tabsym.cli import main
 from tabsym.compare.contenders import Contender, all_contenders, choose
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
 from tabsym.compare.table.files import ReadOptions
-from tabsym.compare.table.prepare import prepare
+from tabsym.compare.table.prepare import RoleColumns, prepare
 from tabsym.compare.text import summary
 from tabsym.compare.workers import last_words
 from tabsym.datasets import make_retail
@@ -543,7 +543,11 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
             {"folds": 3, "fold_column": "store"},
             "folds=3 has no effect beside fold_column='store', which has [0-9]+ folds",
         ),
-        ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
+        (
+            {"exposure": "price"},
+            r"exposure='price' is for counts, and the task is 'regression'; for amounts, .* with weight='price' "
+            r"\(--weight price\) in place of exposure \(--exposure\), .* use task='count' \(--task count\)\.",
+        ),
         ({"weight": "store"}, "The weight 'store' is not numeric"),
         ({"weight": "sales"}, "'sales' is the target and cannot be the weight"),
         ({"tune": "soon"}, "tune='soon' is not a budget"),
@@ -560,6 +564,53 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+def test_an_exposure_of_classes_has_no_use():
+    table = pd.DataFrame({"a": list("uvwx") * 9, "e": np.arange(1.0, 37.0), "y": [0, 1] * 18})
+    with pytest.raises(
+        ValueError,
+        match=r"and the task is 'binary'; leave it out, or if the target counts events, use task='count' "
+        r"\(--task count\)\.",
+    ):
+        prepare(table, "y", roles=RoleColumns(exposure="e"))
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "want"),
+    [
+        ("--drop", ["A,B", "C"], {"drop": ["A", "B", "C"]}),
+        ("--categorical", ["A", "B"], {"categorical": ["A", "B"]}),
+        ("--numeric", ["A", "B"], {"numeric": ["A", "B"]}),
+        ("--na-values", ["?,-", "A=-200"], {"na_values": ["?", "-", "A=-200"]}),
+        ("--contenders", ["wide", "lightgbm"], {"contenders": ["wide", "lightgbm"]}),
+    ],
+)
+def test_lists_that_are_given_twice_add_up(option, words, want, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(cli, "_COMMANDS", {"compare": lambda args: asked.update(args) or True})
+    for _ in range(2):  # what one command line adds is not the default of the next one
+        assert main(["compare", "t.csv", *(part for word in words for part in (option, word))]) == 0
+        assert {name: asked[name] for name in want} == want
+    assert main(["compare", "t.csv"]) == 0
+    assert asked[next(iter(want))] is None
+
+
+def test_a_folder_in_which_nothing_was_compared_takes_the_corrected_command(tmp_path):
+    of = {"folds": 2, "out": tmp_path / "o", "quiet": True}
+    failed = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:nosuch"}, **of)
+    assert list(failed.failures) == ["mine"]
+    done = compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:Mean"}, **of)
+    assert not done.failures and set(done.ranking["name"]) == {"mine", "constant"}
+    with pytest.raises(ValueError, match="contains results already"):
+        compare(SALES, "sales", contenders={"mine": "tests.custom_contenders:nosuch"}, **of)
+
+
+def test_the_baseline_that_was_asked_for_alone_is_a_result(tmp_path):
+    of = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
+    compare(SALES, "sales", **of)
+    with pytest.raises(ValueError, match="contains results already"):
+        compare(SALES, "sales", **of)
 
 
 @pytest.mark.parametrize("nobody", [[], {}])

@@ -1,6 +1,7 @@
 """Contenders of the user's own: estimators, addresses, spaces, failures; splits, weights and tuning around them."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
 from sklearn.pipeline import make_pipeline
 
-from tabsym import WideEncoder, compare
+from tabsym import WideEncoder, WideRegressor, compare
 from tabsym.cli import main
 from tabsym.compare import Metric
 from tabsym.compare.contenders import all_contenders, choose
@@ -189,6 +190,21 @@ def test_counts_with_exposure_are_rates(tmp_path):
     assert len(np.unique(np.round(prediction, 6))) > 50  # a rate times each row's exposure
     best = result.best.predict(table.head(5))
     np.testing.assert_allclose(best / exposure[:5], table["n"].sum() / exposure.sum())
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline], ids=["itself", "in steps"])
+def test_an_exposure_of_the_estimators_own_is_refused_beside_that_of_the_comparison(tmp_path, wrap):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": list("uv") * 30, "e": rng.uniform(1, 2, 60), "n": rng.poisson(2.0, 60)})
+    model = wrap(WideRegressor(loss="poisson", exposure_column="e"))
+    said = r"Contender 't' has exposure_column='e', .*leave exposure_column out .*exposure='e' \(--exposure\)"
+    with pytest.raises(ValueError, match=said):
+        run(table, "n", {"t": model}, tmp_path, exposure="e", task="count")
+    assert not (tmp_path / "o").exists()
+    assert not run(table, "n", {"t": model}, tmp_path, task="count").failures  # where it is a feature
+    table["f"] = table["e"] + 1
+    found = run(table, "n", {"t": "tests.custom_contenders:rates"}, tmp_path / "b", exposure="e", task="count")
+    assert re.match(r"fold 1: .*is no column of the table.*\(leave exposure_column out", found.failures["t"])
 
 
 def test_offsets_of_amounts_are_added_back(tmp_path):

@@ -57,6 +57,39 @@ def test_names_that_only_hold_such_letters(name):
     assert said(RNG.integers(18, 80, N), name) == []
 
 
+def test_columns_that_are_dropped_are_not_told_of(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {
+        "amount": [f"{cents / 100:.2f} EUR" for cents in rng.integers(0, 9999, 60)],
+        "word": [*map(str, range(1, 60)), "unknown"],
+        "version": ["1.1", "1.10"] * 30,
+        "duration": ["0 days 00:05:00"] * 59 + ["?"],
+        "day": [f"2024-01-{day % 28 + 1:02d}" for day in range(59)] + ["unknown"],
+        "mixed": ["1 kg", "2 lb"] * 30,
+    }
+    table = pd.DataFrame(columns | {"a": list("uv") * 30, "y": rng.normal(size=60)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    typed = table.assign(version=list("12") * 30, mixed=[1, "two"] * 30)
+    for source in (tmp_path / "t.csv", typed):
+        for name in columns:
+            kept = prepare(source, "y").notes
+            dropped = prepare(source, "y", drop=[name]).notes
+            assert any(f"{name!r}" in note for note in kept), name
+            assert [note for note in dropped if f"{name!r}" in note] == []
+            assert set(columns) - {one for one in columns if any(f"{one!r}" in note for note in dropped)} == {name}
+    ordered = prepare(tmp_path / "t.csv", "y", drop=["word"], time="word").notes
+    assert any("'word'" in note and "as missing" in note for note in ordered)  # which cannot be ordered
+
+
+def test_the_column_of_times_is_said_to_be_a_feature():
+    table = pd.DataFrame({"year": np.arange(60) // 6, "a": list("uv") * 30, "y": np.arange(60.0)})
+    (said,) = (note for note in prepare(table, "y", time="year").notes if "orders the rows" in note)
+    assert said.startswith("Column 'year' orders the rows and is a feature, too")
+    assert "drop=['year'] (--drop year)" in said
+    for options in ({}, {"time": "year", "drop": ["year"]}):
+        assert not any("'year'" in note for note in prepare(table, "y", **options).notes)
+
+
 def test_codes_by_what_they_say_of_the_target():
     names = RNG.choice(10**5, 60, replace=False)
     codes = pd.Series(RNG.choice(names, N))

@@ -116,6 +116,8 @@ class Facts:
             r"Equal to the baseline: (.+)\.": self.equal,
             r"Unstable across folds, worse than the baseline in some: (.+)\.": self.unstable,
             r"No significant difference to the best, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
+            r"Intervals are of the difference in loss, unadjusted; .+\.": self.two_tests,
+            r"Intervals are unadjusted; .+\.": self.adjusted_only,
             r"No contender predicts the target significantly better than the baseline\.": self.nothing,
             r"No contender does better than the baseline\.": self.is_constant_best,
             r"(.+), practically equivalent to the best, fits (\S+) times as fast"
@@ -199,6 +201,18 @@ class Facts:
             assert int(n) == len(difference)
             assert float(low) <= shown * 1.06 + 1e-9
             assert float(high) >= shown * 0.94 - 1e-9
+
+    def beside(self):
+        """By contender, whether its interval leaves 0 out, and its p alone."""
+        rows = [row for row in self.verdicts.values() if row["verdict"] not in ("best", "practically equivalent")]
+        return [(row["low"] > 0 or row["high"] < 0, row["p"] < 0.05, row["verdict"]) for row in rows]
+
+    def two_tests(self):
+        assert self.settings["split"] == "time"
+        assert any(excludes != significant for excludes, significant, _ in self.beside())
+
+    def adjusted_only(self):
+        assert any(excludes and verdict == "unstable across folds" for excludes, _, verdict in self.beside())
 
     def nothing(self):
         assert self.best == "Baseline (constant)" or self.verdicts["Baseline (constant)"]["p_adjusted"] >= 0.05

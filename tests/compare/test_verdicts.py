@@ -255,6 +255,34 @@ def test_losses_that_grow_in_time_are_compared_by_ratios():
     assert not any("No contender predicts" in one for one in sentences)
 
 
+def test_an_interval_that_disagrees_with_the_verdict_is_explained():
+    """The loss grows a hundredfold: the difference is near 1 in each fold, the ratio from 2 to next to 1."""
+    best = np.array([1.0, 2.0, 30.0, 60.0, 100.0])
+    scores = {"constant": best * 1.2 + 2, "a": best, "b": best + np.array([1.0, 1.05, 0.95, 1.0, 1.02])}
+    legend = (
+        "Intervals are of the difference in loss, unadjusted; significance is by the test of ratios of losses, "
+        "adjusted for multiple comparisons."
+    )
+    ranking, sentences, _ = made(scores, split="time")
+    row = by_name(ranking)["b"]
+    assert row["low"] > 0 and row["verdict"] == "no significant difference"
+    assert legend in sentences
+    assert legend not in made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]}, split="time")[1]
+    assert legend not in made(scores)[1]
+
+
+def test_an_interval_before_adjustment_is_explained():
+    """Worse alone and not among four, and in one fold worse than the baseline, so that the verdict is of the folds."""
+    scores = {
+        "constant": [1.3, 1.4, 1.3, 1.32, 1.3], "good": [1, 1.1, 1, 1.2, 1], "near": [1.13, 1.26, 1.04, 1.34, 1.08],
+        "other": [1.2] * 5,
+    }  # fmt: skip
+    ranking, sentences, _ = made(scores)
+    row = by_name(ranking)["near"]
+    assert row["low"] > 0 and row["verdict"] == "unstable across folds"
+    assert "Intervals are unadjusted; significance is adjusted for multiple comparisons." in sentences
+
+
 def test_a_best_that_is_never_beaten_by_the_constant_predicts_something():
     _, sentences, _ = made({"constant": [1.0, 1.5, 1.2, 1.9, 1.1], "a": [0.99, 0.5, 1.19, 0.2, 1.09]})
     assert not any("No contender predicts" in one for one in sentences)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,7 @@ def prepare(
     drop: list[str] | None = None,
     reading: ReadOptions | None = None,
     roles: RoleColumns | None = None,
+    time: str | None = None,
     max_rows: int | None = None,
     seed: int = 0,
 ) -> Prepared:
@@ -252,6 +254,8 @@ def prepare(
         What the user decided of reading the table.
     roles : Columns, optional
         Columns that weigh or split the rows; they are no features.
+    time : str, optional
+        The column that orders the rows; it is a feature unless it is dropped.
     max_rows, seed : int
         See `read_some`.
 
@@ -267,7 +271,8 @@ def prepare(
     source, whole, sampled = read_some(table, reading, target, max_rows, seed)
     notes.extend(source.notes)
     _check_names(list(source.frame.columns), target, drop, reading, roles)
-    frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target)
+    unsaid = set(drop) - {time}
+    frame, retyping = retype(source.frame, reading, source.untyped, source.separator, notes, target, unsaid)
     if not len(frame):
         raise ValueError("The table has no rows; pass a table with rows.")
     present = frame[target].notna().to_numpy()
@@ -301,6 +306,11 @@ def prepare(
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
     decided = [*reading.numeric, *reading.categorical, *features.parts]
     notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
+    if time in features.kinds:
+        notes.append(
+            f"Column {time!r} orders the rows and is a feature, too; leave it out of the features by drop=[{time!r}] "
+            f"(--drop {quote(time)}), which keeps the order."
+        )
     X = features.apply(raw)
     notes += far_dates(raw, X, list(features.parts))
     weight, exposure, offset = weights_of(frame, read_as.task, roles)
@@ -360,7 +370,7 @@ def weights_of(
         raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
     if exposure is not None:
         if task != "count":
-            raise ValueError(f"exposure={roles.exposure!r} is for counts, and the task is {task!r}; use task='count'.")
+            raise ValueError(_no_exposure(str(roles.exposure), task))
         if exposure.min() <= 0:
             raise ValueError(f"The exposures in {roles.exposure!r} must be above 0; drop the other rows.")
     if offset is None:
@@ -378,6 +388,17 @@ def weights_of(
             "one out."
         )
     return weight, np.exp(offset), None
+
+
+def _no_exposure(name: str, task: str) -> str:
+    """That only counts have exposures, and what amounts can have instead."""
+    events = "if the target counts events, use task='count' (--task count)"
+    amounts = (
+        f"for amounts, predict a column of the target over {name!r} with weight={name!r} (--weight {quote(name)}) in "
+        "place of exposure (--exposure), and drop the old target; "
+    )
+    rest = amounts if task == "regression" else "leave it out, or "
+    return f"exposure={name!r} is for counts, and the task is {task!r}; {rest}{events}."
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:

@@ -191,6 +191,7 @@ def retype(
     separator: str,
     notes: list[str],
     target: str | None = None,
+    unsaid: Collection[str] = (),
 ) -> tuple[pd.DataFrame, Retyping]:
     """Read the text columns of a table that hold numbers or booleans.
 
@@ -207,6 +208,8 @@ def retype(
         Sentences are added, one for each column whose reading is not obvious.
     target : str, optional
         The column to predict: text of whole numbers is numbers there if they are too many to be classes.
+    unsaid : collection of str
+        Columns without sentences, as the user leaves them out.
 
     Raises
     ------
@@ -215,7 +218,7 @@ def retype(
     """
     used: set[tuple[str, str]] = set()
     frame = without(frame, options.na_values, used)
-    frame, durations, dates = _with_plain_types(frame, notes, options.categorical, options.dayfirst)
+    frame, durations, dates = _with_plain_types(frame, notes, options.categorical, options.dayfirst, unsaid)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
     prefer = options.decimal or usual_decimal(text, separator)
     out: dict[str, pd.Series] = {}
@@ -232,7 +235,7 @@ def retype(
             if name in options.categorical and (_versions(counts) or is_rounded):
                 continue  # which would be one category for several
             out[name] = numbers
-            notes += _doubt(name, list(counts), options)
+            notes += [] if name in unsaid else _doubt(name, list(counts), options)
             continue
         if not counts or name in options.categorical:
             continue
@@ -243,7 +246,7 @@ def retype(
         many = name == target and len(counts) > MAX_CLASSES
         result = TextColumn(name, counts, options, prefer, free or many, name == target).read()
         if isinstance(result, str):
-            notes += [] if name == target and len(counts) <= MAX_CLASSES else [result]
+            notes += [] if name in unsaid or (name == target and len(counts) <= MAX_CLASSES) else [result]
         elif isinstance(result, PlainNumbers):
             whole.append(name)
         elif result is not None:
@@ -251,14 +254,14 @@ def retype(
             parsed, strange = formats[name].parse(frame[name])
             parsed[strange] = np.nan
             out[name] = pd.Series(parsed, index=frame.index)
-            if line:
+            if line and name not in unsaid:
                 notes.append(line)
-    notes += _read_as_text(whole, "numbers as text and")
+    notes += _read_as_text([name for name in whole if name not in unsaid], "numbers as text and")
     others = [name for name in frame.columns if name not in out and not _holds_text(frame[name])]
     booleans += [name for name in others if pd.api.types.infer_dtype(frame[name], skipna=True) == "boolean"]
     words = {name: _as_words(frame[name]) for name in mixed if name not in out}
-    unsaid = [name for name in words if not any(repr(name) in note for note in notes)]
-    notes += _read_as_text(unsaid, "text and other cells, and")
+    unnamed = [name for name in words if name not in unsaid and not any(repr(name) in note for note in notes)]
+    notes += _read_as_text(unnamed, "text and other cells, and")
     frame = frame.assign(**out, **words) if out or words else frame
     frame = without(frame, options.na_values, used)
     notes += [
@@ -380,12 +383,12 @@ _IS_DURATION = r"^\s*-?(?:\d+ days?\b|P[\dT])"  # "09:45:00" alone may be a time
 
 
 def _with_plain_types(
-    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str], dayfirst: bool | None
+    frame: pd.DataFrame, notes: list[str], categorical: Sequence[str], dayfirst: bool | None, unsaid: Collection[str]
 ) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
     """A table with decimals as floats, durations in seconds, and dates among text as moments; and which these are.
 
     Columns of durations, text such as "0 days 00:05:00" among them; columns of dates -> the format of their text.
-    `notes` are added to, columns of `categorical` stay as they are.
+    `notes` are added to, but not of columns in `unsaid`; columns of `categorical` stay as they are.
     """
     changed: dict[str, pd.Series] = {}
     in_seconds: list[str] = []
@@ -399,10 +402,11 @@ def _with_plain_types(
             changed[name], lost = durations
             in_seconds.append(name)
             missing = f"; {not_read(lost, 'a duration', 'durations')} as missing" if lost else ""
-            notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
+            if name not in unsaid:
+                notes.append(f"Column {name!r} contains durations and is read as numbers, in seconds{missing}.")
         elif dates is not None:
             changed[name], formats[name], lost = dates
-            if lost:
+            if lost and name not in unsaid:
                 notes.append(f"Column {name!r} contains dates, and {not_read(lost, 'a date', 'dates')} as missing.")
     return frame.assign(**changed) if changed else frame, in_seconds, formats
 
