@@ -175,11 +175,11 @@ class WideBase(InspectionMethods, TableEstimator):
                 "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
-        if config.formula is not None:
-            _warn_of_other_meanings(config.caller, config.formula)
-        elif not self._only_predicts:
+        if config.formula is None and not self._only_predicts:
             _warn_of_columns(config, table, y)
         given, y, weight = read_rows(config.formula, table, y, sample_weight, column)
+        if config.formula is not None:  # of a formula that the table fits: an error has a remedy of its own
+            _warn_of_other_meanings(config.caller, config.formula)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)

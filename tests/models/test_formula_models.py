@@ -746,3 +746,22 @@ def test_products_are_at_the_optimum_where_the_scales_of_factors_are_hardly_pena
     options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-9}
     least = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).fun
     assert loss(start)[0] - least < 2e-5 * model.dispersion_ / y.mean()
+
+
+@pytest.mark.parametrize(
+    ("formula", "remedy"),
+    [
+        ("b[1] + g", r"write w\[g\] for a coefficient of each category\."),
+        ("s(x) + g + (1 | g)", r"\(1 \| g\) has a coefficient of each category; leave 'g' out"),
+        ("s(x) + g + w[g]", r"w\[g\] has a coefficient of each category; leave 'g' out"),
+        ("s[h]*g + b[1]", r"w\[g\] for a coefficient of each category, w\[h, g\] for one of each combination"),
+        ("b[1] + (g | h)", r"\(1 \| h:g\) for one of each combination"),
+    ],
+)
+def test_categories_as_a_number_are_one_message_with_the_remedy(formula, remedy):
+    """Without a warning before it that advises a slope."""
+    X = pd.DataFrame({"x": np.arange(40.0), "g": list("abcd") * 10, "h": list("ef") * 20})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FormulaError, match=remedy):
+            WideRegressor(formula).fit(X, np.arange(40.0))
