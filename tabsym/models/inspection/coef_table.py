@@ -61,6 +61,17 @@ def table_of_term(
     return _part(model, term, frame, outputs, base, level, {})
 
 
+def base_of_term(base: Any, model: WideModel, frames: CoefficientFrames, term: str, n_outputs: int) -> Any:
+    """The base category of one term: of "largest" that with most rows, or None where the term has no base.
+
+    A category that is called so is meant where there is one.
+    """
+    frame = frame_of(frames, term)
+    if not (isinstance(base, str) and base == "largest") or base in frame.index:
+        return base
+    return bases_of(base, model, {term: frame}, n_outputs).get(term)
+
+
 def _check_scale_and_level(scale: str, level: float) -> None:
     check_option("scale", scale, ("link", "response"))
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
