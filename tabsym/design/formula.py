@@ -195,7 +195,8 @@ _HINTS = {
 
 
 def _tokens(text: str) -> list[Token]:
-    found, at = [], 0
+    found: list[Token] = []
+    at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:

@@ -244,7 +244,7 @@ class WideBase(InspectionMethods, TableEstimator):
             if isinstance(source, Symbols) and len(source.columns) == 1 and not source.closed
         }
         for name, alphabet in alphabets.items():
-            found = meant_by_text(alphabet.symbols, f"X[{name!r}]")
+            found = meant_by_text(alphabet.symbols.tolist(), f"X[{name!r}]")
             column = table[name]
             if found is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
                 continue

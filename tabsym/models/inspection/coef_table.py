@@ -198,7 +198,7 @@ def check_base(base: Any) -> None:
         raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
 
 
-def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+def bases_of(base: Any, model: WideModel, frames: Mapping[str, pd.DataFrame], n_outputs: int) -> dict[str, Any]:
     """The base category of each term."""
     if base is None:
         return {}
@@ -373,7 +373,7 @@ def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, An
     return replace(changed, certainty=None)
 
 
-def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
+def frame_of(frames: Mapping[str, pd.DataFrame], term: str) -> pd.DataFrame:
     """The coefficients of a term; a `ValueError` for an unknown term lists the known ones."""
     try:
         return frames[term]
