@@ -24,10 +24,23 @@ FUNCTIONS = {
     "abs": np.abs,
 }
 """Functions that a formula can apply to numeric columns."""
+_CURVE = "write s(x) for a smooth curve of a number x"
+_SURFACE = "write te(x, z) for a surface of two numbers"
+_NUMBER = "write the number itself, less a number near its mean where that is far from 0: (x - 5)"
+_FACTOR = "write w[NAME] for a coefficient of each category"
 _ELSEWHERE = {
     "offset": "give the offset as offset_column='NAME', or exposure_column='NAME' for the logarithm of an exposure",
     "C": "a category has coefficients where they are named: write b[NAME] for C(NAME)",
     "I": "write the product or the power itself, without I()",
+    "Q": "write the name in backquotes",
+    "factor": _FACTOR,
+    "as.factor": _FACTOR,
+    "ln": "write log(x)",
+    "pow": "write x**2 for a power",
+    "poly": f"write s[1]*x + q[1]*x**2 for a polynomial, or {_CURVE.removeprefix('write ')}",
+    **dict.fromkeys(("bs", "ns", "cr", "cc", "lo"), _CURVE),
+    **dict.fromkeys(("ti", "t2"), _SURFACE),
+    **dict.fromkeys(("center", "scale", "standardize"), _NUMBER),
 }
 """Functions of other formula languages, and what to write here instead."""
 
@@ -150,14 +163,14 @@ def parse(text: str) -> Formula:
     """
     tokens = _tokens(text)
     signs = [token for token in tokens if token.text == "~" and token.kind == "sign"]
+    if signs and tokens[0] is signs[0]:
+        raise FormulaError("Left of '~' stands the target; add it, or leave '~' out and pass y.", text, signs[0].at)
     if len(signs) > 1:
         raise FormulaError("A formula has one '~', between the target and the score.", text, signs[1].at)
     target = None
     if signs:
         if len(tokens) < 2 or tokens[1] is not signs[0] or tokens[0].kind not in ("name", "quoted"):
-            raise FormulaError(
-                "The left side of '~' must be one column, the target; transform it beforehand.", text, tokens[0].at
-            )
+            raise FormulaError(_ONE_TARGET, text, tokens[0].at)
         target = tokens[0].text
         tokens = tokens[2:]
     try:
@@ -167,7 +180,13 @@ def parse(text: str) -> Formula:
         raise FormulaError("Parentheses are nested too deeply; simplify the formula.", text, 0) from None
 
 
+_ONE_TARGET = "The left side of '~' must be one column, the target; transform it beforehand."
+_COMPARED = "; make a column of the comparison beforehand"
 _HINTS = {
+    "^": "; write ** for a power",
+    "{": "; write parentheses in place of braces",
+    "%": "; R's a %in% b is w[a, b] here, and names with such signs go in backquotes",
+    **dict.fromkeys("<>!=", _COMPARED),
     "`": "; close the backquote",
     "|": "; random effects stand in parentheses, (1 | g) or (x || g), and names with such signs go in backquotes",
     "||": "; random effects stand in parentheses, (x || g), and names with such signs go in backquotes",
@@ -176,18 +195,53 @@ _HINTS = {
 
 
 def _tokens(text: str) -> list[Token]:
-    found, at = [], 0
+    found: list[Token] = []
+    at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            hint = _HINTS.get(text[at], "; put names with such signs in backquotes")
-            raise FormulaError(f"{text[at]!r} is not understood{hint}.", text, at)
+            if re.match(r"\.\w+\s*\(.*~", text[at:]) and all(token.text != "~" for token in found):  # np.log(y) ~ ...
+                raise FormulaError(_ONE_TARGET, text, 0)
+            raise FormulaError(f"{text[at]!r} is not understood{_hint(text, at)}.", text, at)
         kind = str(match.lastgroup)
         start = match.start(kind) - (1 if kind == "quoted" else 0)
         found.append(Token(kind, match.group(kind), start))
         at = match.end()
     return [*found, Token("end", "", len(text.rstrip()))]
+
+
+_MODULES = ("np", "numpy", "math")
+
+
+def _hint(text: str, at: int) -> str:
+    """What to write in place of a sign that is none of formulas, by what stands around it."""
+    before, sign = text[:at], text[at]
+    if sign == ".":
+        left, right = re.search(r"(\w*)$", before), re.match(r"\.(\w+)\s*\(", text[at:])
+        module = left.group(1) if left else ""
+        if right is not None and module:
+            name, whole = right.group(1), f"{module}.{right.group(1)}"
+            if name in FUNCTIONS:
+                return f"; write {name}(x) for {whole}(x)" if module in _MODULES else f"; write {name}({module})"
+            known = f"there are {', '.join(FUNCTIONS)}; make a column of {whole}() beforehand"
+            return f"; {_ELSEWHERE.get(whole, known)}"
+        if not module:
+            return "; name the columns, '.' does not stand for all others"
+    if sign in "'\"":
+        call = re.search(r"(\w+)\s*\([^()]*$", before)
+        option = re.search(r"(\w+)\s*=\s*$", before)
+        if option is not None and option.group(1) not in ("by", "rank"):
+            group = re.search(r"\bs\(\s*(\w+)\s*,\s*bs\s*=\s*$", before) if text[at + 1 : at + 3] == "re" else None
+            if group is not None:
+                return f"; random effects are (1 | {group.group(1)})"
+            return f"; leave {option.group(1)}= out, which no term takes"
+        outer = [name for name in re.findall(r"(\w+)\s*\(", before) if name in _ELSEWHERE]
+        if outer:
+            return f"; {_ELSEWHERE[outer[-1]]}"
+        if call is None or call.group(1) in ("s", "te", *FUNCTIONS):
+            return "; names of columns stand without quotes, or in backquotes"
+    return _HINTS.get(sign, "; put names with such signs in backquotes")
 
 
 class _Parser:
@@ -220,6 +274,20 @@ class _Parser:
         if not self.is_next(sign):
             self.fail(f"Expected {sign!r} {why}, found {_shown(self.token)}.")
         return self.take()
+
+    def refuse_expression(self, name: str, expected: str, why: str, what: str) -> None:
+        """Where a column alone can stand, and a function or product of it begins: a message with the remedy."""
+        if not self.is_next("(", "+", "-", "*", "/", "**"):
+            return
+        message = f"Expected {expected!r} {why}, found {_shown(self.token)}"
+        if self.is_next("("):
+            if name in ("C", "factor"):
+                inner = self.tokens[self.index + 1].text
+                self.fail(f"{message}; write {inner} for {name}({inner}).")
+            self.fail(f"{message}; {what}: make a column of {name}(...) beforehand, and name that.")
+        if what.startswith("brackets") and self.is_next("*"):
+            self.fail(f"{message}; {what}: write w[a, b] for w[a * b].")
+        self.fail(f"{message}; {what}: make a column of the expression beforehand, and name that.")
 
     def formula(self) -> Node:
         root = self.sum()
@@ -307,11 +375,13 @@ class _Parser:
         """Parse a smooth effect of a number, ``s(x)``, or one for each category of g, ``s(x, by=g)``."""
         self.take()
         name = self.column("in s()")
+        self.refuse_expression(name, ")", "to close s(", "s() takes the name of a column")
         if not self.is_next(","):
             self.expect(")", "to close s(")
             return _curve(name, token.at)
         self.take()
         if self.token.text != "by":
+            self.refuse_option("s()", "by=")
             self.fail(
                 f"s({name}) takes by= and a categorical column beside, found {_shown(self.token)}; a surface of two "
                 f"numbers is te({name}, z)."
@@ -324,13 +394,26 @@ class _Parser:
         self.curves.setdefault(name, token.at)
         return BlockRef(f"s({name}, by={group})", (group, name), smooth=(name,), at=token.at)
 
+    def refuse_option(self, function: str, known: str) -> None:
+        """Refuse options of other packages' smooth terms, such as k=10."""
+        after = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+        if self.token.kind == "name" and after.text == "=":
+            name = self.token.text
+            self.fail(f"{function} has no option {name}=; leave it out: {function} takes {known}, and how smooth it is "
+                      "is estimated.")  # fmt: skip
+
     def surface(self, token: Token) -> Node:
         """Parse a surface of two numbers, ``te(x, z)``."""
         self.take()
         names = [self.column("in te()")]
+        self.refuse_expression(names[0], ",", "between the two numbers of te()", "te() takes names of columns")
         self.expect(",", "between the two numbers of te()")
         names.append(self.column("in te()"))
+        self.refuse_expression(names[1], ")", "to close te(", "te() takes names of columns")
         if self.is_next(","):
+            self.take()
+            self.refuse_option("te()", "two columns")
+            self.index -= 1
             self.fail(
                 "te() takes two numbers; add further ones as te(x, v) + te(z, v), or s(x, by=g) for categories g."
             )
@@ -363,6 +446,11 @@ class _Parser:
         while self.is_next("+"):
             self.take()
             factors.append(self.effect())
+        if not self.is_next("|", "||"):
+            self.fail(
+                f"Left of the bar stand 1, 0 and numeric columns, joined by +, found {_shown(self.token)}; write "
+                "(0 + x || g) for (x - 1 || g)."
+            )
         is_single = self.take().text == "|"
         groups = [self.group()]
         while self.is_next("/"):  # (1 | a/b): a, and b within a
@@ -407,6 +495,9 @@ class _Parser:
     def group(self) -> tuple[str, ...]:
         """Parse the categories of random effects, a column or ``a:b``."""
         columns = [self.column("after the bar")]
+        if self.is_next("("):
+            what = "right of the bar stand names of columns"
+            self.refuse_expression(columns[0], ")", "to close the random effects", what)
         while self.is_next(":"):
             self.take()
             columns.append(self.column("after ':'"))
@@ -422,9 +513,11 @@ class _Parser:
             self.expect("]", "to close the brackets")
             return ()
         columns = [self.column()]
+        self.refuse_expression(columns[-1], "]", "to close the brackets", "brackets take names of columns")
         while self.is_next(","):
             self.take()
             columns.append(self.column())
+            self.refuse_expression(columns[-1], "]", "to close the brackets", "brackets take names of columns")
         self.expect("]", "to close the brackets")
         return tuple(columns)
 
@@ -529,7 +622,14 @@ def expand(formula: Formula) -> list[Monomial]:
         if ref.block not in used:
             raise FormulaError(f"{ref.block}[...] cancels out of the formula; remove it.", formula.text, ref.at)
     if not used:
-        raise FormulaError("The formula has no coefficients; add a term such as w[column] or b[1].", formula.text, 0)
+        numbers = list(dict.fromkeys(node.name for node in columns_read(formula.root)))
+        x = numbers[0] if numbers else "column"
+        raise FormulaError(
+            "The formula has no coefficients; add a term such as w[column] or b[1]: "
+            f"w[{x}] is a coefficient for each category of {x}, s[1]*{x} the slope of a number, b[1] an intercept.",
+            formula.text,
+            0,
+        )
     return terms
 
 

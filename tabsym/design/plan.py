@@ -20,6 +20,8 @@ from tabsym.design.formula import (
     Monomial,
     Node,
     NumberLiteral,
+    columns_read,
+    expand,
     walk,
 )
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
@@ -390,13 +392,30 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
                     ref.at,
                 )
             if isinstance(ref, ColumnRef) and table[name].kind is Kind.SYMBOLIC:
-                raise FormulaError(
-                    f"Column {name!r} is categorical; write w[{name}] for a coefficient of each category.",
-                    formula.text,
-                    ref.at,
-                )
+                raise FormulaError(_of_categories(formula, ref), formula.text, ref.at)
             found.append(name)
     return list(dict.fromkeys(found))
+
+
+def _of_categories(formula: Formula, ref: ColumnRef) -> str:
+    """The message about a column of categories that stands where a number is needed."""
+    name, found = ref.name, f"Column {ref.name!r} is categorical"
+    terms = [term for term in expand(formula) if ref in [one for node in term.numerics for one in columns_read(node)]]
+    beside = [block for term in terms for block in term.blocks if block.columns]
+    others = [one for one in walk(formula.root) if isinstance(one, BlockRef) and one.columns == (name,)]
+    if beside and any(name not in block.columns for block in beside):  # w[a] * name, (name | a)
+        block = next(block for block in beside if name not in block.columns)
+        columns = (*block.columns, name)
+        is_effect = block.block == f"{name} | {':'.join(block.columns)}"
+        combined = f"(1 | {':'.join(columns)})" if is_effect else f"w[{', '.join(columns)}]"
+        return (
+            f"{found}; write w[{name}] for a coefficient of each category, {combined} for one of each combination with "
+            f"{', '.join(map(repr, block.columns))}."
+        )
+    if others and not all(term.blocks for term in terms):  # g + (1 | g)
+        written = f"({others[0].block})" if " | " in others[0].block else f"{others[0].block}[{name}]"
+        return f"{found}, and {written} has a coefficient of each category; leave {name!r} out as a number."
+    return f"{found}; write w[{name}] for a coefficient of each category."
 
 
 def show(node: Node) -> str:

@@ -219,6 +219,92 @@ def _steps(times: NDArray[Any]) -> NDArray[np.float64]:
     return np.sign(change) * (np.abs(change) > 2 * np.sqrt(times[1:] + times[:-1]))
 
 
+# -- text of numbers --------------------------------------------------------------------------------
+
+MIN_MEANT = 20
+"""Fewer categories than these are no amounts or dates."""
+_MAX_READ, _FOR_FORMAT = 10_000, 50
+_MARKS = ",.'\u2019 \u00a0\u202f"
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9]\d*)", re.ASCII)
+_FRACTION = re.compile(r"[-+]?(?P<whole>0|[1-9]\d*|)(?P<decimal>[.,])(?P<digits>\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_GROUPED = re.compile(
+    rf"[-+]?[1-9]\d{{0,2}}(?P<mark>[{_MARKS}])\d{{3}}(?P<more>(?:(?P=mark)\d{{3}})*)"
+    r"(?:(?!(?P=mark))(?P<decimal>[.,])\d+)?",
+    re.ASCII,
+)
+
+
+def meant_by_text(categories: Sequence[Any], series: str) -> tuple[str, str, str] | None:
+    """What text categories stand for: "numbers" or "dates", one of them, and pandas code that converts `series`.
+
+    The code is "" where a point or comma may be of decimals or of thousands. None of integers, which may be codes, of
+    numbers with zeros in front, of fewer than `MIN_MEANT` categories, and where some are neither.
+    """
+    if len(categories) <= MIN_MEANT - 1:
+        return None
+    step = -(-len(categories) // _MAX_READ)
+    words = [word.strip() if isinstance(word, str) else word for word in categories[::step] if word is not None]
+    if not all(isinstance(word, str) for word in words[:MIN_MEANT]):
+        return None
+    return _meant_by_numbers(words, series) or _meant_by_dates(words, series)
+
+
+def _meant_by_numbers(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
+    decimals, thousands, open_marks = set(), set(), set()  # marks by what they surely are, and those that may be both
+    example, n_meant, n_whole, n_missing = "", 0, 0, 0
+    for word in words:
+        if not isinstance(word, str):
+            return None
+        fraction, grouped = _FRACTION.fullmatch(word), _GROUPED.fullmatch(word)
+        if grouped is not None and fraction is not None:
+            open_marks.add(grouped["mark"])
+        elif grouped is not None:
+            thousands.add(grouped["mark"])
+            decimals |= {grouped["decimal"]} - {None}
+        elif fraction is not None:
+            decimals.add(fraction["decimal"])
+        elif _WHOLE.fullmatch(word):
+            n_whole += 1
+            continue
+        elif not word or means_missing(word):
+            n_missing += 1
+            continue
+        else:
+            return None
+        n_meant += 1
+        example = example or word
+    if n_meant < MIN_MEANT or n_meant < n_whole:
+        return None
+    open_marks -= decimals | thousands
+    if decimals and open_marks:  # of 1.234 and 0,5
+        thousands, open_marks = thousands | open_marks, set()
+    code = ""
+    if not open_marks and len(decimals) <= 1 and not decimals & thousands:
+        steps = [f".str.replace({mark!r}, '')" for mark in sorted(thousands)]
+        steps += [".str.replace(',', '.')"] if "," in decimals else []
+        text = f"{series}{''.join(steps)}"
+        code = f"pd.to_numeric({text}, errors='coerce')" if n_missing else f"{text}.astype(float)"
+    return "numbers", example, code
+
+
+def _meant_by_dates(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
+    few = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
+    if 2 * sum(re.search(_STARTS, word) is not None for word in few) < len(few):  # most columns end here
+        return None
+    if not all(isinstance(word, str) for word in words):
+        return None
+    text = pd.Series(words, dtype=object)
+    format_ = date_format(text[:: -(-len(text) // _FOR_FORMAT)])  # of few, as there are hundreds of formats to try
+    if format_ is None:
+        return None
+    are_dates = parse_dates(text, format_).notna()
+    if are_dates.sum() < max(MIN_MEANT, MIN_DATE_SHARE * len(text)):
+        return None
+    options = "" if are_dates.all() else ", errors='coerce'"
+    options += ", utc=True" if format_ == "ISO8601" and any(map(_OFFSET.search, words)) else ""
+    return "dates", str(text[are_dates].iloc[0]), f"pd.to_datetime({series}, format={format_!r}{options})"
+
+
 # -- dates ------------------------------------------------------------------------------------------
 
 MIN_DATE_SHARE = 0.95

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -44,7 +45,8 @@ from tabsym.frame import (
     take_of,
 )
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
-from tabsym.frame.meaning import CODES, code_columns
+from tabsym.frame.meaning import CODES, code_columns, meant_by_text
+from tabsym.frame.storage import library_of
 from tabsym.jit import one_blas_thread
 from tabsym.losses.loss import Loss
 from tabsym.messages import warn_user
@@ -175,11 +177,11 @@ class WideBase(InspectionMethods, TableEstimator):
                 "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
-        if config.formula is not None:
-            _warn_of_other_meanings(config.caller, config.formula)
-        elif not self._only_predicts:
+        if config.formula is None and not self._only_predicts:
             _warn_of_columns(config, table, y)
         given, y, weight = read_rows(config.formula, table, y, sample_weight, column)
+        if config.formula is not None:  # of a formula that the table fits: an error has a remedy of its own
+            _warn_of_other_meanings(config.caller, config.formula)
         if column is None:
             return GivenRows(given, y, weight, offset, None, None, copies)
         table, offset = column.split(given)
@@ -229,6 +231,33 @@ class WideBase(InspectionMethods, TableEstimator):
                 )
                 return
 
+    def _warn_of_text(self, config: Config, model: WideModel, table: Table) -> None:
+        """Warn of text that is numbers or dates, whose values are categories unless the user has decided.
+
+        By the categories, of which there are fewer than rows, and which are known once the model is fitted.
+        """
+        if config.formula is not None or config.cols is not None or self._only_predicts:
+            return
+        alphabets = {
+            source.columns[0]: source.alphabet
+            for source in model.spec.sources
+            if isinstance(source, Symbols) and len(source.columns) == 1 and not source.closed
+        }
+        for name, alphabet in alphabets.items():
+            found = meant_by_text(alphabet.symbols.tolist(), f"X[{name!r}]")
+            column = table[name]
+            if found is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
+                continue
+            what, example, code = found
+            is_pandas = table.named and library_of(column.stored) == "pandas"
+            example_code = f", e.g. with {code}" if code and is_pandas else f" to {what}"
+            category = f" (X[{name!r}].astype('category'))" if is_pandas else ""
+            warn_user(
+                f"Column {name!r} is text of {what} ({example!r}, ...), and {config.caller} takes it for "
+                f"{len(alphabet):,} categories; convert it{example_code}, or pass it as a category{category} where "
+                "that is meant."
+            )
+
     def _has_log_link(self) -> bool:
         """Whether the loss has a log link, or is selected among losses with one."""
         return False
@@ -263,6 +292,7 @@ class WideBase(InspectionMethods, TableEstimator):
         self._chosen = fitted.chosen
         self._warn_of_far_numbers(config, fitted.model)
         self._warn_of_furthest_numbers(config, fitted.model)
+        self._warn_of_text(config, fitted.model, training.table)
         self._remember(training)
         if sums is not None:
             self._sums = sums

@@ -720,6 +720,86 @@ def test_whole_numbers_that_look_like_codes_are_told_of():
         WideSGDRegressor().fit(pd.DataFrame({"amount": codes}), codes / 1000 + rng.normal(size=2000))
 
 
+def _rounded(number, decimal, thousands=""):
+    return f"{number:,.2f}".translate(str.maketrans({",": thousands, ".": decimal}))
+
+
+@pytest.mark.parametrize("kind", [WideSGDRegressor, WideRegressor])
+@pytest.mark.parametrize(
+    ("write", "missing"),
+    [
+        (lambda v: _rounded(v, ","), None),
+        (lambda v: _rounded(v, ",", "."), None),
+        (lambda v: _rounded(v, ".", ","), "-"),
+        (lambda v: _rounded(v, ".", "'"), "n/a"),
+        (lambda v: _rounded(v, "."), None),
+        (lambda v: _rounded(v, ",") if v % 3 > 1 else f"{v // 1:.0f}", None),
+    ],
+    ids=["comma", "points and comma", "commas and point", "apostrophes", "plain", "whole numbers among them"],
+)
+def test_text_of_numbers_is_told_of_with_code_that_converts_it(write, missing, kind):
+    numbers = np.round(np.random.default_rng(0).uniform(1, 9e5, 200), 2)
+    X = pd.DataFrame({"price": [write(number) for number in numbers], "town": ["a", "b"] * 100})
+    X.loc[3, "price"] = missing
+    with pytest.warns(UserWarning, match=r"Column 'price' is text of numbers \(.*, \.\.\.\)") as caught:
+        kind(max_iter=2).fit(X, numbers)
+    (said,) = [str(one.message) for one in caught if "text of" in str(one.message)]
+    code = re.search(r"e\.g\. with (.*), or pass it as a category", said)[1]
+    found = eval(code, {"X": X, "pd": pd})  # noqa: S307
+    present = np.delete(np.arange(200), 3)
+    np.testing.assert_allclose(found[present], numbers[present], atol=1.0)  # whole numbers are rounded down
+
+
+@pytest.mark.parametrize("format_", ["%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M"])
+def test_text_of_dates_is_told_of_with_code_that_converts_it(format_):
+    days = pd.Series(pd.date_range("2021-01-05", periods=100))
+    X = pd.DataFrame({"day": days.dt.strftime(format_)})
+    with pytest.warns(UserWarning, match=r"Column 'day' is text of dates \('.*', \.\.\.\)") as caught:
+        WideRegressor().fit(X, np.arange(100.0))
+    (said,) = [str(one.message) for one in caught if "text of" in str(one.message)]
+    code = re.search(r"e\.g\. with (.*), or pass it as a category", said)[1]
+    assert (eval(code, {"X": X, "pd": pd}) == days).all()  # noqa: S307
+
+
+def test_other_text_and_columns_that_the_user_has_decided_on_are_not_told_of():
+    rng = np.random.default_rng(0)
+    n = 400
+    prices = [_rounded(v, ",") for v in rng.uniform(1, 800, n)]
+    silent = pd.DataFrame(
+        {
+            "code": rng.integers(1, 9000, n).astype(str),
+            "zip": [f"{v:05d}" for v in rng.integers(1, 90_000, n)],
+            "nace": [f"{a:02d}.{b:02d}" for a, b in zip(*rng.integers(1, 90, (2, n)), strict=True)],
+            "icd": rng.choice([f"{a}.{b}" for a in range(250, 300) for b in range(9)] + ["V57"] * 20, n),
+            "size": rng.choice(["1,5", "2,0", "2,5"], n),
+            "range": [f"{v}-{v + 5}" for v in rng.integers(1, 900, n)],
+            "ip": [".".join(map(str, v)) for v in rng.integers(0, 256, (n, 4))],
+            "clock": [f"{v // 60:02d}:{v % 60:02d}" for v in rng.integers(0, 1440, n)],
+            "category": pd.Categorical(prices),
+        }
+    )
+    y, price = rng.normal(size=n), pd.DataFrame({"price": prices})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(interactions=None).fit(silent, y)
+        WideRegressor(categorical_features=["price"]).fit(price, y)
+        WideRegressor(categorical_features="all").fit(price, y)
+        WideRegressor("w[price] + b[1]").fit(price, y)
+    for frame in (pl.DataFrame(price.to_dict("list")), price.to_numpy()):  # whose libraries have other code
+        with pytest.warns(
+            UserWarning, match=r"is text of numbers .* 3\d\d categories; convert it to numbers, or pass it"
+        ):
+            WideRegressor().fit(frame, y)
+
+
+def test_thousands_that_may_be_decimals_are_told_of_without_code():
+    X = pd.DataFrame({"n": [f"{v:,}" for v in range(1000, 9000, 40)]})
+    with pytest.warns(
+        UserWarning, match=r"Column 'n' is text of numbers \('1,000', \.\.\.\).*; convert it to numbers, or"
+    ):
+        WideRegressor().fit(X, np.arange(200.0))
+
+
 def test_a_dict_or_a_list_of_them_predicts():
     X, y = sparse_effect(0.9)
     model = WideRegressor(**SQUARED, **GLM).fit(X.assign(n=1.0 * np.arange(len(X))), y)

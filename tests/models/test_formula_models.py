@@ -790,3 +790,22 @@ def test_an_unknown_category_with_slopes_is_predicted_as_the_mean_of_the_known(f
     weights = np.bincount(g) if by_rows else None
     found = model.predict(pd.DataFrame({"g": "new", "x": at}))
     np.testing.assert_allclose(found, np.average(known, axis=0, weights=weights), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "remedy"),
+    [
+        ("b[1] + g", r"write w\[g\] for a coefficient of each category\."),
+        ("s(x) + g + (1 | g)", r"\(1 \| g\) has a coefficient of each category; leave 'g' out"),
+        ("s(x) + g + w[g]", r"w\[g\] has a coefficient of each category; leave 'g' out"),
+        ("s[h]*g + b[1]", r"w\[g\] for a coefficient of each category, w\[h, g\] for one of each combination"),
+        ("b[1] + (g | h)", r"\(1 \| h:g\) for one of each combination"),
+    ],
+)
+def test_categories_as_a_number_are_one_message_with_the_remedy(formula, remedy):
+    """Without a warning before it that advises a slope."""
+    X = pd.DataFrame({"x": np.arange(40.0), "g": list("abcd") * 10, "h": list("ef") * 20})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FormulaError, match=remedy):
+            WideRegressor(formula).fit(X, np.arange(40.0))

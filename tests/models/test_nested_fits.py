@@ -230,6 +230,24 @@ def test_bins_contain_those_that_they_divide(table):
 
 
 @pytest.mark.parametrize(
+    ("larger", "smaller"), [("w[a] + w2[b] + c[1]", "w[a] + c[1]"), ("w[a] + c[1]", None), (None, None)]
+)
+def test_the_remedy_of_penalized_fits_names_options_that_they_take(table, larger, smaller):
+    given = [{} if formula is None else {"formula": formula} for formula in (larger, smaller)]
+    X, y = table[["a", "b"]], table["poisson"]
+    one, other = (WideRegressor(loss="poisson", **options).fit(X, y) for options in given)
+    with pytest.raises(ValueError, match="penalized, and the test is of maximum likelihood") as caught:
+        one.likelihood_ratio_test(other)
+    assert ("numeric" in str(caught.value)) is (smaller is None)
+    assert "count_effect" not in str(caught.value)  # there is none without a penalty
+    free = [options | {"alpha": 0.0} | ({} if "formula" in options else {"numeric": "linear"}) for options in given]
+    one, other = (WideRegressor(loss="poisson", **options).fit(X, y) for options in free)
+    assert not any("count of" in name for name in one.coefs_)
+    if larger is not None and smaller is not None:
+        assert one.likelihood_ratio_test(other)["df"] > 0
+
+
+@pytest.mark.parametrize(
     ("larger", "smaller"),
     [
         ("u[a] - u[zone] + c[1]", "u[zone] + c[1]"),

@@ -52,6 +52,27 @@ def test_relativities_to_a_base_are_those_of_the_table(model):
     assert "relativity" in axes.get_xlabel()
 
 
+def test_the_largest_category_is_a_base_as_in_the_table(model, sales):
+    largest = sales[0]["shop"].value_counts().index[0]
+    points = [model.plot_term("shop", base=base).collections[1].get_offsets()[:, 0] for base in ("largest", largest)]
+    np.testing.assert_allclose(*points)
+    assert 0.0 in points[0]
+    assert "the base" in model.plot_term("shop", base="largest", scale="response").get_xlabel()
+    axes = model.plot_term("price", base="largest")  # of bins, and of terms without a base
+    at = model.coefs_["price"]["rows"].idxmax()
+    table = model.coef_table(base={"price": at}).query("term == 'price'")
+    assert set(np.round(axes.lines[0].get_ydata(), 9)) >= set(np.round(table["value"], 9))
+    model.plot_term("(intercept)", base="largest")
+
+
+def test_a_category_called_largest_is_the_base_where_there_is_one():
+    X = pd.DataFrame({"size": ["largest", "small", "small", "middle", "middle", "middle"] * 20})
+    named = WideRegressor().fit(X, [9.0, 1.0, 1.1, 3.0, 3.1, 3.2] * 20)
+    values = named.coefs_["size"]["value"] - named.coefs_["size"]["value"]["largest"]
+    drawn = named.plot_term("size", base="largest").collections[1].get_offsets()[:, 0]
+    np.testing.assert_allclose(np.sort(drawn), np.sort(values))
+
+
 def test_most_frequent_categories_are_shown_and_the_title_says_of_how_many(model, sales):
     axes = model.plot_term("shop", top=4)
     frequent = sales[0]["shop"].value_counts()

@@ -62,6 +62,17 @@ def table_of_term(
     return _part(model, term, frame, outputs, base, level, {})
 
 
+def base_of_term(base: Any, model: WideModel, frames: CoefficientFrames, term: str, n_outputs: int) -> Any:
+    """The base category of one term: of "largest" that with most rows, or None where the term has no base.
+
+    A category that is called so is meant where there is one.
+    """
+    frame = frame_of(frames, term)
+    if not (isinstance(base, str) and base == "largest") or base in frame.index:
+        return base
+    return bases_of(base, model, {term: frame}, n_outputs).get(term)
+
+
 def _check_scale_and_level(scale: str, level: float) -> None:
     check_option("scale", scale, ("link", "response"))
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
@@ -188,7 +199,7 @@ def check_base(base: Any) -> None:
         raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
 
 
-def bases_of(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+def bases_of(base: Any, model: WideModel, frames: Mapping[str, pd.DataFrame], n_outputs: int) -> dict[str, Any]:
     """The base category of each term."""
     if base is None:
         return {}
@@ -411,7 +422,7 @@ def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, An
     return replace(changed, certainty=None)
 
 
-def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
+def frame_of(frames: Mapping[str, pd.DataFrame], term: str) -> pd.DataFrame:
     """The coefficients of a term; a `ValueError` for an unknown term lists the known ones."""
     try:
         return frames[term]

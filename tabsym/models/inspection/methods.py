@@ -497,8 +497,9 @@ class InspectionMethods:
         scale : {"link", "response"}, default "link"
             "response": the axis shows relativities (factors of the mean) for a log link, odds ratios of two classes (of
             more see `coef_table`); positions in the axes are their logarithms.
-        base : category, optional
-            The base, whose value is 0, or 1 as a ratio; default: the mean of the term.
+        base : category or "largest", optional
+            The base, whose value is 0, or 1 as a ratio; "largest": the category with most rows. Default: the mean of
+            the term.
         level : float, default 0.95
             Level of the intervals.
         top : int, default 30

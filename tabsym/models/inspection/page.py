@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 from tabsym.design.sources import Bins, CountEffect, Crossing, Symbols
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.messages import Number, check_option
-from tabsym.models.inspection.coef_table import has_ratios, table_of_term
+from tabsym.models.inspection.coef_table import base_of_term, has_ratios, table_of_term
 from tabsym.models.inspection.explain import (
     category_range,
     columns_of_terms,
@@ -497,6 +497,7 @@ def draw_term(
 ) -> Any:  # fmt: skip
     """The picture of a term by what it has coefficients of; see `plot_term`."""
     check_option("top", top, (Number(at_least=1, whole=True),))
+    base = base_of_term(base, model, frames, term, len(outputs))
     table = table_of_term(model, frames, outputs, term, scale=scale, base=base, level=level)
     ratios = scale == "response" and shows_ratios(model)
     dropped = _dropped_wholly(model)

@@ -188,7 +188,7 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
     """See `WideRegressor.likelihood_ratio_test`."""
     full, reduced = larger.model_, smaller.model_
     for estimator in (larger, smaller):
-        _check_unpenalized(estimator)
+        _check_unpenalized(estimator, _options_without_penalty(larger, smaller))
     if full.loss.public_name != reduced.loss.public_name or full.loss.parameter != reduced.loss.parameter:
         raise ValueError(
             f"The two fits have different losses ({_name_of(full.loss)}, {_name_of(reduced.loss)}); fit both with the "
@@ -300,8 +300,21 @@ def _are_same(larger: Any, smaller: Any, name: str) -> bool:
     return same and bool(np.allclose(full, reduced.reindex(full.index), rtol=SAME, atol=0.0))
 
 
-def _check_unpenalized(estimator: Any) -> None:
-    """A `ValueError` where coefficients are penalized, or the loss is no likelihood."""
+def _options_without_penalty(larger: Any, smaller: Any) -> str:
+    """The options of fits by maximum likelihood; a formula says itself whether numbers have bins."""
+    has_formula = [getattr(estimator, "formula", None) is not None for estimator in (larger, smaller)]
+    if all(has_formula):
+        return "alpha=0.0"
+    if any(has_formula):
+        return "alpha=0.0, the one without a formula also with numeric='linear',"
+    return "alpha=0.0 and numeric='linear'"
+
+
+def _check_unpenalized(estimator: Any, options: str) -> None:
+    """A `ValueError` where coefficients are penalized, or the loss is no likelihood; `options`: of fits that are not.
+
+    Without `alpha` there are no count effects (`Config.has_count_effects`), which need no option.
+    """
     model: WideModel = estimator.model_
     certainty = estimator._certainty("likelihood_ratio_test")
     penalized = [
@@ -312,7 +325,7 @@ def _check_unpenalized(estimator: Any) -> None:
     if penalized:
         raise ValueError(
             f"The terms {', '.join(map(repr, penalized[:5]))} are penalized, and the test is of maximum likelihood; "
-            "fit both with alpha=0.0, numeric='linear' and count_effect=False, or compare aic_ or bic_."
+            f"fit both with {options}, or compare aic_ or bic_."
         )
     if model.loss.code == HUBER:
         raise ValueError("loss='huber' is no likelihood; use another loss, or compare scores on held-out rows.")
