@@ -381,7 +381,7 @@ class _Parser:
             return _curve(name, token.at)
         self.take()
         if self.token.text != "by":
-            self.refuse_option("s()", "by=")
+            self.refuse_option("s()", "by= and a categorical column")
             self.fail(
                 f"s({name}) takes by= and a categorical column beside, found {_shown(self.token)}; a surface of two "
                 f"numbers is te({name}, z)."
