@@ -120,26 +120,36 @@ def constrained(booster: Any, library: str, directions: NDArray[np.int64], colum
 
 def _beside(constraints: Any, directions: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.int64]:
     """A booster's own constraints and the directions, a `ValueError` where these contradict each other."""
-    positions = {name: position for position, name in enumerate(columns)}
-    entries = constraints
-    if isinstance(constraints, str):
-        parts = [part.strip() for part in constraints.strip("()[] ").split(",") if part.strip()]
-        pairs = [part.rpartition(":") for part in parts]
-        entries = {k: v for k, _, v in pairs} if all(colon for _, colon, _ in pairs) else [v for _, _, v in pairs]
-    if not isinstance(entries, Mapping):
-        entries = dict(enumerate(np.ravel(entries).tolist()))
     merged = directions.copy()
-    for column, direction in entries.items():
-        position = positions.get(column, int(column) if str(column).isdigit() else -1)
-        if not 0 <= position < len(columns):
-            raise ValueError(f"The booster has a direction of {column!r}, no column that it sees; leave it out.")
-        if int(direction) * merged[position] < 0:
+    for position, direction in _by_position(constraints, columns).items():
+        if direction * merged[position] < 0:
             raise ValueError(
                 f"The booster and monotonic_cst of the wide model have opposite directions of {columns[position]!r}; "
                 "leave out the booster's."
             )
-        merged[position] = merged[position] or int(direction)
+        merged[position] = merged[position] or direction
     return merged
+
+
+def _by_position(constraints: Any, columns: Sequence[str]) -> dict[int, int]:
+    """A booster's constraints as its library takes them: a list, a mapping by name or position, or text of these."""
+    entries = constraints
+    if isinstance(constraints, str):
+        pairs = [part.strip().rpartition(":") for part in constraints.strip("()[] ").split(",") if part.strip()]
+        entries = {k: v for k, _, v in pairs} if all(colon for _, colon, _ in pairs) else [v for _, _, v in pairs]
+    if not isinstance(entries, Mapping):
+        entries = dict(enumerate(np.ravel(entries).tolist()))
+    names = {name: position for position, name in enumerate(columns)}
+    try:
+        found = {names[key] if key in names else int(key): int(direction) for key, direction in entries.items()}
+    except ValueError:
+        found = {}
+    if not found or min(found) < 0 or max(found) >= len(columns):
+        raise ValueError(
+            f"The booster's constraints {constraints!r} are not of the columns that it sees, "
+            f"{', '.join(map(repr, columns))}; give -1, 0 or 1 for each, or leave them out."
+        )
+    return found
 
 
 def refuse_broken(scores: Any, frame: pd.DataFrame, directions: NDArray[np.int64], booster: Any) -> None:
@@ -203,6 +213,6 @@ def warn_of_booster_alone(wide: Any, booster: Any) -> None:
 def _has_direction(constraints: Any) -> bool:
     """Whether a booster's option, such as [1, 0], "(1,0)" or {"price": 1}, constrains any column."""
     if isinstance(constraints, str):
-        return "1" in constraints
+        return bool(set(constraints) - set("()[]0, "))
     numbers = list(constraints.values()) if isinstance(constraints, Mapping) else constraints
     return numbers is not None and bool(np.any(np.ravel(numbers) != 0))

@@ -141,9 +141,10 @@ def test_contradictions_are_refused():
     opposite = LGBMRegressor(monotone_constraints=[1, 0, 0, 0, 0], verbosity=-1)
     with pytest.raises(ValueError, match="opposite directions of 'price'; leave out the booster's"):
         WideBoostRegressor(wide, opposite).fit(X, AMOUNTS)
-    strange = XGBRegressor(monotone_constraints={"colour": 1})
-    with pytest.raises(ValueError, match="The booster has a direction of 'colour', no column that it sees"):
-        WideBoostRegressor(wide, strange).fit(X, AMOUNTS)
+    for constraints in ({"colour": 1}, [0, 0, 0, 0, 0, 1], "(1, up)", "up", {-1: 1}):
+        strange = XGBRegressor(monotone_constraints=constraints)
+        with pytest.raises(ValueError, match=r"constraints .* are not of the columns that it sees, 'price', 'size'"):
+            WideBoostRegressor(wide, strange).fit(X, AMOUNTS)
 
 
 def test_a_booster_that_cannot_be_asked_is_refused():
