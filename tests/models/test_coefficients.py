@@ -1771,7 +1771,7 @@ def test_contrasts_of_curves_add_up_all_resolutions(formula, term):
     with pytest.warns(UserWarning, match="adds up 3 terms .*known after a fit with n_posterior_samples=32 only"):
         unknown = WideRegressor(**options).fit(CURVES, CURVED).contrast(term, ("a", 0.9), ("b", 0.9))
     assert unknown["value"] == pytest.approx(one["value"]) and np.isnan(unknown["sd"])
-    with pytest.raises(ValueError, match="has no category"):
+    with pytest.raises(ValueError, match=rf"Term '{re.escape(term)}' has no category \('new', 0.9\)"):
         model.contrast(term, ("new", 0.9), ("b", 0.9))
 
 

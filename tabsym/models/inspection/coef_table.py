@@ -317,7 +317,7 @@ def _summed(
     values = np.zeros((len(pairs[0]), n_outputs))
     samples = None if model.certainty is None else model.certainty.samples
     moves = None if samples is None else np.zeros((len(values), samples.shape[1]))
-    lacking = np.zeros((2, len(values)), dtype=np.intp)
+    has_none = np.ones((2, len(values)), dtype=np.bool_)
     for name in terms:
         frame, index = frame_of(frames, name), index_of(model.spec, name)
         assert index is not None
@@ -325,17 +325,17 @@ def _summed(
         shown = split.values.to_numpy(dtype=np.float64)
         for side, keys in enumerate(pairs):
             for row, key in enumerate(keys):
-                try:
-                    position = position_of(frame, key_of(model, name, key), name, split)
-                except ValueError:
-                    lacking[side, row] += 1
-                    if lacking[side, row] == len(terms):
-                        raise
+                position = _found(frame, key_of(model, name, key), split)
+                if position is None:
                     continue
+                has_none[side, row] = False
                 sign = -1.0 if side else 1.0
                 values[row] += sign * shown[position]
                 if moves is not None and samples is not None:
                     moves[row] += sign * samples[model.spec.coefs(index)][position]
+    for side, row in np.argwhere(has_none)[:1]:
+        frame = frame_of(frames, terms[0])
+        position_of(frame, pairs[side][row], terms[0], split_frame(frame, n_outputs))  # raises
     if moves is None:
         warn_user(
             f"The contrast of {terms[0]!r} adds up {len(terms)} terms ({', '.join(terms)}), of whose sum the standard "
@@ -360,6 +360,15 @@ def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int]
 
 def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     """Row of a category, of a combination given as a tuple, or of the bin of a number."""
+    found = _found(frame, key, split)
+    if found is None:
+        shown = ", ".join(map(repr, frame.index[:5]))
+        more = ", ..." if len(frame) > 5 else ""
+        raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
+    return found
+
+
+def _found(frame: pd.DataFrame, key: Any, split: Split) -> int | None:
     low, high = split.low, split.high
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if low is not None and high is not None and is_number:
@@ -367,11 +376,7 @@ def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
         indices = np.flatnonzero(low.isna() if np.isnan(key) else inside)
     else:
         indices = np.array([index for index, category in enumerate(frame.index) if _is_same(category, key)], dtype=int)
-    if len(indices) == 0:
-        shown = ", ".join(map(repr, frame.index[:5]))
-        more = ", ..." if len(frame) > 5 else ""
-        raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
-    return int(indices[0])
+    return int(indices[0]) if len(indices) else None
 
 
 def key_of(model: WideModel, term: str, key: Any) -> Any:
