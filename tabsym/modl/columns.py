@@ -177,26 +177,6 @@ class Groups:
         self.__dict__.update(state, groups=groups, symbols=read_symbols(state["symbols"]))
 
 
-def search_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
-    """The optimal intervals or groups of a column.
-
-    Parameters
-    ----------
-    table : Contingency
-    settings : Settings
-    classes : bool
-        Whether the targets are classes, or numbers.
-    """
-    if classes:
-        partition = (discretize if table.is_numeric else group)(table.dense(), settings)
-        target = target_of_classes(table, partition.counts)
-    else:
-        grid = cut_jointly(*grid_of(table, settings))
-        partition = grid.source
-        target = target_of_numbers(table, partition.labels, partition.counts, grid.target_labels)
-    return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
-
-
 def target_of_classes(table: Contingency, counts: Floats) -> PartTargets:
     """The classes in parts with these counts (I, J); a part without rows has the mean of all."""
     means, deviations = None, None
@@ -393,9 +373,16 @@ def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Inte
     classes : bool
         Whether the targets are classes, or numbers.
     """
-    if settings.given is None:
-        return search_column(table, settings, classes=classes)
-    return _GivenColumn(table, settings, settings.given).fitted(classes=classes)
+    if settings.given is not None:
+        return _GivenColumn(table, settings, settings.given).fitted(classes=classes)
+    if classes:
+        partition = (discretize if table.is_numeric else group)(table.dense(), settings)
+        target = target_of_classes(table, partition.counts)
+    else:
+        grid = cut_jointly(*grid_of(table, settings))
+        partition = grid.source
+        target = target_of_numbers(table, partition.labels, partition.counts, grid.target_labels)
+    return intervals_of(table, partition, target) if table.is_numeric else groups_of(table, partition, target)
 
 
 class _GivenColumn:
