@@ -553,7 +553,7 @@ def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
 
 
 def critical_difference(n_contenders: int, n_tables: int) -> float:
-    """Nemenyi's: mean ranks of two of n contenders over so many tables differ by more, by chance, in 5 % of cases."""
+    """Nemenyi's: by chance, mean ranks of two of n contenders over `n_tables` differ by more in 5 % of cases."""
     if n_contenders < 2:
         return 0.0
     q = float(stats.studentized_range.ppf(1 - ALPHA, n_contenders, np.inf)) / np.sqrt(2)

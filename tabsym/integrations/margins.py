@@ -177,7 +177,7 @@ class MarginAdapter(ABC):
         return fitted
 
     def _refuse_options(self, options: dict[str, Any], patience: int | None, eval_set: Any) -> None:
-        """A `ValueError` for options of `fit` that would be replaced, or that have no effect without rows held out."""
+        """A `ValueError` for options of `fit` that would be replaced, or that have no effect without held-out rows."""
         for name in options:
             if name in self.filled_in:
                 raise ValueError(
