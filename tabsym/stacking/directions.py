@@ -141,15 +141,15 @@ def _by_position(constraints: Any, columns: Sequence[str]) -> dict[int, int]:
         entries = dict(enumerate(np.ravel(entries).tolist()))
     names = {name: position for position, name in enumerate(columns)}
     try:
-        found = {names[key] if key in names else int(key): int(direction) for key, direction in entries.items()}
+        placed = {names[key] if key in names else int(key): int(direction) for key, direction in entries.items()}
     except ValueError:
-        found = {}
-    if not found or min(found) < 0 or max(found) >= len(columns):
+        placed = {}
+    if not placed or min(placed) < 0 or max(placed) >= len(columns):
         raise ValueError(
             f"The booster's constraints {constraints!r} are not of the columns that it sees, "
             f"{', '.join(map(repr, columns))}; give -1, 0 or 1 for each, or leave them out."
         )
-    return found
+    return placed
 
 
 def refuse_broken(scores: Any, frame: pd.DataFrame, directions: NDArray[np.int64], booster: Any) -> None:
