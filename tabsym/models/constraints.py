@@ -6,7 +6,7 @@ they constrain, and what is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
@@ -26,7 +26,7 @@ from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
 from tabsym.messages import warn_user
-from tabsym.models.checks import are_classes, by_class, name_of, nearest, numbers_by_class, positions_of_classes
+from tabsym.models.checks import are_classes, by_class, nearest, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel, edge_names, source_of
@@ -229,9 +229,7 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_classes(config: Config, classes: NDArray[Any]) -> Config:
-    """The configuration with numbers that are given by class in the order of the classes."""
-    if len(classes) <= 2:
-        return config
+    """The configuration with numbers that are given by class in the order of several classes."""
     fixed = {name: _in_order(value, classes, f"fixed[{name!r}]") for name, value in config.fixed.items()}
     init = config.init
     if isinstance(init, Mapping):
@@ -324,34 +322,11 @@ def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> Wi
 Directions = Mapping[str, int]
 
 
-def directions_of(given: Mapping[Any, int] | Sequence[int] | None, training: Training) -> dict[str, int]:
-    """The direction, 1 or -1, of each constrained column; a `ValueError` for columns that are no features."""
-    if given is None:
-        return {}
-    names = (training.given or training.table).names
-    if not isinstance(given, Mapping):
-        if len(given) != len(names):
-            raise ValueError(
-                f"monotonic_cst has {len(given)} directions, and the table has {len(names)} columns; give one for "
-                "each, 0 for none, or a mapping from column to 1 or -1."
-            )
-        given = dict(zip(names, given, strict=True))
-    found = {name_of(name, names): direction for name, direction in given.items()}
-    features = training.table.names
-    for name, direction in found.items():
-        if name not in features and (direction or name not in names):
-            near = ", ".join(map(repr, nearest(name, features)))
-            raise ValueError(f"monotonic_cst names {name!r}, which is no feature of the model; there is {near}.")
-    return {name: direction for name, direction in found.items() if direction}
-
-
 def with_directions(spec: ModelSpec, directions: Directions, training: Training) -> ModelSpec:
     """The spec with the constrained terms marked; a `ValueError` where a column can have no direction.
 
     Categories of a constrained column get no count effect, which would break their order.
     """
-    if not directions:
-        return spec
     counted = [
         index
         for index, block in enumerate(spec.blocks)

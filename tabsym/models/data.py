@@ -5,7 +5,7 @@ The spread of a target, of which Huber's delta is a multiple, is estimated here 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
 from tabsym.frame.storage import as_given
 from tabsym.frame.target import Copies, of_one_copy
 from tabsym.losses.loss import HUBER, Loss
-from tabsym.models.checks import check_offset, nearest
+from tabsym.models.checks import check_offset, name_of, nearest
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry
 
@@ -150,6 +150,26 @@ class Training:
     def weight_of_one(self) -> Floats | None:
         """The weight (n,) of one copy of each row, of weighted rows."""
         return None if self.weight is None else of_one_copy(self.weight, self.copies)
+
+    def directions_of(self, given: Mapping[Any, int] | Sequence[int] | None) -> dict[str, int]:
+        """The direction of `monotonic_cst`, 1 or -1, of each constrained feature."""
+        if given is None:
+            return {}
+        names = (self.given or self.table).names
+        if not isinstance(given, Mapping):
+            if len(given) != len(names):
+                raise ValueError(
+                    f"monotonic_cst has {len(given)} directions, and the table has {len(names)} columns; give one for "
+                    "each, 0 for none, or a mapping from column to 1 or -1."
+                )
+            given = dict(zip(names, given, strict=True))
+        found = {name_of(name, names): direction for name, direction in given.items()}
+        features = self.table.names
+        for name, direction in found.items():
+            if name not in features and (direction or name not in names):
+                near = ", ".join(map(repr, nearest(name, features)))
+                raise ValueError(f"monotonic_cst names {name!r}, which is no feature of the model; there is {near}.")
+        return {name: direction for name, direction in found.items() if direction}
 
     def sums(self) -> dict[str, float]:
         """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets

@@ -18,7 +18,7 @@ from tabsym.losses.loss import HUBER, Loss, settled_shift
 from tabsym.messages import show_progress
 from tabsym.models.bins import NumericBins, Precomputed, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
-from tabsym.models.constraints import directions_of, find_fixed, with_directions, with_fixed_scores, with_fixed_term
+from tabsym.models.constraints import find_fixed, with_directions, with_fixed_scores, with_fixed_term
 from tabsym.models.data import (
     Training,
     mean_weights,
@@ -142,6 +142,7 @@ def build_spec(
     `whole`: whether these are all training rows, so that a column without values will have none later.
     """
     levels = cuts.levels if config.by_evidence else {}  # with a variance each
+    directions = training.directions_of(config.monotonic)
     if config.formula is not None:
         terms = config.free_terms
         if isinstance(config.optimizer, Newton) and not config.count_effect and not is_sum(terms):
@@ -150,7 +151,7 @@ def build_spec(
             )
         effects, penalized = config.has_count_effects, config.ridge != 0.0
         spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects, intercept=penalized)
-        return with_directions(spec, directions_of(config.monotonic, training), training)
+        return with_directions(spec, directions, training) if directions else spec
     symbolic, numeric = columns_by_kind(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
@@ -158,7 +159,6 @@ def build_spec(
             f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
             "table."
         )
-    directions = directions_of(config.monotonic, training)
     if not isinstance(interactions, int):
         interactions = named_interactions(interactions, training, symbolic, cuts, config)
         refuse_constrained(interactions, directions)
@@ -176,7 +176,7 @@ def build_spec(
         count_effect=config.has_count_effects,
         apart=apart,
     )
-    return with_directions(spec, directions, training)
+    return with_directions(spec, directions, training) if directions else spec
 
 
 def _is_constant(column: Column) -> bool:

@@ -30,7 +30,6 @@ from tabsym.losses.loss import LOSSES, Loss, best_constant
 from tabsym.models.bins import NumericBins, Precomputed
 from tabsym.models.checks import nearest
 from tabsym.models.config import Config
-from tabsym.models.constraints import directions_of
 from tabsym.models.data import Training, lay_training, training_loss
 from tabsym.models.model import source_of
 from tabsym.models.start import NO_SGD_STATE, initial_model
@@ -76,7 +75,7 @@ def search_interactions(
         )
         for read, own in codes.items()
     }
-    apart = set(directions_of(config.monotonic, training))  # an interaction would change the direction of these
+    apart = set(training.directions_of(config.monotonic))  # an interaction would change the direction of these
     crossable = [
         block
         for block in columns

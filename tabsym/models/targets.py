@@ -105,7 +105,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
             rows, target = rows.without_classes(totals == 0.0), target.without(totals == 0.0)
         classes, codes = target.classes, target.codes
         loss, n_outputs = self._loss_of_classes(len(classes))
-        config = with_classes(config, classes)
+        if len(classes) > 2:
+            config = with_classes(config, classes)
         interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
         self.classes_ = classes
         if interrupted is not None:

@@ -255,7 +255,9 @@ class WideSGDClassifier(WideSGDBase, WideClassifierBase):
         rows = self._with_class_weight(rows, target.classes, target.codes)
         loss, n_outputs = self._loss_of_classes(len(target.classes))
         training = rows.training(target.codes.astype(np.float64), n_outputs)
-        self._partial_fit(with_classes(config, target.classes), training, loss, n_outputs)
+        if n_outputs > 1:
+            config = with_classes(config, target.classes)
+        self._partial_fit(config, training, loss, n_outputs)
         self.classes_ = target.classes
         return self
 
