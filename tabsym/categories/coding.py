@@ -342,6 +342,13 @@ _TILE = 1 << 14
 _MAX_ENTRIES = np.iinfo(np.int32).max
 
 
+def first_rows(codes: Codes, n_codes: int) -> NDArray[np.int64]:
+    """The first row of each code (n_codes,), -1 of a code that no row has."""
+    first = np.full(n_codes + 1, -1, dtype=np.int64)  # the last is that of -1, rows without a code
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # NumPy keeps the last of several values
+    return first[:-1]
+
+
 def row_numbers(n_rows: int) -> NDArray[np.signedinteger[Any]]:
     """0 .. n_rows - 1, in four bytes each where that is enough."""
     return np.arange(n_rows, dtype=np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64)

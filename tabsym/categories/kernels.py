@@ -138,13 +138,6 @@ def take_numbers(numbers, at, out):
         out[i] = numbers[at[i]]
 
 
-@kernel
-def add_keys(codes, keys, content):
-    """Add to content (n,) the key of each code; the last for -1."""
-    for i in range(len(codes)):
-        content[i] += keys[codes[i]]
-
-
 @allocating_kernel
 def mark_used(codes, n_symbols):
     """Whether each symbol occurs in a code column (n_symbols,)."""
@@ -232,11 +225,3 @@ def count_row_pairs(order, ends, left, weight, starts, cursors, rights, weights,
                 weights[written] = weights[position]
                 written += 1
         pointer[code + 1] = written
-
-
-@kernel
-def first_rows(codes, first):
-    """The first row of each code into first (codes,), which is -1 before."""
-    for i in range(len(codes)):
-        if codes[i] >= 0 and first[codes[i]] < 0:
-            first[codes[i]] = i

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories.coding import keys_of
-from tabsym.categories.kernels import add_keys, number_repeats
+from tabsym.categories.kernels import number_repeats
 from tabsym.design.sources import Crossing, Source, Symbols
 from tabsym.jit import by_parts, by_rows, parts_of
 
@@ -91,7 +91,7 @@ def content_of(n_rows: int, coded: Iterable[Coded], numbers: Iterable[tuple[str,
     content = np.zeros(n_rows, dtype=np.uint64)
     for name, codes, keys in coded:
         table = _salted(f"codes {name}", np.append(keys, np.uint64(len(keys))))
-        by_parts(lambda _, own: add_keys(codes[own], table, content[own]), n_rows)  # noqa: B023
+        by_parts(lambda _, own: np.add(content[own], table[codes[own]], out=content[own]), n_rows)  # noqa: B023
     for name, values in numbers:
         ranks, size = ranks_of(values)
         content += _salted(f"number {name}", np.arange(size, dtype=np.uint64))[ranks]

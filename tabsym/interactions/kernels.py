@@ -315,7 +315,7 @@ def is_function(starts, order, other, copies, max_exceptions, seen):
                 times = copies[order[at]] if len(copies) else 1
                 seen[category] += times
                 n_rows += times
-                largest = max(largest, seen[category])
+                largest = seen[category] if seen[category] > largest else largest
         for at in range(starts[s], starts[s + 1]):
             category = other[order[at]]
             if category >= 0:

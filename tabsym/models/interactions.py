@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories, encode_column
-from tabsym.categories.kernels import first_rows
+from tabsym.categories.coding import first_rows
 from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read, Rows
 from tabsym.design.plan import Members, Within
@@ -161,8 +161,7 @@ def _in_order(
     found = []
     for column in columns:
         codes = column.codes.take(order)
-        seen = np.full(column.size, -1, dtype=np.int64)
-        first_rows(codes, seen)
+        seen = first_rows(codes, column.size)
         by_appearance = np.argsort(np.where(seen < 0, len(codes), seen), kind="stable")
         rank = np.empty(column.size, dtype=np.int32)
         rank[by_appearance] = np.arange(column.size, dtype=np.int32)

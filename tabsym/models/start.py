@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, RawCodes, count_column
-from tabsym.categories.kernels import first_rows
+from tabsym.categories.coding import first_rows
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.sources import Coder, CountEffect, rows_by_code
 from tabsym.design.units import Moments, Units, find_units, users_units
@@ -231,8 +231,7 @@ def _ranks(spec: ModelSpec, index: int, codes: Mapping[Read, Codes]) -> NDArray[
     first = np.full(n_categories, -1, dtype=np.int64)
     for read in (read for read in spec.reads if read.block == index):
         known = first >= 0
-        later = np.full(n_categories, -1, dtype=np.int64)
-        first_rows(np.ascontiguousarray(codes[read]), later)
+        later = first_rows(codes[read], n_categories)
         n_before = int(first.max(initial=-1)) + 1
         first[~known & (later >= 0)] = later[~known & (later >= 0)] + n_before
     first[first < 0] = np.iinfo(np.int64).max

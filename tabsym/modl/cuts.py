@@ -112,14 +112,15 @@ class CutTask:
 
     def between_unlike(self, boundaries: Indices) -> Indices:
         """Boundaries but those between two blocks of rows of one and the same class: no optimum cuts there."""
-        pure = np.empty(len(boundaries), dtype=np.int64)
-        kernels.pure_classes(self.cumulative, boundaries, pure)
+        has_class = np.diff(self.cumulative[:, np.concatenate([[0], boundaries])], axis=1) > 0.0
+        pure = np.where(has_class.sum(axis=0) == 1, has_class.argmax(axis=0), -1)
         return boundaries[np.append((pure[1:] != pure[:-1]) | (pure[1:] < 0), True)]
 
 
 def factorials_of(cumulative: Floats) -> Floats:
     """ln k! for counts with these sums (J, B + 1): a table where they are whole, empty where they are not."""
-    return ln_factorials(float(cumulative[:, -1].sum()), len(cumulative), whole=kernels.all_whole(cumulative))
+    is_whole = bool((cumulative == np.floor(cumulative)).all())
+    return ln_factorials(float(cumulative[:, -1].sum()), len(cumulative), whole=is_whole)
 
 
 def ln_constant(n_classes: int) -> float:

@@ -632,33 +632,6 @@ def cut_grids(
 
 
 @kernel
-def all_whole(cumulative):
-    """Whether all counts are whole numbers."""
-    for j in range(cumulative.shape[0]):
-        for b in range(cumulative.shape[1]):
-            if cumulative[j, b] != math.floor(cumulative[j, b]):
-                return False
-    return True
-
-
-@kernel
-def pure_classes(cumulative, boundaries, out):
-    """The class of each block between these boundaries that holds one class only, else -1, into out."""
-    first = 0
-    for b in range(len(boundaries)):
-        last = boundaries[b]
-        only_class = -1
-        for j in range(cumulative.shape[0]):
-            if cumulative[j, last] > cumulative[j, first]:
-                if only_class >= 0:
-                    only_class = -1
-                    break
-                only_class = j
-        out[b] = only_class
-        first = last
-
-
-@kernel
 def best_cuts_by_number(cumulative, table, shift, min_rows, best, before):
     """Least cost of parts for every number of parts: best and before (K + 1, B + 1); best[0] = inf but best[0, 0] = 0."""
     max_parts, n_blocks = best.shape[0] - 1, best.shape[1] - 1

@@ -16,7 +16,6 @@ from tabsym.jit import address_of, by_parts
 from tabsym.losses.loss import MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import (
-    mirror,
     nests,
     subtract_shared,
     subtract_square,
@@ -353,7 +352,8 @@ def inverse(information: Floats, null_space: Floats | None = None) -> tuple[Floa
             upper, unknown = _cholesky(scaled + basis @ basis.T), basis
     if upper is not None:
         inverted = dpotri(upper, overwrite_c=1)[0].T
-        mirror(inverted)
+        inverted = np.tril(inverted)
+        inverted += np.tril(inverted, -1).T
         if unknown.size:
             inverted -= unknown @ unknown.T
     else:

@@ -234,14 +234,6 @@ def add_to_rows(codes, x, steps, numbers):
 
 
 @kernel
-def mirror(matrix):
-    """Copy the lower triangle of a matrix (p, p) to the upper one."""
-    for i in range(len(matrix)):
-        for j in range(i):
-            matrix[j, i] = matrix[i, j]
-
-
-@kernel
 def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums):
     """Add values (n,) of rows to sums (p, p) by pairs of coefficients of several terms; the sums are symmetric.
 
@@ -268,7 +260,9 @@ def sum_pairs(codes_at, x_at, starts, codes_like, x_like, values, products, sums
                     if following != b and more[i] >= 0:
                         sums[at, unsigned(third + more[i])] += value
             b = following + 1
-    mirror(sums)
+    for i in range(len(sums)):
+        for j in range(i):
+            sums[j, i] = sums[i, j]
 
 
 @kernel

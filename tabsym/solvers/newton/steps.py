@@ -239,9 +239,9 @@ class Recentering:
         self._relations: list[list[Relation]] = [[] for _ in solver.terms]
         for index, term in enumerate(solver.terms):
             for block, parent in term.within.items():
-                n_children = np.zeros(solver.terms[indices[block]].size)
+                n_children = np.zeros(solver.terms[indices[block]].size, dtype=np.int64)
                 count_column(parent, n_children)
-                self._relations[index].append(Relation(index, indices[block], parent, n_children))
+                self._relations[index].append(Relation(index, indices[block], parent, n_children.astype(np.float64)))
         ones = (index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT and term.is_constant)
         self.intercept = next((index for index in ones if solver.covers[index]), None)
         self._slopes: dict[int, Floats | None] = {}
