@@ -136,6 +136,17 @@ def test_estimated_penalties(loss, interactions):
     assert_as_rows(model_of(loss, interactions=interactions), TARGETS.get(loss, loss), ESTIMATED, weight="weight")
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "gamma"])
+def test_uneven_weights(loss):
+    """Weights that are unrelated to the noise count by less than their numbers; of copies as of rows."""
+    heavy = dict(zip(sorted(TABLE["weight"].unique()), (0.1, 1.0, 20.0), strict=False))
+    rows = TABLE.assign(weight=TABLE["weight"].map(heavy).fillna(3.0))
+    model = assert_as_rows(
+        model_of(loss, interactions=None), TARGETS.get(loss, loss), ESTIMATED, rows=rows, weight="weight"
+    )
+    assert model.model_.certainty.working > 1.1 * model.dispersion_
+
+
 RARE = table_of(4000, seed=5, n_shops=400)
 RARE["x"], RARE["z"] = np.where(RARE["x"] > 2, 3.0, 1.0), np.where(RARE["z"] > 0, np.nan, 1.0)
 

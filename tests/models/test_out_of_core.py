@@ -128,6 +128,19 @@ def test_penalties_of_counts_do_not_depend_on_the_order_of_the_rows(by, in_parts
     np.testing.assert_allclose(model.variances_["variance"], other.variances_["variance"], rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "gamma"])
+def test_variances_beside_uneven_weights_are_those_in_memory(loss, in_parts):
+    """Weights that are unrelated to the noise: by how much they count is found from all rows."""
+    y = TABLE["amount"] if loss == "squared_error" else np.exp(0.5 * TABLE["amount"])
+    X = TABLE[["store", "week"]].assign(weight=np.exp(1.5 * np.random.default_rng(0).normal(size=N)))
+    options = {"loss": loss, "interactions": None}
+    model = WideRegressor(**options).fit(dataset_of(X.assign(y=y)), "y", sample_weight="weight")
+    other = WideRegressor(**options).fit(X[["store", "week"]], y, sample_weight=X["weight"])
+    assert in_parts.pop() > 3
+    assert other.model_.certainty.working > 1.5 * other.dispersion_
+    np.testing.assert_allclose(model.variances_["variance"], other.variances_["variance"], rtol=1e-3, atol=1e-6)
+
+
 def test_a_column_with_a_category_a_row_is_dropped_as_in_memory(in_parts):
     own = SMALL[[*FEATURES, "two"]].assign(receipt=[f"r{row}" for row in range(len(SMALL))])
     model, other = (WideClassifier(interactions=None).fit(X, "two") for X in (dataset_of(own), own))

@@ -4,18 +4,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.metrics import d2_tweedie_score, mean_tweedie_deviance
+from scipy.optimize import minimize_scalar
+from sklearn.metrics import d2_tweedie_score, mean_tweedie_deviance, r2_score
 
 from tabsym import WideRegressor
 from tabsym.losses import Tweedie
 from tabsym.losses.loss import LOSSES as KINDS
 from tabsym.solvers.newton.dispersion import (
     PositiveCounts,
+    PowerOfWeights,
     WorkingDispersion,
     dispersion_of_deviance,
     expected_deviance,
+    likely_power,
     sum_slopes,
+    sums_by_power,
 )
+from tests.oracles.variances import maximise_reml
 
 
 def compound(rng, n, dispersion, power):
@@ -159,3 +164,132 @@ def test_the_lowest_positive_targets_of_parts_are_those_of_all_rows(kind, weight
         found = halves[0] + halves[1] + halves[2]
         assert found.n_zeros == n_zeros
         np.testing.assert_allclose(found.lowest(), wanted, rtol=1e-4 if kind == "amounts" or weighted else 1e-12)
+
+
+# -- Weights that are no precisions ------------------------------------------------------------
+
+
+def weighted_rows(power, seed=0, n=3_000):
+    """Gradients, Hessians, weights and copies of rows whose squared residuals fall with a power of the weights."""
+    rng = np.random.default_rng(seed)
+    weight = np.exp(rng.normal(size=n))
+    copies = rng.integers(1, 4, n)
+    hessian = rng.uniform(0.5, 2.0, n)
+    residual = rng.normal(size=n) * np.sqrt(hessian * weight**-power)
+    return weight * copies * residual, weight * copies * hessian, weight * copies, copies
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 0.7])
+def test_the_power_of_weights_is_that_of_maximum_likelihood_and_two_errors(power):
+    """Beside the likelihood of normal residuals, minimized, with a standard error by its curvature."""
+    gradients, hessians, weight, copies = weighted_rows(power)
+    one = weight / copies
+    squares = np.repeat(np.square(gradients) / (hessians * weight), copies)
+    logs = np.repeat(np.log(one), copies)
+
+    def loss(p):
+        return len(logs) / 2 * np.log(np.mean(np.exp(p * logs) * squares)) - p / 2 * logs.sum()
+
+    best = minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-9}).x
+    found = likely_power(sums_by_power(gradients, hessians, weight, copies, 1.0, 0.0))
+    scaled = np.exp(best * logs) * squares
+    slopes = (logs - logs.mean()) * (scaled / scaled.mean() - 1.0)
+    step = 1e-3
+    curvature = (loss(best + step) - 2.0 * loss(best) + loss(best - step)) / step**2
+    error = np.sqrt(np.square(slopes).sum()) / 2.0 / curvature
+    assert found == pytest.approx(best + 2.0 * error, abs=0.01)
+    assert 0.01 < error < 0.05
+
+
+def test_weights_are_precisions_unless_residuals_contradict_it():
+    assert likely_power(sums_by_power(*weighted_rows(1.0), 1.0, 0.0)) == 1.0
+    assert likely_power(sums_by_power(*weighted_rows(1.4), 1.0, 0.0)) == 1.0
+    few = [own[:8] for own in weighted_rows(0.8)]
+    assert likely_power(sums_by_power(*few, 1.0, 0.0)) == 1.0
+
+
+def test_gradients_vary_by_kishs_design_effect_where_weights_are_unrelated():
+    """The inflation beside simulated sums of gradients, over what their Hessians say."""
+    gradients, hessians, weight, _ = weighted_rows(0.0, n=100_000)
+    sums = sums_by_power(gradients, hessians, weight, None, 1.0, 0.0)
+    power = PowerOfWeights(sums)
+    inflation = power.inflation(sums)
+    assert power.value < 0.05
+    pearson = np.mean(np.square(gradients) / hessians)
+    assert inflation * pearson == pytest.approx(np.square(gradients).sum() / hessians.sum(), rel=0.05)
+    precise = sums_by_power(*weighted_rows(1.0), 1.0, 0.0)
+    before = power.value
+    assert power.inflation(precise) < inflation
+    assert power.value == pytest.approx(before + 0.1)  # it rises slowly
+    for _ in range(12):
+        last = power.inflation(precise)
+    assert (power.value, last) == pytest.approx((1.0, 1.0))
+
+
+def test_sums_of_parts_and_copies_are_those_of_the_rows():
+    gradients, hessians, weight, copies = weighted_rows(0.4, n=500)
+    whole = sums_by_power(gradients, hessians, weight, copies, 2.0, 0.1)
+    parts = [slice(0, 120), slice(120, None)]
+    added = sum(
+        sums_by_power(*(own[part] for own in (gradients, hessians, weight, copies)), 2.0, 0.1) for part in parts
+    )
+    np.testing.assert_allclose(added, whole, rtol=1e-10)
+    repeated = (np.repeat(own / copies, copies) for own in (gradients, hessians, weight))
+    np.testing.assert_allclose(sums_by_power(*repeated, None, 2.0, 0.1), whole, rtol=1e-10)
+
+
+WEIGHTS = {
+    "exponential": lambda rng, n: rng.exponential(size=n) + 0.01,
+    "lognormal": lambda rng, n: np.exp(1.5 * rng.normal(size=n)),
+    "few heavy": lambda rng, n: rng.gamma(0.2, 5.0, n) + 1e-3,
+}
+
+
+def noisy_table(rng, n, n_categories, n_new=2_000):
+    X = pd.DataFrame(rng.integers(0, n_categories, (n + n_new, 3)).astype(str), columns=["a", "b", "c"])
+    score = sum(X[name].map(dict(zip(X[name].unique(), rng.normal(0.0, 0.3, 999), strict=False))) for name in X)
+    return X, score.to_numpy()
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("formula", [None, "c[1] + u[a]*v[b]"])
+def test_weights_that_are_unrelated_to_the_noise_do_not_follow_heavy_rows(weights, formula):
+    """R² of new rows in the mean of tables; as precisions they gave -.1 to -.6 without a formula."""
+    scores = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, score = noisy_table(rng, 600, 60)
+        y = score + rng.normal(size=len(X))
+        model = WideRegressor(formula, loss="squared_error", **({} if formula else {"interactions": None}))
+        model.fit(X[:600], y[:600], sample_weight=WEIGHTS[weights](rng, 600))
+        scores.append(r2_score(y[600:], model.predict(X[600:])))
+    assert np.mean(scores) > -0.02
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_precisions_have_the_variances_of_reml(weights):
+    """Weights to which squared residuals belong, beside the restricted likelihood of dense algebra."""
+    rng = np.random.default_rng(3)
+    group = rng.integers(0, 30, 400)
+    weight = WEIGHTS[weights](rng, 400)
+    weight /= weight.mean()
+    y = rng.normal(0.0, 0.7, 30)[group] + rng.normal(size=400) / np.sqrt(weight)
+    wanted, _ = maximise_reml(y, np.ones((400, 1)), np.eye(30)[group], weight)
+    X = pd.DataFrame({"g": group.astype(str)})
+    model = WideRegressor(loss="squared_error", count_effect=False, tol=1e-8, max_iter=5_000)
+    model.fit(X, y, sample_weight=weight)
+    assert model.variances_.loc["g", "variance"] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_variances_of_unrelated_weights_are_those_of_gradients():
+    """Balanced groups of unrelated weights: the variance between is that of the groups' true effects, without bias."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(100), 8)
+        y = rng.normal(0.0, 0.5, 100)[group] + rng.normal(size=800)
+        weight = np.exp(1.2 * rng.normal(size=800))
+        model = WideRegressor(loss="squared_error", count_effect=False)
+        model.fit(pd.DataFrame({"g": group.astype(str)}), y, sample_weight=weight)
+        found.append(model.variances_.loc["g", "variance"])
+    assert np.mean(found) == pytest.approx(0.25, rel=0.35)

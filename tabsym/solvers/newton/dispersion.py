@@ -1,5 +1,9 @@
 """The dispersion: Pearson's, which is reported, and the one by which variance components are estimated.
 
+Both take sample weights for precisions, as a GLM does: the variance of a row is the dispersion over its weight. Where
+squared residuals do not fall with uneven weights, variance components are estimated by the variance that gradients
+have then (`PowerOfWeights`).
+
 Behind a log link Pearson's statistic is too small where variances follow the residuals of few rows: a fit that follows
 the largest amounts has a smaller dispersion, and by it larger variances, which let it follow them more closely. The
 deviance of the same rows depends less on the largest amounts, and the dispersion of counts is about 1 a priori
@@ -45,6 +49,18 @@ LOWEST, LARGEST = 1e-3, 1e3
 
 MIN_POWER, MAX_POWER = 1.001, 1.999
 """Powers of compound laws; nearer to 1 and 2, where sums over events have few digits, these are taken for them."""
+
+UNEVEN = 1.5
+"""The design effect of weights above which the power of the weights is estimated; below, it matters little."""
+
+POWERS = np.linspace(0.0, 1.0, 6)
+"""Powers of the weights at which sums over rows are taken; between them is interpolated."""
+
+POWER_STEP, MAX_LEVERAGE = 0.1, 0.9
+"""The most by which the power rises in one update of the variances, and the largest leverage of a row.
+
+Variances that are too large let the model follow heavy rows, whose residuals are then as small as those of precise rows
+would be; so variances are found first by a small power, where the constant model's residuals say so."""
 
 MIN_FLETCHER = -0.9
 """The smallest mean of Fletcher's terms for which Pearson's dispersion is divided by 1 plus that mean, as in mgcv: at
@@ -211,6 +227,81 @@ class WorkingDispersion:
         error = math.sqrt((2.0 + power * (2.0 * power - 1.0) * estimate) / left)
         bound_by_zeros = self.event * (1.0 - left / self.total)
         return max(estimate, min(likely, estimate * (1.0 + N_ERRORS * error)), self.lower_bound, bound_by_zeros)
+
+
+def sums_by_power(
+    gradients: Floats, hessians: Floats, weight: Floats, copies: Copies, unit: float, leverage: float
+) -> Floats:
+    """Sums over rows (P + 1, 8) by which `PowerOfWeights` goes; those of parts of the rows add up.
+
+    Parameters
+    ----------
+    gradients, hessians, weight : (n,)
+        Of the rows; gradients and Hessians times their weights.
+    copies : (n,) or None
+    unit : float
+        Of squared residuals.
+    leverage : float
+        The leverage of a row of weight 1: effective degrees of freedom over the sum of the weights.
+    """
+    one = of_one_copy(weight, copies)
+    times = np.ones(len(one)) if copies is None else copies.astype(np.float64)
+    squares = np.square(gradients) / (np.maximum(hessians, 1e-300) * weight * unit)
+    squares /= 1.0 - np.minimum(leverage * one, MAX_LEVERAGE)
+    logs = np.log(one)
+    basis = np.column_stack([np.ones(len(one)), logs, np.square(logs)])
+    step, power = np.exp(POWERS[1] * logs), np.ones(len(one))
+    sums = np.zeros((len(POWERS) + 1, 8))
+    for at in range(len(POWERS)):
+        first = power * squares
+        sums[at, :2] = times @ power, (times * one) @ power
+        sums[at, 2:5] = (times * first) @ basis
+        sums[at, 5:] = (times * np.square(first)) @ basis
+        power *= step
+    sums[-1, :3] = times @ basis
+    return sums
+
+
+class PowerOfWeights:
+    """The power p of the weights, from 0 to 1, of which the dispersion of a row is a constant over weight^p.
+
+    At 1 weights are precisions; at 0 they are unrelated to the noise, as sampling and importance weights are, and the
+    variance of sums of gradients is larger by Kish's design effect. The estimate is that of maximum likelihood for
+    normal residuals plus two of its standard errors, which hold for other distributions too: weights are precisions
+    unless the residuals contradict it. Without it terms are fitted to single heavy rows (`benchmarks/weights.md`).
+
+    Attributes
+    ----------
+    value : float
+    """
+
+    def __init__(self, at_constant: Floats) -> None:
+        self.value = likely_power(at_constant)
+
+    def inflation(self, sums: Floats) -> float:
+        """Update the power by sums of rows (`sums_by_power`): by how much it raises the variance of gradients."""
+        self.value = min(likely_power(sums), self.value + POWER_STEP)
+        by_rest, weighted = sums[:-1, 0][::-1], sums[:-1, 1][::-1]  # powers of 1 - p
+        total, n_rows = sums[-2, 0], sums[-1, 0]
+        of_powers = np.log(weighted / total * n_rows / by_rest)
+        return float(np.exp(np.interp(self.value, POWERS, of_powers)))
+
+
+def likely_power(sums: Floats) -> float:
+    """The largest likely power of the weights, at most 1, by the result of `sums_by_power`."""
+    n_rows, first, second = sums[-1, :3]
+    mean = first / n_rows
+    squares, of_squares = sums[:-1, 2:5], sums[:-1, 5:]
+    slopes = squares[:, 1] / squares[:, 0] - mean  # of minus the log likelihood, over half the rows; rising
+    if not slopes[-1] > 0.0:
+        return 1.0
+    power = float(np.interp(0.0, slopes, POWERS))
+    centre = np.array([mean**2, -2.0 * mean, 1.0])
+    per_row = squares[:, 0] / n_rows
+    information = squares @ centre / per_row
+    variance = of_squares @ centre / per_row**2 - 2.0 * information + (second - n_rows * mean**2)
+    errors = np.sqrt(np.maximum(variance, 0.0)) / information
+    return min(power + N_ERRORS * float(np.interp(power, POWERS, errors)), 1.0)
 
 
 def dispersion_of_deviance(deviance: float, power: float) -> float:

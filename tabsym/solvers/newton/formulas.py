@@ -24,6 +24,7 @@ from scipy.special import softmax
 
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec, Rows, Work
+from tabsym.frame.target import design_effect
 from tabsym.losses.loss import HUBER, LOGISTIC, MULTINOMIAL, deviance
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import target_scale_of
@@ -31,11 +32,14 @@ from tabsym.solvers.newton.certainty import MAX_VISITS, Certainty, JointCovarian
 from tabsym.solvers.newton.dispersion import (
     MIN_LEFT,
     NONE_LEFT,
+    UNEVEN,
+    PowerOfWeights,
     WorkingDispersion,
     for_sparse,
     lowest_positive,
     pearson_sums,
     sum_slopes,
+    sums_by_power,
 )
 from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
@@ -102,6 +106,8 @@ class Objective:
         The last result of `_joint_posterior`, by coefficients and precisions.
     working : WorkingDispersion or None
         Behind a log link, where variances are estimated.
+    power : PowerOfWeights or None
+        Of uneven weights, where variances are estimated.
     other_factors : dict of int -> list of list of int
         For such factors: the other factors of each of their terms.
     """
@@ -123,6 +129,7 @@ class Objective:
         self._lowest = np.inf
         self.joint: dict[bytes, tuple[Floats, Floats]] = {}
         self.working: WorkingDispersion | None = None
+        self.power: PowerOfWeights | None = None
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
@@ -226,6 +233,9 @@ def fit_formula(
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     if penalty is None and task.loss.log_link:
         objective.working = _working_dispersion(objective, start)
+    is_regression = task.loss.code not in (LOGISTIC, MULTINOMIAL)
+    if penalty is None and is_regression and design_effect(rows.weight) > UNEVEN:
+        objective.power = PowerOfWeights(_sums_by_power(objective, *_grads(objective, start), objective.unit, 0.0))
     starts = [start]
     if not spec.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
@@ -575,7 +585,14 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
         working = objective.working(
             dispersion, deviance(objective.task.loss, _margins(objective, phi), rows.y, weight) / left, left
         )
+    if objective.power is not None and objective.power.value < 1.0 and np.isfinite(working):
+        leverage = float(edf.sum()) / objective.total
+        working *= objective.power.inflation(_sums_by_power(objective, slopes, hessians, working, leverage))
     return _EvaluatedTerms(dispersion, working, edf, variances.ravel())
+
+
+def _sums_by_power(objective: Objective, slopes: Floats, hessians: Floats, unit: float, leverage: float) -> Floats:
+    return sums_by_power(slopes[:, 0], hessians[:, 0], objective.rows.weight, None, unit, leverage)
 
 
 def _working_dispersion(objective: Objective, constant: Floats) -> WorkingDispersion:

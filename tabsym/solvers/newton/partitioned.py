@@ -209,6 +209,9 @@ class DescentInParts(BlockDescent):
         squares, curvature = self._sums.ask("squares")
         return float(squares / curvature)
 
+    def sums_by_power(self, unit: float, leverage: float) -> Floats:
+        return np.asarray(self._sums.ask("power_sums", unit, leverage)[0])
+
     def pearson_sums(self) -> tuple[float, float, float, float]:
         squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
         return squares, hessians, slopes, terms
@@ -540,6 +543,9 @@ class Shard(BlockDescent):
         """Sums of squared gradients and of Hessians."""
         assert isinstance(self.rows, SingleOutputRows)
         return self.rows.sum_gradients()
+
+    def power_sums(self, unit: float, leverage: float) -> tuple[Floats]:
+        return (self.sums_by_power(unit, leverage),)
 
     def counts(self, index: int) -> tuple[Floats]:
         return (self.count_rows(index),)

@@ -36,7 +36,7 @@ from tabsym.design.content import Dealt, Keys
 from tabsym.frame.target import Copies
 from tabsym.losses.loss import LOGISTIC, MULTINOMIAL
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.dispersion import MIN_LEFT, NONE_LEFT, WorkingDispersion, for_sparse
+from tabsym.solvers.newton.dispersion import MIN_LEFT, NONE_LEFT, UNEVEN, PowerOfWeights, WorkingDispersion, for_sparse
 from tabsym.solvers.newton.information import information_of
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.kernels_rows import move_and_sum_linear
@@ -125,6 +125,7 @@ class VarianceComponents:
         self._given: list[int] = []
         self._constant_loss = 0.0
         self._working: WorkingDispersion | None = None
+        self._power: PowerOfWeights | None = None
         self.aitken = Aitken(len(solver.terms))
         usual = MulticlassPosteriors if solver.loss.code == MULTINOMIAL else SingleOutputPosteriors
         self.posteriors: TermPosteriors = (solver.makes_posteriors or usual)(solver)
@@ -137,6 +138,8 @@ class VarianceComponents:
                 solver.loss, solver.total, solver.n_rows, solver.count_positive(), solver.lowest_positive(),
                 solver.dispersion(),
             )  # fmt: skip
+        if self.has_dispersion and solver.design_effect() > UNEVEN:
+            self._power = PowerOfWeights(solver.sums_by_power(solver.dispersion(), 0.0))
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -299,6 +302,8 @@ class VarianceComponents:
             deviance = self._for_freedom_left(solver.mean_deviance()) if self._working.by_deviance else np.nan
             now = self._working(now, deviance, self._freedom_left())
         used = float(self.edf[~solver.dropped].sum())
+        if self._power is not None and self._power.value < 1.0:
+            now *= self._power.inflation(solver.sums_by_power(now, used / solver.total))
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
