@@ -65,7 +65,7 @@ def lacked_memory(what: BaseException | str) -> bool:
 
 
 def over_limit(gigabytes: float) -> str:
-    """What is said of a contender that was refused memory."""
+    """The failure reason of a contender that got no memory."""
     return f"took more than the memory limit of {gigabytes:g} GB"
 
 
@@ -153,7 +153,7 @@ class Stopwatch:
     seconds, cpu_seconds : float
         By the clock, and of all threads of this process and of its ended children.
     others : float or None
-        Processors that other processes kept busy, in the mean; None where the time was too short to tell.
+        Processors that other processes kept busy, in the mean; None where the time was too short to measure.
     """
 
     def __enter__(self) -> Stopwatch:
@@ -169,7 +169,7 @@ class Stopwatch:
 
 
 def was_busy(others: float | None, threads: int) -> bool:
-    """Whether other processes took processors that a contender of so many threads could have used."""
+    """Whether other processes took processors that a contender with this number of threads could have used."""
     return others is not None and others + threads > (psutil.cpu_count() or 1) + 0.5
 
 

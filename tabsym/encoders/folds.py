@@ -261,7 +261,7 @@ class OutOfFoldEncoder(ColumnEncoder):
     # -- for the encoders to fill in -------------------------------------------
 
     def _shows_target(self) -> bool:
-        """Whether the encoding of a row tells its target, so that a model trained on it would be misled."""
+        """Whether the encoding of a row leaks its target, so that a model trained on it overfits."""
         return True
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:

@@ -41,7 +41,7 @@ from tabsym.tiws.counts import counted_rows
 Floats = NDArray[np.float64]
 
 MAX_TARGETS = 65_536
-"""Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
+"""Continuous targets with more distinct values are binned into this number of bins, each at its mean."""
 _FEW_ROWS = 100_000  # below, threads cost more than they save
 LIGHT_FOR_MODL = "MODL", "it finds few intervals and groups"  # see `warn_of_light_weights`
 

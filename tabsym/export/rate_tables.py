@@ -281,7 +281,7 @@ def scorecard(
         The base category of a term, which gets no points; what it would have is in the points of the intercept.
         "largest": the category or bin with the most rows. A bin is named by its label or by a number within it.
     decimals : int, default None
-        Round points to so many decimals; the column `rounding` then has what that adds to each. The score of a row
+        Number of decimals of points; the column `rounding` then has what that adds to each. The score of a row
         is off by the sum of its `rounding`. None: points are exact.
 
     Returns

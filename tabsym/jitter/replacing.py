@@ -29,7 +29,7 @@ MAX_COMBINATIONS = 2500
 CHUNK = 1 << 16
 """Combinations at a time."""
 MIN_WEIGHT = 1e-16
-"""A donor weighs more than this, as a share of the heaviest, or is left out."""
+"""Least weight of a donor, as a fraction of the largest weight; donors with less are left out."""
 
 Chunk = tuple[Indices, list[Indices], Floats]
 """Rows (n,), the donor (n,) of each column, below 0 for the row's own category, and weights (n,)."""
