@@ -138,11 +138,11 @@ _SAME = (
     "target", "task", "metric", "folds", "repeats", "split", "split_column", "weight", "exposure", "offset", "seed",
     "tune", "columns", "data", "splits", "metric_made_by",
 )  # fmt: skip
-_NOT_KNOWN = "something that cannot be told"
+_NOT_KNOWN = "something that cannot be compared"
 _LONG = {
     "columns": "the names of the columns differ", "data": "the rows or columns differ",
     "splits": "the rows of the folds differ",
-    "metric_made_by": "the metric of that name computes something else, as far as can be told",
+    "metric_made_by": "the metric of that name computes something else, as far as is known",
 }  # fmt: skip
 
 

@@ -218,7 +218,7 @@ def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any
     Raises
     ------
     ValueError, TypeError
-        A part of the model has no place in a file, in a sentence that names it.
+        A part of the model has no place in a file, with a message that names it.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def scorecard(
     Raises
     ------
     ValueError, TypeError
-        The model has no scorecard, in a sentence that names the term.
+        The model has no scorecard, with a message that names the term.
 
     Examples
     --------

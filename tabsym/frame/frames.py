@@ -263,7 +263,7 @@ def _retyped(table: Any, types: list[Any]) -> Any:
 
 
 def column_names(data: Any, encoder: Any) -> list[Any]:
-    """The names of the columns of `data`, made by the fitted `encoder`; numbers where nobody knows."""
+    """The names of the columns of `data`, made by the fitted `encoder`; numbers if they are unknown."""
     if isinstance(data, pd.DataFrame):
         return list(data.columns)
     if is_frame(data):

@@ -408,7 +408,7 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
     Raises
     ------
     ValueError
-        Names the first row whose labels differ. (Other lengths are told elsewhere.)
+        Names the first row whose labels differ. (Other lengths are checked elsewhere.)
     """
     index = _labels(X)
     if index is None:

@@ -267,8 +267,8 @@ dispersion_, deviance_, aic_, bic_ : float
     Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
     shares="the column `share` of `term_table`",
-    curve="Mean training loss at the end, for every sweep.",
-    iterations="Sweeps made.",
+    curve="Mean training loss after each iteration.",
+    iterations="Number of iterations.",
 )
 
 ONLINE_ATTRIBUTES = _ATTRIBUTES.format(

@@ -252,7 +252,7 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 # -- parts -------------------------------------------------------------------------------------
 
 
-_CLASSES = 512  # tables of as many rows and up to so many classes are the same
+_CLASSES = 512  # tables with the same number of rows and up to this number of classes are the same
 
 
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
