@@ -77,7 +77,7 @@ def cores() -> int:
 
 
 def threads_of_each(jobs: int, asked: int | None = None) -> int:
-    """Threads of a contender: as asked for, else the user's OMP_NUM_THREADS, else an equal share of the processors."""
+    """Threads of a contender: as requested, else the user's OMP_NUM_THREADS, else an equal share of the processors."""
     if asked is not None:
         return asked
     variable = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -85,7 +85,7 @@ def threads_of_each(jobs: int, asked: int | None = None) -> int:
 
 
 def thread_settings(threads: int, asked: int | None = None) -> dict[str, str]:
-    """Environment variables that hold libraries to these threads; what the user has set stays, unless asked for."""
+    """Environment variables that hold libraries to these threads; what the user has set stays, unless requested."""
     settings = {name: str(threads) for name in THREAD_VARIABLES}
     return settings if asked is not None else settings | {n: os.environ[n] for n in settings if os.environ.get(n)}
 

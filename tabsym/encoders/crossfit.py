@@ -374,7 +374,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         )
 
     def _finish(self, out: Any, table: Table, data: Any) -> Any:
-        """The encoder's output in the container that the user gave, or asked for by set_output."""
+        """The encoder's output in the container that the user gave, or requested by set_output."""
         return in_users_container(out, self.encoder_, table, data, asked_container(self))
 
 

@@ -1,6 +1,6 @@
 """Contingency tables of columns and target, all that a partition is fitted on; those of batches add up.
 
-Rows are encoded out of fold by parts that were learned on the counts of the other folds, in the output columns of all
+Rows are encoded out of fold by parts that were fitted on the counts of the other folds, in the output columns of all
 rows.
 """
 
@@ -271,7 +271,7 @@ def _kind_of(table: Contingency) -> str | None:
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows that are learned from, those of weight above 0; rows that are encoded; the target with the values known.
+    """Rows for fitting, those of weight above 0; rows that are encoded; the target with the values known.
 
     `donors`: with ``handle_unknown="similar"``, fitted on the former, where the latter have categories that these lack.
     """
@@ -295,7 +295,7 @@ class OutOfFold:
     classes : (J,) or None
         Those of all rows; None where the target holds numbers.
     proves : bool
-        Whether proofs were asked for; by default a classification's folds are searched without, in half the time.
+        Whether proofs were requested; by default a classification's folds are searched without, in half the time.
     """
 
     counting: Counting

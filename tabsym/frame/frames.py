@@ -382,7 +382,7 @@ def data_for(encoder: Any, X: Any, table: Table) -> Any:
 
 
 def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: str) -> Any:
-    """What a fitted encoder made of `data`, in the container of the user's table, or in the one asked for.
+    """What a fitted encoder made of `data`, in the container of the user's table, or in the requested one.
 
     Parameters
     ----------

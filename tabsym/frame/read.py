@@ -392,7 +392,7 @@ class Batches:
 
 
 def _bounded(source: Any) -> dict[str, Any]:
-    """Options by which no more is read than was asked for: threads would be ahead by most of a file of Parquet."""
+    """Options by which no more is read than was requested: threads would be ahead by most of a file of Parquet."""
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0}

@@ -3,7 +3,7 @@
 A row with several unknown values takes every combination of their donors, by the product of weights. Combinations are
 counted through, never listed: a chunk of them is worked out from their numbers alone. The rows that a model gets are of
 the kind that the user gave, with its types. A column that gets other categories is made longer by them, once; whatever
-rows and categories are asked for later are then indices into it, which every library takes by itself.
+rows and categories are given later are then indices into it, which every library takes by itself.
 """
 
 from __future__ import annotations

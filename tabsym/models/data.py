@@ -412,7 +412,7 @@ class Sampler:
     training : Training
         With weighted rows.
     column_codes : mapping of column -> RawCodes
-        Its categorical columns, factorized by the time the sample is asked for.
+        Its categorical columns, factorized when the sample is first used.
     rng : RandomState
     """
 

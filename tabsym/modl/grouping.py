@@ -159,7 +159,7 @@ class GroupSearch:
 
     @cached_property
     def rng(self) -> np.random.RandomState:
-        """Of the order of moves and of starts; made where it is asked for, as that takes as long as a small column."""
+        """Of the order of moves and of starts; made on first use, as that takes as long as a small column."""
         return np.random.RandomState(self.settings.random_state)
 
     @property

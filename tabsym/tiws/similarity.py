@@ -212,7 +212,7 @@ class SimilarityKernel:
 
 @dataclass(frozen=True)
 class Described:
-    """Categories by what is known of them: profiles, and names where they are asked for."""
+    """Categories by what is known of them: profiles, and names where they are requested."""
 
     profiles: Profiles
     names: Names | None = None
