@@ -54,7 +54,7 @@ def _extra(command: str) -> Iterator[None]:
 
 
 def _compare(args: dict[str, Any]) -> bool:
-    """Run the comparison of one table or several; whether every contender that was asked for did all folds."""
+    """Run the comparison of one table or several; whether every requested contender did all folds."""
     with _extra("compare"):
         from tabsym.compare.settings import check_extra
 

@@ -1,4 +1,4 @@
-"""What users are told: which values an option may have, warnings, and progress.
+"""Messages to users: allowed values of options, warnings, and progress.
 
 A class declares the values of its options, as scikit-learn's `_parameter_constraints` does::
 
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 class Number:
     """A finite number within bounds, such as ``Number(above=0)``; `of` names what it counts, such as "rows".
 
-    `fraction`: whole numbers are counts beside it, so that 1 is one row and 1.0 all.
+    `fraction`: whole numbers are counts next to it, so that 1 is one row and 1.0 all.
     """
 
     at_least: float | None = None

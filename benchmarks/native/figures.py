@@ -385,11 +385,11 @@ def write_tables(cells: pd.DataFrame, source: Path, path: Path) -> None:
     after = rest.partition(END)[2]
     whole = ranked(cells)
     few = whole[whole["contender"].isin(["wide", "wide-lightgbm", *PEERS, "hist-gradient-boosting"])]
-    parts = ["## The wide model beside the three boosters", "", *claims(cells), "",
+    parts = ["## The wide model and three boosters", "", *claims(cells), "",
              "By how much the wide model is better (negative: worse), paired by fold, ± standard error over (folds); "
              "**bold**: better by more than two of these, _italic_: worse (from three folds on).", "",
              *gains(cells), "",
-             "## The stack beside the three boosters", "", "The contender `wide-lightgbm`, `WideBoost*()` at its "
+             "## The stack and three boosters", "", "The contender `wide-lightgbm`, `WideBoost*()` at its "
              "defaults.", "", *claims(cells, "wide-lightgbm"), "", "By how much the stack is better, and than the wide "
              "model below it:", "", *gains(cells, "wide-lightgbm", [*PEERS, "wide"]), "",
              "## Ranks", "", "kdd99 is left out: a sample, and CatBoost was stopped earlier there than elsewhere.", "",

@@ -100,7 +100,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def baselines_table(baselines: pd.DataFrame) -> str:
     """What an untrained network and a constant lose."""
-    head = ["table", "network", "rows (train)", "columns", "symbols", "ln(classes)", "untrained network"]
+    head = ["table", "network", "rows (train)", "columns", "categories", "ln(classes)", "untrained network"]
     rows = []
     for name in TABLES:
         for one in baselines[baselines["dataset"] == name].itertuples():
@@ -135,7 +135,7 @@ def _pair(cell: pd.Series) -> str:
 
 def counts_table(cells: pd.DataFrame) -> str:
     """Of the cells of each network, setting and optimizer: in how many each side is lower, and by how much."""
-    head = ["network", "setting", "optimizer", "cells", "GSE lower", "not told apart", "GSE higher"]
+    head = ["network", "setting", "optimizer", "cells", "GSE lower", "not significant", "GSE higher"]
     rows = []
     for (model, setting, optimizer), part in cells.groupby(["model", "setting", "optimizer"], observed=True):
         share = part["difference"] / part["loss_mean"]

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Stairs = tuple[Floats, Floats]
 
 FEW = 64
-"""So many rows or categories are looked up one by one."""
+"""Up to this number of rows or categories are looked up one by one."""
 MIN_WIDTH = 16
 """Size of a block of `stairs`, which the processor compares in a few steps."""
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves

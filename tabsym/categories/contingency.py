@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array
 
 SKETCH_ABOVE = 1_048_576
-"""Numeric tables with more distinct values are kept as so many cells of neighbouring values."""
+"""Numeric tables with more distinct values are kept as this number of bins of neighbouring values."""
 _MAX_DENSE_TARGETS = 64
 
 

@@ -1,4 +1,4 @@
-"""What each column tells alone: its fraction of the best contender's gain, leaks, and for classes MODL's Level.
+"""How informative each column is alone: its fraction of the best contender's gain, leaks, and for classes MODL's Level.
 
 A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and in
 regression a straight line with such a tree over its residuals, as trees alone do not reach long tails) is fitted on the
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 LEAK = 0.9
 """Of the best's gain: a column that alone reaches so much may hold the target."""
 KNOWN = 0.5
-"""Of the baseline's log loss: a column that saves less leaves more of the classes open than it tells."""
+"""Of the baseline's log loss: a column that reduces it by less leaves most of the uncertainty about the classes."""
 MAX_ROWS = 200_000
 MAX_FOLDS = 2
 SECONDS = 60.0

@@ -310,7 +310,7 @@ def _linear(task: str, random_state: int, n_jobs: int) -> Any:
     model: Any = LogisticRegression(max_iter=200)
     if task == "regression":
         model = Ridge(solver="sparse_cg")
-    elif task == "count":  # its penalty is weighed against the mean of the rows: the default, 1, leaves a constant
+    elif task == "count":  # its penalty is relative to the mean loss of the rows: the default, 1, leaves a constant
         model = PoissonRegressor(alpha=1e-4, max_iter=200)
     return Pipeline(
         [
@@ -596,7 +596,7 @@ def _load(address: str) -> Any:
 
 
 def digest_of_address(address: str) -> str | None:
-    """Of the file of the module at an address; None where there is none, as far as can be told without importing.
+    """Of the file of the module at an address; None where there is none, as far as is known without importing.
 
     What the module imports is not looked at.
     """
@@ -608,7 +608,7 @@ def digest_of_address(address: str) -> str | None:
 
 
 def digest_of(*made_of: Any) -> str | None:
-    """Of an estimator and what belongs to it, by their parameters; None where that cannot be told.
+    """Of an estimator and what belongs to it, by their parameters; None where that is unknown.
 
     Functions by their code, arrays and frames by their content.
     """

@@ -65,7 +65,7 @@ def lacked_memory(what: BaseException | str) -> bool:
 
 
 def over_limit(gigabytes: float) -> str:
-    """What is said of a contender that was refused memory."""
+    """The failure reason of a contender that got no memory."""
     return f"took more than the memory limit of {gigabytes:g} GB"
 
 
@@ -77,7 +77,7 @@ def cores() -> int:
 
 
 def threads_of_each(jobs: int, asked: int | None = None) -> int:
-    """Threads of a contender: as asked for, else the user's OMP_NUM_THREADS, else an equal share of the processors."""
+    """Threads of a contender: as requested, else the user's OMP_NUM_THREADS, else an equal share of the processors."""
     if asked is not None:
         return asked
     variable = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -85,7 +85,7 @@ def threads_of_each(jobs: int, asked: int | None = None) -> int:
 
 
 def thread_settings(threads: int, asked: int | None = None) -> dict[str, str]:
-    """Environment variables that hold libraries to these threads; what the user has set stays, unless asked for."""
+    """Environment variables that hold libraries to these threads; what the user has set stays, unless requested."""
     settings = {name: str(threads) for name in THREAD_VARIABLES}
     return settings if asked is not None else settings | {n: os.environ[n] for n in settings if os.environ.get(n)}
 
@@ -153,7 +153,7 @@ class Stopwatch:
     seconds, cpu_seconds : float
         By the clock, and of all threads of this process and of its ended children.
     others : float or None
-        Processors that other processes kept busy, in the mean; None where the time was too short to tell.
+        Processors that other processes kept busy, in the mean; None where the time was too short to measure.
     """
 
     def __enter__(self) -> Stopwatch:
@@ -169,7 +169,7 @@ class Stopwatch:
 
 
 def was_busy(others: float | None, threads: int) -> bool:
-    """Whether other processes took processors that a contender of so many threads could have used."""
+    """Whether other processes took processors that a contender with this number of threads could have used."""
     return others is not None and others + threads > (psutil.cpu_count() or 1) + 0.5
 
 

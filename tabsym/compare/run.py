@@ -7,7 +7,8 @@ The options are checked and the rows split (`_run_config`), the contenders run (
 
 Ranks are averaged over tables (ties share theirs; one that failed on a table is last there). Whether contenders differ
 at all is Friedman's test; two of them differ if their mean ranks are further apart than Nemenyi's critical difference
-(Demšar 2006). With few tables that difference is large: then little can be said over tables, whatever is said of each.
+(Demšar 2006). With few tables that difference is large: then little is significant over tables, even if much is
+significant in each.
 """
 
 from __future__ import annotations
@@ -561,7 +562,7 @@ def critical_difference(n_contenders: int, n_tables: int) -> float:
 
 
 def friedman(ranks: pd.DataFrame) -> float:
-    """P of all contenders being equal; 1 where there are too few to tell, or all are equal in every table."""
+    """P of all contenders being equal; 1 where there are too few to test, or all are equal in every table."""
     values = ranks.drop(columns="mean").to_numpy()
     if not _can_be_tested(ranks) or (values == values[:1]).all():
         return 1.0

@@ -1,4 +1,4 @@
-"""What is asked for, checked and written down with what it rests on; and the folder whose results are of the same."""
+"""The options of a run, checked and written down with what they depend on; and the folder with results of the same."""
 
 from __future__ import annotations
 
@@ -138,16 +138,16 @@ _SAME = (
     "target", "task", "metric", "folds", "repeats", "split", "split_column", "weight", "exposure", "offset", "seed",
     "tune", "columns", "data", "splits", "metric_made_by",
 )  # fmt: skip
-_NOT_KNOWN = "something that cannot be told"
+_NOT_KNOWN = "something that cannot be compared"
 _LONG = {
     "columns": "the names of the columns differ", "data": "the rows or columns differ",
     "splits": "the rows of the folds differ",
-    "metric_made_by": "the metric of that name computes something else, as far as can be told",
+    "metric_made_by": "the metric of that name computes something else, as far as is known",
 }  # fmt: skip
 
 
 def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
-    """What was asked for and what it rests on, as it is written down."""
+    """The options of a run and what they depend on, as they are written down."""
     prepared, plan, metric = config.prepared, config.plan, config.metric
     budget, made_by = read_budget(config.tune), None
     if METRICS[prepared.task].get(metric.name) is not metric:  # a digest of the user's own
@@ -186,7 +186,7 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
 
 
 def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
-    """The folder for results, made if need be; a new one each time where none is asked for.
+    """The folder for results, made if need be; a new one each time where none is requested.
 
     Raises
     ------

@@ -123,7 +123,7 @@ def make_plan(
     Raises
     ------
     ValueError
-        More than one way is asked for, or a column does not allow it.
+        More than one way is requested, or a column does not allow it.
     """
     ways = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
     requested = [(how, name) for how, name in ways.items() if name is not None]

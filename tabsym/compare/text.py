@@ -1,4 +1,4 @@
-"""What a comparison says: each contender's significance in words, the summary, and the ranking as rows of text."""
+"""The text of a comparison: each contender's significance in words, the summary, and the ranking as rows of text."""
 
 from __future__ import annotations
 

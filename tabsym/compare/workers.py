@@ -447,7 +447,7 @@ class Runner:
                 self._fail(contender, "it was not run")
 
     def _todo(self, contender: Contender) -> list[int]:
-        """The folds that a contender was asked for and has not done."""
+        """The requested folds that a contender has not done."""
         done = self.results.entry(contender.name, contender.label)["folds"]
         asked = range(len(self.config.splits)) if self.only is None else self.only
         return [fold for fold in asked if str(fold) not in done]

@@ -130,7 +130,7 @@ def content_of_rows(
 
 
 MANY_COPIES = 32
-"""Up to so many copies of a content are dealt one by one, more by draws of their numbers."""
+"""Up to this number of equal rows are assigned one by one, more by random counts."""
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def plan_formula(
             if ref.smooth and len(ref.columns) > 1:
                 plan.add_levels(ref.block, ref.columns)
     n_blocks = len(plan.blocks)
-    if count_effect and adds:  # how full the cells of smooth terms are tells nothing of categories
+    if count_effect and adds:  # the number of rows per combination of bins is not informative about categories
         plan.add_rarities({ref.block for term in terms for ref in term.blocks if ref.smooth})
     spec = plan.spec()
     if intercept and (plan.fine or len(plan.blocks) > n_blocks) and spec.intercept is None:

@@ -1,4 +1,4 @@
-"""Encoders with the faces of category_encoders and scikit-learn."""
+"""Encoders with the interfaces of category_encoders and scikit-learn."""
 
 from tabsym.encoders.crossfit import CrossFit
 from tabsym.encoders.dates import DateParts

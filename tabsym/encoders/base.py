@@ -81,7 +81,7 @@ class ColumnEncoder(TableTransformer):
     # -- for the encoders to fill in -------------------------------------------
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
-        """What is to be learned of all columns together, before `_learn_column`."""
+        """What is fitted on all columns together, before `_learn_column`."""
 
     def _learn_column(self, name: str, raw: RawCodes, weight: NDArray[np.float64] | None) -> Any:
         """The state of one column, from its rows of weight above 0 and their weights (None: all 1)."""
@@ -167,7 +167,7 @@ class ColumnEncoder(TableTransformer):
         Returns
         -------
         dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
-            A lazy frame of a lazy frame, unless an array or a sparse matrix is asked for: these are of the collected
+            A lazy frame of a lazy frame, unless an array or a sparse matrix is requested: these are of the collected
             one.
 
         Raises

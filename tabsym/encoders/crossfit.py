@@ -111,7 +111,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     Encoders that do not use the target (`OneHotEncoder`, OrdinalEncoder, category_encoders' unsupervised ones), or do
     not show it (`MODLEncoder` with output "group" or "onehot"), number the categories or parts of the rows they are
-    fitted on: `encoder_` encodes all rows. Beside encoders that show the target, in a ColumnTransformer, say, those
+    fitted on: `encoder_` encodes all rows. Next to encoders that leak the target, in a ColumnTransformer, say, those
     that number categories are refused.
 
     The prior is the encoding by a clone that was fitted on all rows with each column constant: for a target encoder
@@ -374,7 +374,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         )
 
     def _finish(self, out: Any, table: Table, data: Any) -> Any:
-        """The encoder's output in the container that the user gave, or asked for by set_output."""
+        """The encoder's output in the container that the user gave, or requested by set_output."""
         return in_users_container(out, self.encoder_, table, data, asked_container(self))
 
 

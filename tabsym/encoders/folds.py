@@ -245,7 +245,7 @@ def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
 
 
 FittedRows = tuple[NDArray[Any], Any]
-"""Rows that a fold holds out, and what was learned from its training rows."""
+"""Rows that a fold holds out, and what was fitted on its training rows."""
 FoldFitter = tuple[NDArray[Any], bool, Callable[[NDArray[Any], NDArray[Any]], Any]]
 """What folds are stratified by (n_rows,), whether it is codes of classes, and (training, held-out rows) -> fitted."""
 
@@ -261,7 +261,7 @@ class OutOfFoldEncoder(ColumnEncoder):
     # -- for the encoders to fill in -------------------------------------------
 
     def _shows_target(self) -> bool:
-        """Whether the encoding of a row tells its target, so that a model trained on it would be misled."""
+        """Whether the encoding of a row leaks its target, so that a model trained on it overfits."""
         return True
 
     def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
@@ -391,7 +391,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         return ((held_out, fit(train, held_out)) for train, held_out in self._folds(target, groups, classes=classes))
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, NDArray[Any]]:
-        """The encoded columns (n_rows,) by name, each row by what was learned without it, else the prior."""
+        """The encoded columns (n_rows,) by name, each row by what was fitted without it, else the prior."""
         return self._filled(table, self._fitted_folds(table, y, weight, groups))
 
     def _filled(self, table: Table, folds: Iterable[FittedRows]) -> dict[str, NDArray[Any]]:

@@ -81,7 +81,7 @@ def lookup_tables(encoder: Any) -> list[ColumnLookup]:
     TypeError
         It is another estimator.
     ValueError
-        The encoding of a column is no lookup, in a sentence that names it and the remedy.
+        The encoding of a column is no lookup, with a message that names it and the remedy.
     """
     if not hasattr(encoder, "_lookup"):
         raise TypeError(f"{type(encoder).__name__} is no encoder whose columns are lookup tables.")

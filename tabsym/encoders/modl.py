@@ -533,7 +533,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return self.output in ("probability", "logodds", "mean")
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
+        """The encoded columns (n_rows,) by name, each row by parts that were fitted without it."""
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
         is_similar, folds = self.handle_unknown == "similar", []

@@ -211,7 +211,7 @@ def _part_of_unknown(state: MODLColumn, how: Output) -> int:
 
 
 def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, symbolic: list[str]) -> TIWSEncoder | None:
-    """What knows donors of these categorical columns; None where there are none."""
+    """The neighbours of categories of these columns; None where there are none."""
     if not symbolic:
         return None
     kind = "classes" if encoder._classes else "continuous"
@@ -396,7 +396,7 @@ def check_constraints(encoder: Any) -> None:
 def settings_of_columns(
     encoder: Any, settings: Settings, kinds: Mapping[str, Measure | None], *, classes: int | None
 ) -> dict[str, Settings]:
-    """What the search for each column is asked for.
+    """Options of the search for each column.
 
     `kinds`: the measure of numeric columns, None for categorical ones; `classes`: how many there are, None for numbers.
     """

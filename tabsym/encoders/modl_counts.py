@@ -1,6 +1,6 @@
 """Contingency tables of columns and target, all that a partition is fitted on; those of batches add up.
 
-Rows are encoded out of fold by parts that were learned on the counts of the other folds, in the output columns of all
+Rows are encoded out of fold by parts that were fitted on the counts of the other folds, in the output columns of all
 rows.
 """
 
@@ -41,7 +41,7 @@ from tabsym.tiws.counts import counted_rows
 Floats = NDArray[np.float64]
 
 MAX_TARGETS = 65_536
-"""Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
+"""Continuous targets with more distinct values are binned into this number of bins, each at its mean."""
 _FEW_ROWS = 100_000  # below, threads cost more than they save
 LIGHT_FOR_MODL = "MODL", "it finds few intervals and groups"  # see `warn_of_light_weights`
 
@@ -271,7 +271,7 @@ def _kind_of(table: Contingency) -> str | None:
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows that are learned from, those of weight above 0; rows that are encoded; the target with the values known.
+    """Rows for fitting, those of weight above 0; rows that are encoded; the target with the values known.
 
     `donors`: with ``handle_unknown="similar"``, fitted on the former, where the latter have categories that these lack.
     """
@@ -295,7 +295,7 @@ class OutOfFold:
     classes : (J,) or None
         Those of all rows; None where the target holds numbers.
     proves : bool
-        Whether proofs were asked for; by default a classification's folds are searched without, in half the time.
+        Whether proofs were requested; by default a classification's folds are searched without, in half the time.
     """
 
     counting: Counting

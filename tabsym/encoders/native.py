@@ -374,7 +374,7 @@ def coder_of(
     text : bool
         Categories as text, for CatBoost.
     max_levels : int, optional
-        So many levels of a category at most, for HistGradientBoosting.
+        Maximum number of levels of a column, for HistGradientBoosting.
 
     Examples
     --------

@@ -32,7 +32,7 @@ UNKNOWN_VALUES = {
     "infrequent_if_exist": "infrequent",
     "warn": "infrequent",
 }
-"""The words of `handle_unknown`, and the one for each that the code knows."""
+"""The values of `handle_unknown`, and the equivalent that the code uses."""
 _SMALLEST = (Number(at_least=1, whole=True, of="rows"), Number(above=0, below=1, fraction=True, of="all"), None)
 
 ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -74,7 +74,7 @@ class InfrequentRule:
 
 @dataclass(frozen=True)
 class OneHotOptions:
-    """What fit was asked for; `categories` and `drop` by column."""
+    """Options of fit; `categories` and `drop` by column."""
 
     handle_missing: str
     unknown: str
@@ -159,7 +159,7 @@ def _infrequent_rule(encoder: Any) -> InfrequentRule:
 
 
 def _dtype(encoder: Any) -> DTypeLike:
-    """The type of dense output; int8 where nothing else is asked for and no row can be NaN."""
+    """The type of dense output; int8 where nothing else is requested and no row can be NaN."""
     can_be_nan = "return_nan" in (encoder.handle_missing, encoder.handle_unknown)
     if encoder.dtype is None:
         return np.float64 if can_be_nan or encoder.sparse_output else np.int8

@@ -185,7 +185,7 @@ MAX_ALONE = 20
 """Of more categories, several are left out together: left out alone, the mean of the others reveals its own."""
 CATEGORY_FOLDS = 10
 MIN_CATEGORIES = 3
-"""Columns of fewer have nothing to say of a category that is left out."""
+"""Columns with fewer categories are not informative about a category that is left out."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a wide model learned of each category, as features for another model."""
+"""The coefficients of a wide model by category, as features for another model."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """An array (any shape) in numpy's format; objects are refused, and sizes are checked before memory is asked for."""
+    """An array (any shape) in numpy's format; objects are refused, and sizes are checked before memory is requested."""
     stream = io.BytesIO(data)
     try:
         with warnings.catch_warnings():  # of headers as Python 2 wrote them

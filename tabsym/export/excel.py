@@ -68,7 +68,7 @@ def to_excel(model: Any, path: str | os.PathLike[str], *, base: Mapping[str, Any
     Raises
     ------
     ValueError, TypeError
-        A part of the model has no place in a sheet, in a sentence that names it.
+        A part of the model has no place in a sheet, with a message that names it.
     ModuleNotFoundError
         openpyxl is not installed.
 

@@ -77,7 +77,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None, *, missing_t
     Raises
     ------
     ValueError, TypeError
-        A part of the model has no ONNX, in a sentence that names it.
+        A part of the model has no ONNX, with a message that names it.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def input_type(name: str, kind: str, codings: Iterable[Coding], missing_text: st
     Raises
     ------
     ValueError
-        The column holds other values, in a sentence that names it.
+        The column holds other values, with a message that names it.
     """
     types = set[int]() if kind == "category" else {DOUBLE}  # dates and durations are days
     for coding in codings:

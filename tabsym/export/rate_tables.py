@@ -218,7 +218,7 @@ def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any
     Raises
     ------
     ValueError, TypeError
-        A part of the model has no place in a file, in a sentence that names it.
+        A part of the model has no place in a file, with a message that names it.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def scorecard(
         The base category of a term, which gets no points; what it would have is in the points of the intercept.
         "largest": the category or bin with the most rows. A bin is named by its label or by a number within it.
     decimals : int, default None
-        Round points to so many decimals; the column `rounding` then has what that adds to each. The score of a row
+        Number of decimals of points; the column `rounding` then has what that adds to each. The score of a row
         is off by the sum of its `rounding`. None: points are exact.
 
     Returns
@@ -294,7 +294,7 @@ def scorecard(
     Raises
     ------
     ValueError, TypeError
-        The model has no scorecard, in a sentence that names the term.
+        The model has no scorecard, with a message that names the term.
 
     Examples
     --------

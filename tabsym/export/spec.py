@@ -50,7 +50,7 @@ def terms_of(model: Any, base: Any = None) -> ModelTerms:
     Raises
     ------
     TypeError
-        It is, or holds, an estimator whose terms are not known, in a sentence that names it.
+        It is, or holds, an estimator whose terms are not known, with a message that names it.
     """
     if hasattr(model, "export_terms"):  # a winner, of a layer above
         terms: ModelTerms = model.export_terms(base)
@@ -88,7 +88,7 @@ def columns_of_steps(steps: list[tuple[str, Any]]) -> list[tuple[dict[str, Deriv
     Raises
     ------
     TypeError
-        One is no `DateParts`, in a sentence that names it.
+        One is no `DateParts`, with a message that names it.
     """
     for name, step in steps:
         if not isinstance(step, DateParts):
@@ -143,7 +143,7 @@ def to_spec(model: Any) -> dict[str, Any]:
     Raises
     ------
     ValueError, TypeError
-        A part of the model is no lookup and no number, in a sentence that names it.
+        A part of the model is no lookup and no number, with a message that names it.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def to_stack(model: Any, folder: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ValueError, TypeError
-        A part of the stack cannot be written, in a sentence that names it.
+        A part of the stack cannot be written, with a message that names it.
 
     Examples
     --------
@@ -438,7 +438,7 @@ def stack_of(model: Any) -> Stack:
     Raises
     ------
     TypeError
-        There is none, in a sentence with the model's type.
+        There is none, with a message with the model's type.
     """
     if hasattr(model, "export_stack"):  # a winner, of a layer above
         stack: Stack = model.export_stack()

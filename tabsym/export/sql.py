@@ -59,7 +59,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi", *, keep: Sequ
     Raises
     ------
     ValueError, TypeError
-        A part of the model has no SQL, in a sentence that names it.
+        A part of the model has no SQL, with a message that names it.
 
     Examples
     --------

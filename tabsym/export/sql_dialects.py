@@ -152,7 +152,7 @@ def kind_of_values(values: list[Any], what: str) -> str:
     Raises
     ------
     ValueError
-        There is no type for them, in a sentence about `what`.
+        There is no type for them, with a message about `what`.
     """
     kinds = {kind_of(value) for value in values if value is not None}
     if kinds == {"whole", "number"}:

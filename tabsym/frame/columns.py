@@ -139,7 +139,7 @@ class Column:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all values are missing, whatever the type: such a column tells nothing, not what it holds either."""
+        """Whether all values are missing, whatever the type: then the type is not reliable either."""
         if self.kind is Kind.SYMBOLIC:
             return bool(self.series.is_null().all())
         return bool(np.isnan(to_numbers(self.stored, self.name)).all())

@@ -263,7 +263,7 @@ def _retyped(table: Any, types: list[Any]) -> Any:
 
 
 def column_names(data: Any, encoder: Any) -> list[Any]:
-    """The names of the columns of `data`, made by the fitted `encoder`; numbers where nobody knows."""
+    """The names of the columns of `data`, made by the fitted `encoder`; numbers if they are unknown."""
     if isinstance(data, pd.DataFrame):
         return list(data.columns)
     if is_frame(data):
@@ -382,7 +382,7 @@ def data_for(encoder: Any, X: Any, table: Table) -> Any:
 
 
 def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: str) -> Any:
-    """What a fitted encoder made of `data`, in the container of the user's table, or in the one asked for.
+    """What a fitted encoder made of `data`, in the container of the user's table, or in the requested one.
 
     Parameters
     ----------

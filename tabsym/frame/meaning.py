@@ -116,7 +116,7 @@ def words_of(name: str) -> str:
 
 
 def _order_says_nothing(values: Floats, target: Floats) -> bool:
-    """Whether values differ in their mean target, but neighbours no less than others: names, and not amounts."""
+    """Whether values differ in their mean target, but neighbours no less than others: names, and not quantities."""
     present = ~np.isnan(values)
     codes = np.unique(values[present], return_inverse=True)[1]
     y = target[present] - target[present].mean()
@@ -167,7 +167,7 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
 
 
 MAX_CLASSES = 20
-"""More whole numbers than these are amounts."""
+"""More whole numbers than these are a continuous target."""
 
 _CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
+"""Read any dataframe into a `Table`, and raise an error with a message for what cannot be one.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
 lazy frames are collected (encoders that only count have their engine count instead);
@@ -50,7 +50,7 @@ from tabsym.frame.storage import (
     stored_columns,
 )
 
-_SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
+_SAMPLE = 100  # objects that start with this number of texts are text: checking all takes as long as coding
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _MIXED = ("mixed", "mixed-integer")
 _BYTES = ("binary", "large_binary", "fixed_size_binary")  # how types are called that narwhals has no use for here
@@ -392,7 +392,7 @@ class Batches:
 
 
 def _bounded(source: Any) -> dict[str, Any]:
-    """Options by which no more is read than was asked for: threads would be ahead by most of a file of Parquet."""
+    """Options by which no more is read than was requested: threads would be ahead by most of a file of Parquet."""
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0}

@@ -212,7 +212,7 @@ def to_numbers(stored: Any, name: str) -> Floats:
     Raises
     ------
     ValueError
-        Where a value is no number, in a sentence that names it and its row.
+        Where a value is no number, with a message that names it and its row.
     """
     out = _converted(stored, name).view()
     out.flags.writeable = False

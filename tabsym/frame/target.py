@@ -296,7 +296,7 @@ def holds_classes(
 
     "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
     and a warning says so where they could be either. `name`: of the target, if it has one. `few_are_classes`: up to
-    `MAX_CLASSES` whole numbers are classes without a guess, as what is asked for is of classes only. `rows` (n,): of
+    `MAX_CLASSES` whole numbers are classes without a guess, if only classes are possible. `rows` (n,): of
     each value, where they were counted or weighted; whole numbers of none are absent.
     """
     if target_type != "auto":
@@ -408,7 +408,7 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
     Raises
     ------
     ValueError
-        Names the first row whose labels differ. (Other lengths are told elsewhere.)
+        Names the first row whose labels differ. (Other lengths are checked elsewhere.)
     """
     index = _labels(X)
     if index is None:

@@ -91,7 +91,7 @@ class MarginAdapter(ABC):
     def _contributions(self, booster: Any, frame: Any, on_margin: bool) -> Any:
         """What each column adds to the raw scores, a constant last: (n, F + 1), for several classes (n, K, F + 1).
 
-        None where the adapter cannot tell.
+        None if the adapter cannot determine it.
         """
         return None
 

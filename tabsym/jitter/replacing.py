@@ -3,7 +3,7 @@
 A row with several unknown values takes every combination of their donors, by the product of weights. Combinations are
 counted through, never listed: a chunk of them is worked out from their numbers alone. The rows that a model gets are of
 the kind that the user gave, with its types. A column that gets other categories is made longer by them, once; whatever
-rows and categories are asked for later are then indices into it, which every library takes by itself.
+rows and categories are given later are then indices into it, which every library takes by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_COMBINATIONS = 2500
 CHUNK = 1 << 16
 """Combinations at a time."""
 MIN_WEIGHT = 1e-16
-"""A donor weighs more than this, as a share of the heaviest, or is left out."""
+"""Least weight of a donor, as a fraction of the largest weight; donors with less are left out."""
 
 Chunk = tuple[Indices, list[Indices], Floats]
 """Rows (n,), the donor (n,) of each column, below 0 for the row's own category, and weights (n,)."""

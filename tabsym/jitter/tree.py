@@ -268,7 +268,7 @@ def write_tree(
     tree : Tree
     columns : TreeColumns
     said : callable
-        What a leaf says, by its node.
+        The text of a leaf, by its node.
     max_depth, max_categories, decimals : int
     """
     lines: list[str] = []
@@ -356,7 +356,7 @@ class Rules:
 
     @classmethod
     def of(cls, tree: Any, n_rows: int, n_features: int, total: float) -> Rules:
-        """The options of an estimator, for so many rows of a total weight."""
+        """The options of an estimator, for this number of rows and total weight."""
         leaf = _count(tree.min_samples_leaf, n_rows)
         features = n_features if tree.max_features is None else tree.max_features
         if isinstance(features, str):

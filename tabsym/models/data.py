@@ -399,7 +399,7 @@ def mean_weights(spec: ModelSpec, weights: Floats, counts: NDArray[np.int64]) ->
 
 
 MOST_ROWS = 200_000
-"""Interactions and variances of infrequent categories are judged on random samples of this size of larger tables."""
+"""Interactions and variances of infrequent categories are evaluated on random samples of this size of larger tables."""
 
 
 class Sampler:
@@ -412,7 +412,7 @@ class Sampler:
     training : Training
         With weighted rows.
     column_codes : mapping of column -> RawCodes
-        Its categorical columns, factorized by the time the sample is asked for.
+        Its categorical columns, factorized when the sample is first used.
     rng : RandomState
     """
 
@@ -422,7 +422,7 @@ class Sampler:
         self._seed = rng.randint(2**31) if self.is_needed else 0
 
     def for_most(self, most: int) -> Sampler | None:
-        """The sampler, where at most so many rows are wanted of a larger table."""
+        """The sampler, if the table has more than this number of rows."""
         return self if self.is_needed and most <= MOST_ROWS else None
 
     @cached_property

@@ -23,16 +23,16 @@ formula : str, default None
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
     positions, or of a mask; none. All others are numbers; dates are days since 1970 (their weekdays, months and so on
-    are columns that `DateParts` before the model makes). Refused beside a formula.
+    are columns that `DateParts` before the model makes). An error with a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
-    (64 to 1,024; for classes 64 and MODL's), whose neighbours are held together by a random walk, so that fine bins
-    cost little and a jump stays where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not
-    informative on its own keeps its slope. "quantile": 32 bins of equal frequency. ``{"age": [25, 40, 65]}``: your own
-    bins, up to 25, above 25 up to 40, and so on. Columns that a mapping does not name are smooth. Bins are categories
-    for `interactions`: of smooth columns coarser ones, and with ``alpha="auto"`` at most 4 and 16 bins beside, in terms
-    such as ``"age:hours (4 bins)"`` that add up; `explain` and `plot` show their sum. Missing values have a bin of
-    their own.
+    (64 to 1,024; for classes 64 and MODL's), with a first-order random walk prior over neighbours, so that fine bins
+    cost little and a jump remains where the data show one. "linear": a slope. "modl": bins by MODL, a column that is
+    not informative on its own keeps its slope. "quantile": 32 bins of equal frequency. ``{"age": [25, 40, 65]}``: your
+    own bins, up to 25, above 25 up to 40, and so on. Columns that a mapping does not name are smooth. Bins are
+    categories for `interactions`: of smooth columns coarser ones, and with ``alpha="auto"`` at most 4 and 16 bins in
+    addition, in terms such as ``"age:hours (4 bins)"`` that add up; `explain` and `plot` show their sum. Missing
+    values have a bin of their own.
     In a formula this applies to subscripted columns with fractions, or that a mapping names; other subscripted whole
     numbers are categories. Refused where there is no such column.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
@@ -41,19 +41,19 @@ interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoIn
     with 3 rows and more for each coefficient of main effects; "pairwise": all pairs; a list names them: ``[("a", "b"),
     ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within the category "x" of a (None for missing), the term
     ``"a=x:b:c"`` (``"a is missing:b:c"``). None: no interactions.
-    Refused beside a formula.
+    An error with a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
     ``Huber(1.35)``, ``Tweedie(1.5)``.
 scoring : str or callable, default "neg_root_mean_squared_error"
-    What ``loss="auto"`` chooses by: a scorer of scikit-learn. Refused beside another loss.
+    What ``loss="auto"`` is selected by: a scorer of scikit-learn. An error with another loss.
 alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
     and divided by its spread otherwise: scikit-learn's ``Ridge(alpha=a)`` is ``alpha=a / n_rows``. In a formula
     the penalty is of what is added: ``2*w[a]`` has that of ``2 w``, and slopes by category that of their change over a
-    standard deviation of their number (centred, beside ``w[a]``).
+    standard deviation of their number (centred, if there is ``w[a]``).
     "auto": each term has its own, estimated (a variance component, by REML; of terms with infrequent categories by the
     loss of held-out rows; see `variances_`). Terms that a mapping does not name have an estimated one. 0: no penalty,
     as in a GLM. The intercept and slopes have none. A mapping is refused for formulas that multiply or share terms, and
@@ -76,24 +76,24 @@ monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each co
     constrained column is in no interaction, and has no count effect. Refused in formulas that multiply, for more than
     two classes, and for categories without an order.
 fixed : mapping of term -> {category: number}, Series, frame or number, default None
-    Terms with coefficients of your own, on the scale of `coefs_`, which the fit leaves as they are and the others
-    adapt to: an offset that is named. By column (in a formula by the name of its term): values by category or frames as
+    Terms with given coefficients, on the scale of `coefs_`, which the fit does not change and to which the other terms
+    adapt: a named offset. By column (in a formula by the name of its term): values by category or frames as
     in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
-    0, and the column is in no interaction. Refused beside ``loss="auto"``.
+    0, and the column is in no interaction. An error with ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to the total weight of a class's rows, as
     scikit-learn's linear models have it (refused in `partial_fit` and streams). A class of weight 0 is absent, from
-    `classes_` too (refused of tables larger than memory). Variances of coefficients are times Kish's design effect of
-    these weights: rows of a rare class are not as many as they weigh.
+    `classes_` too (refused of tables larger than memory). Variances of coefficients are multiplied by Kish's design
+    effect of these weights, as a weight does not add rows of a rare class.
 offset_column : str (or position, for arrays), default None
     A column of X that is no feature: added to the linear predictor as it is. Every tool that passes tables on passes it
-    on, and a table to predict must have it. Refused beside an `offset` array, and beside ``loss="auto"``.
+    on, and a table to predict must have it. An error with an `offset` array, and with ``loss="auto"``.
 exposure_column : str (or position, for arrays), default None
-    As `offset_column`, but its logarithm is added: for losses with a log link, else refused, as beside `offset` and
+    As `offset_column`, but its logarithm is added: for losses with a log link, otherwise an error, as with `offset` and
     `offset_column`.
 handle_unknown : {"neutral", "error", "similar"}, default "neutral"
-    What a category adds to the linear predictor that fit has not seen. "neutral": nothing (in a model with
-    `count_effect` the effect of the count 0); inside a product it stands for the mean of the term over the training
+    What an unknown category (not in the training data) adds to the linear predictor. "neutral": nothing (in a model
+    with `count_effect` the effect of the count 0); inside a product it has the mean of the term over the training
     rows. "error": a `ValueError`. "similar": what the categories add that occur in rows like its own in the same call,
     as far as that has predicted anything of known categories (see TIWSEncoder); for `fit` on a table without a formula,
     else refused.
@@ -102,21 +102,24 @@ n_posterior_samples : int, default 0
     Samples of all coefficients together from their posterior, which ``return_std=True`` needs: 32 are enough for
     deviations, 64 for limits. For sums of terms and one linear predictor; refused for others.
 n_init : int, default 3
-    From how many points a formula with products is descended; the best is kept. Refused for sums, whose optimum is one.
+    Number of starting points of a formula with products; the best result is kept. An error for sums, whose optimum is
+    unique.
 max_iter : int, default 200
-    Sweeps over all terms at most, which joint steps of all terms may follow; a ``ConvergenceWarning`` says where the
-    fit did not converge. Formulas with products are descended by L-BFGS, with up to a quarter as many iterations.
+    Maximum number of iterations over all terms, which joint steps of all terms may follow; a ``ConvergenceWarning``
+    reports if the fit did not converge. Formulas with products are fitted by L-BFGS, with up to a quarter as many
+    iterations.
 tol : float, default 1e-3
-    How near to the optimum coefficients end, in their standard errors, given the variances; of several classes where
-    `alpha` is given. Estimated variances end within some percent, near 0 within a factor of two or three, which moves
-    coefficients by some tenths of a standard error; ``tol=1e-8`` has them to all digits, but of several classes.
+    Tolerance: the distance of coefficients to the optimum, in their standard errors, given the variances; for several
+    classes if `alpha` is given. Estimated variances end within some percent, near 0 within a factor of two or three,
+    which moves coefficients by some tenths of a standard error; ``tol=1e-8`` has them to all digits, but of several
+    classes.
 random_state : int, RandomState or None, default 0
     Seed of the halves and folds of rows that are held out.
 n_jobs : int or None, default None
     Threads for coding columns, and from a million rows on for the solver; the result is the same for any number.
 verbose : int, default 0
-    1 writes progress to standard error: the loss chosen, the interactions found, terms and coefficients, variances,
-    sweeps. Ctrl-C ends a fit with the coefficients that were reached.
+    1 writes progress to standard error: the selected loss and interactions, terms and coefficients, variances,
+    iterations. Ctrl-C ends a fit with the coefficients of the last iteration.
 numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "linear"
     What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that separates
     the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
@@ -126,7 +129,7 @@ interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of held-out rows (`interactions_`; refused in streams and `partial_fit`); "pairwise": all
     pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last in the rows where a is
-    "x" only. Refused beside a formula.
+    "x" only. An error with a formula.
 loss_classes : {"log_loss", "hinge"}, default "log_loss"
     "hinge" is for two classes, and has no probabilities.
 loss_online : str or of `tabsym.losses`, default "squared_error"
@@ -162,7 +165,7 @@ l1_ratio : float, default 0.0
 max_iter_online : int or "auto", default "auto"
     Epochs. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
     (at most 5 where ``interactions="auto"`` chose interactions); otherwise epochs until the training loss has
-    converged (see `tol`), 1,000 at most. A ``ConvergenceWarning`` says where they ended before that.
+    converged (see `tol`), 1,000 at most. A ``ConvergenceWarning`` reports if they ended before that.
     Where the rate or the epochs are automatic, the intercept is corrected at the end: predictions add up
     to the targets (squared_error, poisson and log_loss; not in `partial_fit`, nor where held-out rows
     would lose by it). More than one is refused for iterators, which can be read once.
@@ -189,7 +192,7 @@ standardize : bool, default True
     one (and centred where the intercept can take that up), in `partial_fit` by all rows so far; behind a log link the
     target is divided by its mean, if there is an intercept. The model is the formula's, and `coefs_` are in your units,
     either way. False suits numbers of about size one: gradient steps do not reach the slope of a much larger or smaller
-    one, of which a ``ConvergenceWarning`` tells.
+    one, and a ``ConvergenceWarning`` reports it.
 coef_init : float or mapping of term -> float, Series or DataFrame, default None
     Where terms start, in your units; ``coef_init=other.coefs_`` starts where another fit ended. Default:
     1 in units of training for factors of products, the loss's best constant for a scalar that stands
@@ -264,8 +267,8 @@ dispersion_, deviance_, aic_, bic_ : float
     Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
     shares="the column `share` of `term_table`",
-    curve="Mean training loss at the end, for every sweep.",
-    iterations="Sweeps made.",
+    curve="Mean training loss after each iteration.",
+    iterations="Number of iterations.",
 )
 
 ONLINE_ATTRIBUTES = _ATTRIBUTES.format(

@@ -1,7 +1,7 @@
 """Identified coefficients and their posterior standard deviations; separation.
 
 Each term sums to zero over its categories, with weights (a sum-to-zero constraint): its mean is in the intercept.
-Coefficients whose maximum likelihood estimates are infinite, as of a category without events, are found and told of.
+Coefficients whose maximum likelihood estimates are infinite, as of a category without events, are found and reported.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ def _of_whole(
 def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floats:
     """Directions (coefficients, r) on the original scale, without what is left of changes that cancel.
 
-    As in the intercept, of two slopes that nearly have the same column and change by opposite amounts.
+    As in the intercept, of two slopes of nearly the same column that change in opposite directions.
     """
     change, size = np.zeros_like(directions), np.zeros_like(directions)
     for block in range(len(spec.blocks)):
@@ -530,7 +530,7 @@ def with_separation(
     certain: NDArray[np.bool_] | None,
     complete: NDArray[np.bool_] | None,
 ) -> WideModel:
-    """The model with infinite deviations where estimates are infinite, of which a warning tells.
+    """The model with infinite deviations where estimates are infinite, with a warning.
 
     `loss`: the mean loss of the training rows; `least`: see `BlockDescent.least_predicted`; `certain`: see
     `without_doubt`; `complete`: see `completely_separated`. Differences of other categories keep their deviations, but
@@ -653,7 +653,7 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
 
 
 def _warn_of_products(caller: str, model: WideModel) -> None:
-    """Warn of unpenalized factors of products where a class is certain: their scales differ, and one cannot be told."""
+    """Warn of unpenalized factors of products where a class is certain: their scales differ, and none is identified."""
     certainty, spec = model.certainty, model.spec
     if certainty is None or not model.loss.for_classes:
         return

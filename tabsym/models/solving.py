@@ -441,7 +441,7 @@ def given_precisions(
 ) -> dict[int, float] | None:
     """The precisions by index of their term that ``alpha`` by term gives; `total`: the weight of all rows.
 
-    `may_lack`: see `Config`; of an interaction that was not chosen a warning tells.
+    `may_lack`: see `Config`; an interaction that was not chosen gives a warning.
     """
     if newton.penalties is None:
         return None

@@ -188,7 +188,7 @@ def group_prior(
 
 
 GARBAGE_FROM = 7
-"""Khiops considers a garbage group where there are so many modalities or more."""
+"""Khiops considers a garbage group from this number of modalities on."""
 
 
 def _ln_whether_garbage(n_modalities: int) -> float:
@@ -227,7 +227,7 @@ class GroupPrices(NamedTuple):
 def group_prices(
     max_parts: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int, garbage: bool
 ) -> GroupPrices:
-    """Of up to so many groups; `garbage`: whether one of them may be the garbage."""
+    """Of up to this number of groups; `garbage`: whether one of them may be the garbage."""
     by_size = np.empty(0)
     if garbage:
         by_size = np.full(n_modalities + 1, np.inf)
@@ -252,7 +252,7 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 # -- parts -------------------------------------------------------------------------------------
 
 
-_CLASSES = 512  # tables of as many rows and up to so many classes are the same
+_CLASSES = 512  # tables with the same number of rows and up to this number of classes are the same
 
 
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:

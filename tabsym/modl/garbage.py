@@ -61,7 +61,8 @@ _MAX_INFORMATIVE_GROUPS = 64  # without the categories that are hardly informati
 _MAX_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
 # all of these trade time for nats of the gap, which benchmarks/modl/garbage.py shows
 _MAX_COUNTED = 12
-"""Beyond so many informative groups one column stands for all: the gain of any number, the prior of one more."""
+"""Beyond this number of informative groups one column of the table is for all: the gain of any number, the prior of
+one more."""
 _MAX_UNITS = 3000
 """Of more modalities of different counts the first integral alone would take minutes."""
 _MAX_BOUND_PRICES = 12
@@ -247,7 +248,7 @@ class ByProportion:
     ----------
     counts : (U, 2)
     max_ends : int or None
-        Runs end at so many places at most; None: anywhere, which bounds need.
+        Maximum number of positions at which runs end; None: anywhere, which bounds need.
     cells : (int, int)
         Cells of the proportions of groups: of all, and of where nearly all rows are.
     """
@@ -384,7 +385,7 @@ class _BoundAt:
             return
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
-        below = self.bounds.below(numbers.astype(np.float64) + 1.0)  # what parts of so many groups cost at least
+        below = self.bounds.below(numbers.astype(np.float64) + 1.0)  # the least cost of this number of groups
         if self.more:  # the last: into as many or more
             below[-1] = self.bounds.below(np.arange(numbers[-1] + 1.0, max_groups + 2.0)).min()
         self.of_parts = np.tile(np.maximum(below, 0.0), (len(self.informative), 1))

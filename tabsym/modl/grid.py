@@ -53,10 +53,10 @@ MAX_TARGET_INTERVALS = 256
 MAX_ROUNDS = 12
 """Searches of either side in turn, or moves of cuts after them: time for cost."""
 COARSE_TARGETS = 8
-"""Quick searches cut targets of more than 2 * 2**7 values at so many quantiles, then near those cuts."""
+"""Quick searches cut targets of more than 2 * 2**7 values at this number of quantiles, then near those cuts."""
 NEAR_A_COARSE_CUT = np.arange(-8, 9)
 QUICK_GRANULARITIES, LEARNED_FROM = 3, 6
-"""Quick searches group categories at about so many granularities, from the sixth on at those that were best before."""
+"""Number of granularities at which quick searches group categories, from the sixth on those that were best before."""
 # partitions of the side of few values, and the searches of the other side that each asks for: time for exact grids
 MAX_TARGETS_ENUMERATED, MAX_VALUES_WITH_TARGETS = 9, 64
 """Each of the 256 partitions of up to 9 distinct targets is tried, of a column of up to 64 distinct values."""

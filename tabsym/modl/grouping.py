@@ -36,8 +36,8 @@ State = tuple[Floats, Indices, Floats, Floats]  # of groups: class counts, units
 MAX_GROUPS = 512
 """Numbers of groups that have a prior: time, for models of more groups."""
 MAX_CUT_PLACES = 1024
-"""Of more units in an order, cuts lie at so many quantiles: time for how near each cut is to its best place."""
-_MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
+"""With more units in an order, cuts are at this number of quantiles: faster, but less exact."""
+_MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and iterations of moves in each
 _MORE_GROUPS = 4  # that moves may make in a round
 _MAX_WORK = 10**8  # counts that are read between looks at the clock
 
@@ -159,7 +159,7 @@ class GroupSearch:
 
     @cached_property
     def rng(self) -> np.random.RandomState:
-        """Of the order of moves and of starts; made where it is asked for, as that takes as long as a small column."""
+        """Of the order of moves and of starts; made on first use, as that takes as long as a small column."""
         return np.random.RandomState(self.settings.random_state)
 
     @property
@@ -287,14 +287,14 @@ class GroupTask:
         return without_gaps(labels)
 
     def line_up(self, order: Indices, positions: int = MAX_CUT_PLACES) -> tuple[CutTask, Indices]:
-        """The units in this order, and where they may be cut: anywhere, or at so many quantiles (a power of 2)."""
+        """The units in this order, and where they may be cut: anywhere, or at a number of quantiles (a power of 2)."""
         task = CutTask.of(self.units.counts[order], self.search.min_rows, self.search.deadline, self.search.table)
         if len(order) <= positions:
             return task, np.arange(1, len(order) + 1)
         return task, quantile_boundaries(task.sizes, positions.bit_length() - 1)
 
     def cut_along(self, order: Indices, positions: int = MAX_CUT_PLACES) -> Grouping:
-        """The best cuts of the units in this order, at so many places."""
+        """The best cuts of the units in this order, at a number of positions."""
         return self.price(labels_along(order, self.best_ends(order, self.prior, positions)))
 
     def best_ends(self, order: Indices, prior: Floats, positions: int = MAX_CUT_PLACES) -> Indices:
@@ -328,7 +328,7 @@ def polish(task: GroupTask, start: Grouping, rng: np.random.RandomState) -> Grou
 
 
 def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indices, State]:
-    """Sweeps of single moves, as long as the cost falls: it, the group of each unit, and the state of the groups."""
+    """Moves of single units, as long as the cost decreases: it, the group of each unit, and the state of the groups."""
     counts, n = task.units.counts, int(labels.max()) + 1 + _MORE_GROUPS
     labels = labels.copy()
     groups, sizes, modalities, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)

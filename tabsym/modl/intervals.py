@@ -43,9 +43,9 @@ MONOTONE_GRID = 10
 """Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
 _MAX_IDLE, _CHEAP = 3, 512
 """Granularities without a better model, after which a search without a proof ends: time for cost. Grids of up to
-`_CHEAP` boundaries are searched in any case: where most values are equal, as in amounts that are mostly 0, coarse
+`_CHEAP` boundaries are searched in any case: where most values are equal, as in targets that are mostly 0, coarse
 granularities have no place for the cuts among the others."""
-_SLIDE_REACH = 64  # boundaries of a finer grid that a cut of the coarser one may move by in a sweep, for time
+_SLIDE_REACH = 64  # boundaries of a finer grid by which a cut of the coarser one may move in an iteration, to save time
 _REFINEMENTS = 2  # on a coarse grid, then around the cuts found there: time for cost
 
 
@@ -140,7 +140,7 @@ class _IntervalSearch:
         return min(COARSE_GRID, self.max_exact.bit_length() - 1)
 
     def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
-        """The priors of 1, 2, ... intervals of so many blocks."""
+        """The priors of 1, 2, ... intervals of a number of blocks."""
         prior = interval_prior(
             self.settings.criterion, min(n_blocks, self.settings.max_parts or n_blocks), n_rows=self.n_rows,
             n_candidates=self.settings.n_candidates, granularity=granularity,
@@ -188,7 +188,7 @@ class _IntervalSearch:
             coarse = self._around(self.best.ends, boundaries)
 
     def slide(self, boundaries: Indices, granularity: int, reach: int | None = None) -> None:
-        """Move the best model's cuts to their best places among these boundaries, at most `reach` of them a sweep."""
+        """Move the best model's cuts to the best of these boundaries, at most `reach` of them per iteration."""
         task, best = self.task, self.best
         if len(best.ends) < 2:
             return

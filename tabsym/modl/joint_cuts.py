@@ -37,28 +37,29 @@ START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 MAX_JOINED_BY_TWO = 8
 """Up to this number of groups every two are joined."""
 SHAKEN = 12
-"""So many models are made from one with some of its target cuts elsewhere."""
+"""Number of models that are made from one by moving some of its target cuts."""
 MAX_CHANGED_SYMBOLS = 200
 """Of more categories than these target cuts are not changed one by one but with groups near those found."""
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
 SOURCE_GRID, TARGET_GRID = 12, 10
-"""Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
+"""Columns of more than 2**12 distinct values are cut on the grid of 2**12 quantiles, targets at 2**10."""
 MAX_CHANGES = 12
 """Rounds in which the best model on coarse cells is changed, as long as that helps."""
 MAX_CHANGES_QUICK = 2
 """Likewise without a proof, of a number; of categories none."""
 MAX_NEAR = 5
-"""Without a proof so many models of categories go on, with groups near those found; then the best alone."""
+"""Number of models of categories that are refined, with groups near those found, without a lower bound; then the best
+alone."""
 MAX_ABOVE_NULL = 5.0
-"""None goes on that costs so many nats more than an uninformative column."""
+"""A model that costs more than an uninformative column by more than this number of nats is dropped."""
 MAX_CHANGES_WHERE_CUT, MAX_FURTHER = 4, 12
 """Rounds in which the best is changed then, and how many of the changed models go on after their first round."""
 MIDDLE_GRID = 9
 """Changes are then on the grid of 2**9 quantiles, and on all cells so near to the target's cuts:"""
 NEAR_A_CUT = (0, 1, 2, 3, 5, 8, 13, 21)
 MAX_FINISHED = 3
-"""So many of the best models go on over all values."""
+"""Number of the best models that are refined over all values."""
 MAX_CHANGED_AGAIN = 3
 """Rounds in which the best of them is changed, as long as that helps."""
 MAX_FINISHED_SYMBOLS = 2000
@@ -144,7 +145,7 @@ def _elsewhere(left: int, here: int, right: int) -> list[int]:
 
 
 def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
-    """Parts of the column, of so many, that can be joined."""
+    """Parts of the column that can be joined, by the number of parts."""
     if not symbolic:
         return [(a, a + 1) for a in range(n - 1)]
     return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []

@@ -1,4 +1,4 @@
-"""Partitions of ordered values or of categories: what a search is asked for, what it returns, where parts may end."""
+"""Partitions of ordered values or of categories: options of a search, its results, where parts may end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a search for the partition of a column is asked for.
+    """Options of the search for the partition of a column.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """How pictures and pages look: axes without a background, colours that read on white and on black, and HTML.
 
-Matplotlib is loaded when a picture is asked for. Text is escaped: names of columns and categories are no formulas, and
+Matplotlib is loaded for the first plot. Text is escaped: names of columns and categories are no formulas, and
 no HTML. Pages load nothing and run no script; colours are neutral, or the reader's: a notebook's theme need not be that
 of the browser, so that fragments inherit text and background, and a page follows the browser's light or dark scheme.
 """

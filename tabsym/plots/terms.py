@@ -47,7 +47,7 @@ _ROWS_HEIGHT = 0.16
 
 @dataclass(frozen=True)
 class Look:
-    """What a picture of coefficients says about them.
+    """The legend of a plot of coefficients.
 
     `name`: the term; `unit`: the label of the values' axis; `ratios`: whether values are logarithms to be shown as
     ratios, around 1; `level` of the intervals, None where there are none; `note`: more for the title.

@@ -108,7 +108,7 @@ def _has_order_of(values: NDArray[np.float64], coded: pd.Series) -> bool:
 
 
 def constrained(booster: Any, library: str, directions: NDArray[np.int64], columns: Sequence[str]) -> Any:
-    """The booster with the directions (n_columns,) of its columns, beside those that it has itself."""
+    """The booster with the directions (n_columns,) of its columns, in addition to its own."""
     option, params = OPTIONS[library], booster.get_params()
     given = next((params[name] for name in ALIASES if _has_direction(params.get(name))), None)
     merged = directions if given is None else _beside(given, directions, columns)

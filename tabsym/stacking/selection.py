@@ -64,7 +64,7 @@ class Learner:
 class OutOfFoldMargins:
     """Margins out of fold, each fold's by a clone that has seen its training rows, made on first use.
 
-    Also variances, crosses and intervals are the clone's own: those of all rows know the rows' own targets.
+    Variances, interactions and intervals are the clone's, too: those of all rows leak the targets of the held-out rows.
     """
 
     def __init__(self, learner: Learner, splits: list[Split]) -> None:

@@ -104,7 +104,7 @@ class FittedColumn:
 
     @classmethod
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
-        """Components of variance; how donors are weighed follows."""
+        """Variance components; the weights of donors follow."""
         components = components_of(sums)
         donors = sampled(np.flatnonzero(sums.rows > 0), pairs, number, sums, components, MAX_DONORS)
         return cls(number, method, symbols, pairs, sums, components, donors)
@@ -337,7 +337,7 @@ class FittedColumn:
 def sampled(
     codes: NDArray[np.int64], pairs: PairCounts, number: int, sums: Sums, components: Components, most: int
 ) -> NDArray[np.int64]:
-    """Of some categories of column `number`, by code, at most so many, ascending; the same whatever they are called.
+    """Of some categories of column `number`, by code, up to a maximum number, ascending, whatever their names.
 
     Half of them are those with the most rows, whose means are known best; the others a systematic sample along the
     documents, in which a category's share is how surely its mean is known, so that all kinds of documents are in it.

@@ -66,7 +66,7 @@ def _text(symbol: Any) -> str:
 KAPPA = 1.0
 """Rows at the base shares that each block of a document is shrunk by."""
 _MAX_DENSE = 2**24  # entries of a dense piece of documents
-_SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
+_SPARSE_COST = 100  # number of products of dense numbers that take the time of one of sparse ones
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _with_each_other(one: sparse.csr_array) -> Floats:
 
 
 def _is_sparse(work: float, shape: tuple[int, ...]) -> bool:
-    """Whether so many products of sparse numbers take less time than those of dense matrices."""
+    """Whether this number of products of sparse numbers takes less time than those of dense matrices."""
     return work * _SPARSE_COST < float(np.prod(np.array(shape, dtype=float))) or 0 in shape
 
 
@@ -212,7 +212,7 @@ class SimilarityKernel:
 
 @dataclass(frozen=True)
 class Described:
-    """Categories by what is known of them: profiles, and names where they are asked for."""
+    """Categories by what is known of them: profiles, and names where they are requested."""
 
     profiles: Profiles
     names: Names | None = None

@@ -2,7 +2,7 @@
 
 The mean target of category k is ``mu + u_k + v_k + e_k``: u as alike as documents are (covariance t tau2 f K), v a
 category's own (t tau2 (1 - f)), e the mean of its rows' scatter (s2 / n_k). The shares f and t and the kernel K are
-those of greatest restricted likelihood; f = 0 is the plain random-effects mean, so that documents that tell nothing do
+those of greatest restricted likelihood; f = 0 is the plain random-effects mean, so that uninformative contexts do
 no harm. The estimate of a category without targets is the best linear unbiased predictor of mu + u.
 
 Intervals for unknown categories are conformal over categories, which are taken to be exchangeable: how far each known
@@ -119,7 +119,7 @@ def components_of(sums: Sums) -> Components:
     scale = float((inner + outer).mean() / total)
     if total - l > 1e-9 * total:
         within = float(inner.mean() / (total - l))
-    else:  # no two rows share a category: nothing tells the categories' own part from the rows'
+    else:  # no two rows share a category: the variance between categories is not identified
         within = float((inner + outer).mean() / max(total - 1, 1e-9 * total))
     balance = total - (n**2).sum() / total
     between = float((outer.mean() - (l - 1) * within) / balance) if balance > 0 else 0.0
@@ -138,9 +138,9 @@ def shrunken(sums: Sums, centre: Floats, rows: float) -> Floats:
 
 
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995)
-"""f: of the variance between categories, what documents can tell."""
+"""f: the fraction of the variance between categories that contexts explain."""
 SCALES = (0.3, 1.0, 3.0)
-"""t: the variance between categories, in units of what moments say it is."""
+"""t: the variance between categories, relative to its estimate by moments."""
 
 
 @dataclass(frozen=True)
@@ -305,14 +305,14 @@ class Conformal:
         """Of the interval (m, q) for the mean over `rows` (m,) rows of categories with error `variances` (m,)."""
         position = int(np.ceil(level * (len(self.scores) + 1) - 1e-9)) - 1
         score = self.scores[min(position, len(self.scores) - 1)]
-        if position >= len(self.scores):  # more than the known categories can say: at least what normal ones would need
+        if position >= len(self.scores):  # more than the known categories determine: at least as for normal ones
             score = np.maximum(score, stats.norm.isf((1 - level) / 2))
         with np.errstate(divide="ignore"):
             spread = np.sqrt(variances + np.where(rows > 0, self.within / rows, 0.0))
         return np.asarray(score * spread[:, None])
 
 
-# -- donors, and how they are weighed --------------------------------------------------------------
+# -- donors and their weights ----------------------------------------------------------------------
 
 
 RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

@@ -1,4 +1,4 @@
-"""Words that the package has given up: identifiers by folder, and phrases in texts (`docs/terms.md`)."""
+"""Words that the package has given up: identifiers by folder, phrases in texts and pages (`docs/terms.md`)."""
 
 import io
 import re
@@ -49,8 +49,35 @@ PHRASES = [
     r"hand(s|ed)? up\b",
     r"holds? (it |them )?back\b",
     r"\bsays? (nothing|little)\b",
+    r"\b(dear|dearer|owed|weighed|judged|mended)\b",
+    r"\bheld (back|together)\b",
+    r"\btells? nothing\b",
+    r"\bso many\b(?! values)",
+    r"\bby evidence\b",
+    r"\btold of\b",
+    r"\bfalls? apart\b",
+    r"\brefused (in a sentence|beside)\b",
 ]
 """Retired in docstrings, comments and messages of the package."""
+
+PAGE_PHRASES = [
+    *PHRASES,
+    r"\b(beside|told|alphabets?|rarity|scouts?|settled?|nobody)\b",
+    r"\bcrosses\b",
+    r"\btells?\b",
+    r"\b(is|are) level\b",
+    r"\bbeyond (chance|noise)\b",
+    r"\bin a sentence\b",
+    r"\bwhat (holds|fails|came out)\b",
+    r"\bof one's own\b",
+]
+"""Retired in README, CONTRIBUTING, the documentation and the pages of benchmarks, code apart."""
+
+NOT_BY_HAND = {"terms.md", "combinations.md", "changelog.md", "benchmarks.md"}
+"""The page about these words, one that is generated from messages, and copies of others."""
+
+PATTERNS = "README.md CONTRIBUTING.md docs/*.md docs/guide/*.md docs/api/*.md benchmarks/*.md benchmarks/*/README.md"
+PAGES = [page for pattern in PATTERNS.split() for page in sorted(ROOT.glob(pattern)) if page.name not in NOT_BY_HAND]
 
 
 def names_of(path):
@@ -86,3 +113,18 @@ def test_retired_phrases_are_gone():
         if re.search(phrase, text)
     ]
     assert not found
+
+
+def prose_of(page):
+    """A page without code, targets of links and headings of errors, in which messages stand."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    if page.name == "errors.md":
+        text = re.sub(r"^## .*$", "", text, flags=re.M)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "", text))
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_retired_phrases_are_gone_from_pages(page):
+    text = prose_of(page)
+    assert not [found.group() for phrase in PAGE_PHRASES for found in re.finditer(phrase, text, flags=re.IGNORECASE)]

@@ -254,7 +254,7 @@ _NUMBER = r"\d+(?:[.,]\d+)*"
 _CODE = r"[^\W\d_]0|^0+$|0.*0.*0"
 """Of cells without numbers in them: letters before digits, as in codes, digits alone, and three numbers or more."""
 _MIN_NUMBERS, _MAX_SHAPES, _MIN_SHAPED = 10, 3, 0.95
-_NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
+_NEAR_UNIQUE = 0.95  # a column with more distinct values than this fraction of the rows is an id
 _MIN_DATES = 10  # different numbers that may all be dates
 _DATES_IN_NUMBERS = (
     ("%Y%m%d", 1900_01_01, 2100_12_31),

@@ -1,4 +1,4 @@
-"""A table from a file or a dataframe, as pandas, or a sample of its rows, as many as asked for or as fit into memory.
+"""A table from a file or a dataframe, as pandas, or a sample of its rows, as many as requested or as fit into memory.
 
 Text is kept distinct from missing cells.
 
@@ -282,7 +282,7 @@ def _workbook(source: Any) -> Any:
 
 
 class _NoSheetError(ValueError):
-    """A workbook does not have the sheet that was asked for."""
+    """A workbook does not have the sheet that was requested."""
 
 
 def _excel(source: Any, asked: str | None = None) -> Source:
@@ -630,7 +630,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 
 
 def _separator(text: str, ending: str, asked: str | None) -> str:
-    """The field separator: as asked for, by the file's extension, or that which fits best."""
+    """The field separator: as requested, by the file's extension, or that which fits best."""
     if asked is not None:
         separator = {"tab": "\t", "\\t": "\t"}.get(asked, asked)
         if len(separator) != 1 or separator in '\r\n"':

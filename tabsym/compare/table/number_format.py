@@ -1,6 +1,6 @@
 """Text columns of numbers: which they are, and how they are written: decimal comma, thousands, currency, units.
 
-A format is learned from the distinct cells of a column and parses later cells in the same way. A number is only read
+A format is inferred from the distinct cells of a column and parses later cells in the same way. A number is only read
 where its digit groups are valid, so that dates, ranges, phone numbers and version numbers stay text.
 """
 

@@ -391,7 +391,7 @@ def weights_of(
 
 
 def _no_exposure(name: str, task: str) -> str:
-    """That only counts have exposures, and what amounts can have instead."""
+    """That only counts have exposures, and the alternative for continuous targets."""
     events = "if the target counts events, use task='count' (--task count)"
     amounts = (
         f"for amounts, predict a column of the target over {name!r} with weight={name!r} (--weight {quote(name)}) in "

@@ -5,8 +5,8 @@ squared residuals do not fall with uneven weights, variance components are estim
 have then (`PowerOfWeights`).
 
 Behind a log link Pearson's statistic is too small where variances follow the residuals of few rows: a fit that follows
-the largest amounts has a smaller dispersion, and by it larger variances, which let it follow them more closely. The
-deviance of the same rows depends less on the largest amounts, and the dispersion of counts is about 1 a priori
+the largest targets has a smaller dispersion, and therefore larger variances, with which it follows them more closely.
+The deviance of the same rows depends less on the largest targets, and the dispersion of counts is about 1 a priori
 (`benchmarks/evidence/README.md`, "Few rows").
 """
 
@@ -35,11 +35,11 @@ and `MIN_POSITIVE` over the number of positive targets (at most 1) where that is
 residual, and where ids or many bins fit the few others the dispersion would go to 0, and with it all shrinkage
 (`benchmarks/evidence/README.md`, "Many zeros").
 
-Counts and amounts with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean of the
-lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or amounts of
-one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean; where the
-variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are used, the
-less the residuals tell of it."""
+Counts and continuous targets with any zeros, by poisson's and tweedie's loss: the dispersion is also at least the mean
+of the lowest positive targets, as many as are 0, times the degrees of freedom of a row. Those are counts of 1, or
+targets of one sale, whose size is about the dispersion (of a compound Poisson law the mean of squares over the mean;
+where the variance is proportional to the mean to a power p, to the power of 2 - p). The more degrees of freedom are
+used, the less informative the residuals are about it."""
 
 N_ERRORS = 2.0
 """Standard errors of Pearson's statistic by which the dispersion may be larger than it says."""
@@ -187,7 +187,7 @@ class WorkingDispersion:
     lower_bound : float
         See `MIN_DISPERSION`.
     event : float
-        The dispersion of counts by Poisson's law, or of sums of single amounts, in the units of the target; 0 for
+        The dispersion of counts by Poisson's law, or of sums of single claims, in the units of the target; 0 for
         targets that have no zeros.
     """
 

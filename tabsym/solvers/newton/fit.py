@@ -61,7 +61,7 @@ than the iterations still lower them (`benchmarks/evidence/constants.md`)."""
 FEW_SHARED, FEW_SHARED_OF_INTERACTION = 0.02, 0.2
 """A term is dropped where at most this fraction of the rows share their coefficient with another row, as for an id: its
 variance cannot be separated from the noise of the rows, and its estimate is chance. An interaction sooner, as its main
-effects have most of what it is worth to the few new rows with a known combination
+effects have most of its gain for the few new rows with a known combination
 (`benchmarks/evidence/constants.md`)."""
 
 
