@@ -202,7 +202,8 @@ class WideClassifier(_Solved, WideClassifierBase):
         y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), or of a table larger than memory a name, optional
-            Rows of weight 0 count as absent.
+            Relative to their mean. The variance of a row of a regression is inverse to its weight, unless squared
+            residuals contradict that. Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
             Added to the linear predictor of each row; give it to `predict` too.
         freq_weights : array-like of shape (n_rows,), optional

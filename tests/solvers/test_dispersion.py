@@ -13,12 +13,12 @@ from tabsym.losses.loss import LOSSES as KINDS
 from tabsym.solvers.newton.dispersion import (
     PositiveCounts,
     PowerOfWeights,
+    WeightBins,
     WorkingDispersion,
     dispersion_of_deviance,
     expected_deviance,
     likely_power,
     sum_slopes,
-    sums_by_power,
 )
 from tests.oracles.variances import maximise_reml
 
@@ -179,6 +179,10 @@ def weighted_rows(power, seed=0, n=3_000):
     return weight * copies * residual, weight * copies * hessian, weight * copies, copies
 
 
+def sums_of(gradients, hessians, weight, copies, unit=1.0):
+    return WeightBins.of(weight, copies).sums(gradients, hessians, weight, unit)
+
+
 @pytest.mark.parametrize("power", [0.0, 0.3, 0.7])
 def test_the_power_of_weights_is_that_of_maximum_likelihood_and_two_errors(power):
     """Beside the likelihood of normal residuals, minimized, with a standard error by its curvature."""
@@ -191,7 +195,7 @@ def test_the_power_of_weights_is_that_of_maximum_likelihood_and_two_errors(power
         return len(logs) / 2 * np.log(np.mean(np.exp(p * logs) * squares)) - p / 2 * logs.sum()
 
     best = minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-9}).x
-    found = likely_power(sums_by_power(gradients, hessians, weight, copies, 1.0, 0.0))
+    found = likely_power(sums_of(gradients, hessians, weight, copies))
     scaled = np.exp(best * logs) * squares
     slopes = (logs - logs.mean()) * (scaled / scaled.mean() - 1.0)
     step = 1e-3
@@ -202,40 +206,39 @@ def test_the_power_of_weights_is_that_of_maximum_likelihood_and_two_errors(power
 
 
 def test_weights_are_precisions_unless_residuals_contradict_it():
-    assert likely_power(sums_by_power(*weighted_rows(1.0), 1.0, 0.0)) == 1.0
-    assert likely_power(sums_by_power(*weighted_rows(1.4), 1.0, 0.0)) == 1.0
+    assert likely_power(sums_of(*weighted_rows(1.0))) == 1.0
+    assert likely_power(sums_of(*weighted_rows(1.4))) == 1.0
     few = [own[:8] for own in weighted_rows(0.8)]
-    assert likely_power(sums_by_power(*few, 1.0, 0.0)) == 1.0
+    assert likely_power(sums_of(*few)) == 1.0
 
 
 def test_gradients_vary_by_kishs_design_effect_where_weights_are_unrelated():
     """The inflation beside simulated sums of gradients, over what their Hessians say."""
     gradients, hessians, weight, _ = weighted_rows(0.0, n=100_000)
-    sums = sums_by_power(gradients, hessians, weight, None, 1.0, 0.0)
+    sums = sums_of(gradients, hessians, weight, None)
     power = PowerOfWeights(sums)
-    inflation = power.inflation(sums)
+    inflation = power.inflation(sums, 0.0)
     assert power.value < 0.05
     pearson = np.mean(np.square(gradients) / hessians)
     assert inflation * pearson == pytest.approx(np.square(gradients).sum() / hessians.sum(), rel=0.05)
-    precise = sums_by_power(*weighted_rows(1.0), 1.0, 0.0)
+    precise = sums_of(*weighted_rows(1.0))
     before = power.value
-    assert power.inflation(precise) < inflation
+    assert power.inflation(precise, 0.0) < inflation
     assert power.value == pytest.approx(before + 0.1)  # it rises slowly
     for _ in range(12):
-        last = power.inflation(precise)
+        last = power.inflation(precise, 0.0)
     assert (power.value, last) == pytest.approx((1.0, 1.0))
 
 
 def test_sums_of_parts_and_copies_are_those_of_the_rows():
     gradients, hessians, weight, copies = weighted_rows(0.4, n=500)
-    whole = sums_by_power(gradients, hessians, weight, copies, 2.0, 0.1)
+    whole = sums_of(gradients, hessians, weight, copies, 2.0)
     parts = [slice(0, 120), slice(120, None)]
-    added = sum(
-        sums_by_power(*(own[part] for own in (gradients, hessians, weight, copies)), 2.0, 0.1) for part in parts
-    )
+    rows = gradients, hessians, weight, copies
+    added = sum(sums_of(*(own[part] for own in rows), 2.0) for part in parts)
     np.testing.assert_allclose(added, whole, rtol=1e-10)
     repeated = (np.repeat(own / copies, copies) for own in (gradients, hessians, weight))
-    np.testing.assert_allclose(sums_by_power(*repeated, None, 2.0, 0.1), whole, rtol=1e-10)
+    np.testing.assert_allclose(sums_of(*repeated, None, 2.0), whole, rtol=1e-10)
 
 
 WEIGHTS = {

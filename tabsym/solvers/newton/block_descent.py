@@ -15,7 +15,7 @@ from tabsym.design.sources import rows_by_code
 from tabsym.frame.target import Copies, design_effect, of_one_copy
 from tabsym.jit import parts_of
 from tabsym.losses.loss import HUBER, MULTINOMIAL, SQUARED, Loss, settled_shift
-from tabsym.solvers.newton.dispersion import lowest_positive, pearson_sums, sum_slopes, sums_by_power
+from tabsym.solvers.newton.dispersion import WeightBins, lowest_positive, pearson_sums, sum_slopes
 from tabsym.solvers.newton.rows import ONE_MODEL, MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.steps import JointSteps, Recentering, SmallTerms, columns_of, length_of_step, rank_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm, content_of_terms
@@ -236,9 +236,13 @@ class BlockDescent:
         squares, curvature = self.rows.sum_gradients()
         return squares / curvature
 
-    def sums_by_power(self, unit: float, leverage: float) -> Floats:
-        """Sums over the rows for the power of their weights (`dispersion.sums_by_power`)."""
-        return sums_by_power(*self.grads(), self.weight, self.copies, unit, leverage)
+    @cached_property
+    def _weight_bins(self) -> WeightBins:
+        return WeightBins.of(self.weight, self.copies)
+
+    def sums_by_weight(self, unit: float) -> Floats:
+        """Sums over the rows by their weight, of squared residuals in this unit (`dispersion.WeightBins`)."""
+        return self._weight_bins.sums(*self.grads(), self.weight, unit)
 
     def expected_curvature(self) -> Floats:
         """Fisher information of the rows (n,), times their weight, for losses with one linear predictor.

@@ -53,8 +53,8 @@ MIN_POWER, MAX_POWER = 1.001, 1.999
 UNEVEN = 1.5
 """The design effect of weights above which the power of the weights is estimated; below, it matters little."""
 
-POWERS = np.linspace(0.0, 1.0, 6)
-"""Powers of the weights at which sums over rows are taken; between them is interpolated."""
+BINS_TO_DOUBLE, MAX_BIN = 8, 240
+"""Bins of weights from one to the double, and on each side of 1: up to 2^30."""
 
 POWER_STEP, MAX_LEVERAGE = 0.1, 0.9
 """The most by which the power rises in one update of the variances, and the largest leverage of a row.
@@ -229,37 +229,43 @@ class WorkingDispersion:
         return max(estimate, min(likely, estimate * (1.0 + N_ERRORS * error)), self.lower_bound, bound_by_zeros)
 
 
-def sums_by_power(
-    gradients: Floats, hessians: Floats, weight: Floats, copies: Copies, unit: float, leverage: float
-) -> Floats:
-    """Sums over rows (P + 1, 8) by which `PowerOfWeights` goes; those of parts of the rows add up.
+@dataclass(frozen=True)
+class WeightBins:
+    """The rows by their weight, in bins of a ninth of it.
 
-    Parameters
+    Attributes
     ----------
-    gradients, hessians, weight : (n,)
-        Of the rows; gradients and Hessians times their weights.
-    copies : (n,) or None
-    unit : float
-        Of squared residuals.
-    leverage : float
-        The leverage of a row of weight 1: effective degrees of freedom over the sum of the weights.
+    index : (n,)
+    times : (n,) or None
+        The copies of each row.
+    counts, logs : (bins,)
+        Number of rows and sum of the logarithms of their weights.
     """
-    one = of_one_copy(weight, copies)
-    times = np.ones(len(one)) if copies is None else copies.astype(np.float64)
-    squares = np.square(gradients) / (np.maximum(hessians, 1e-300) * weight * unit)
-    squares /= 1.0 - np.minimum(leverage * one, MAX_LEVERAGE)
-    logs = np.log(one)
-    basis = np.column_stack([np.ones(len(one)), logs, np.square(logs)])
-    step, power = np.exp(POWERS[1] * logs), np.ones(len(one))
-    sums = np.zeros((len(POWERS) + 1, 8))
-    for at in range(len(POWERS)):
-        first = power * squares
-        sums[at, :2] = times @ power, (times * one) @ power
-        sums[at, 2:5] = (times * first) @ basis
-        sums[at, 5:] = (times * np.square(first)) @ basis
-        power *= step
-    sums[-1, :3] = times @ basis
-    return sums
+
+    index: NDArray[np.intp]
+    times: Floats | None
+    counts: Floats
+    logs: Floats
+
+    @classmethod
+    def of(cls, weight: Floats, copies: Copies) -> WeightBins:
+        """By weights (n,) that are relative to their mean, times copies (n,)."""
+        one = of_one_copy(weight, copies)
+        index = np.clip(np.rint(BINS_TO_DOUBLE * np.log2(one)) + MAX_BIN, 0, 2 * MAX_BIN).astype(np.intp)
+        times = None if copies is None else copies.astype(np.float64)
+        counts = np.bincount(index, times, 2 * MAX_BIN + 1).astype(np.float64)
+        of_rows = np.log(one) if times is None else times * np.log(one)
+        return cls(index, times, counts, np.bincount(index, of_rows, 2 * MAX_BIN + 1).astype(np.float64))
+
+    def sums(self, gradients: Floats, hessians: Floats, weight: Floats, unit: float) -> Floats:
+        """Sums by bin (bins, 4) by which `PowerOfWeights` goes; those of parts of the rows add up.
+
+        Of gradients and Hessians (n,) times weights (n,); `unit`: of squared residuals.
+        """
+        squares = np.square(gradients) / (np.maximum(hessians, 1e-300) * weight * unit)
+        first = squares if self.times is None else self.times * squares
+        of_squares = (np.bincount(self.index, own, len(self.counts)) for own in (first, first * squares))
+        return np.column_stack([self.counts, self.logs, *of_squares])
 
 
 class PowerOfWeights:
@@ -278,30 +284,38 @@ class PowerOfWeights:
     def __init__(self, at_constant: Floats) -> None:
         self.value = likely_power(at_constant)
 
-    def inflation(self, sums: Floats) -> float:
-        """Update the power by sums of rows (`sums_by_power`): by how much it raises the variance of gradients."""
-        self.value = min(likely_power(sums), self.value + POWER_STEP)
-        by_rest, weighted = sums[:-1, 0][::-1], sums[:-1, 1][::-1]  # powers of 1 - p
-        total, n_rows = sums[-2, 0], sums[-1, 0]
-        of_powers = np.log(weighted / total * n_rows / by_rest)
-        return float(np.exp(np.interp(self.value, POWERS, of_powers)))
+    def inflation(self, sums: Floats, leverage: float) -> float:
+        """Update the power by sums of rows (`WeightBins.sums`): by how much it raises the variance of gradients.
+
+        `leverage`: that of a row of weight 1, degrees of freedom over the sum of the weights.
+        """
+        self.value = min(likely_power(sums, leverage), self.value + POWER_STEP)
+        counts, logs = sums[sums[:, 0] > 0.0, :2].T
+        rest = counts * np.exp((1.0 - self.value) * logs / counts)
+        weights = np.exp(logs / counts)
+        return float((rest @ weights) / (counts @ weights) * counts.sum() / rest.sum())
 
 
-def likely_power(sums: Floats) -> float:
-    """The largest likely power of the weights, at most 1, by the result of `sums_by_power`."""
-    n_rows, first, second = sums[-1, :3]
-    mean = first / n_rows
-    squares, of_squares = sums[:-1, 2:5], sums[:-1, 5:]
-    slopes = squares[:, 1] / squares[:, 0] - mean  # of minus the log likelihood, over half the rows; rising
-    if not slopes[-1] > 0.0:
+def likely_power(sums: Floats, leverage: float = 0.0) -> float:
+    """The largest likely power of the weights, at most 1, by the result of `WeightBins.sums`."""
+    counts, logs, squares, fourth = sums[sums[:, 0] > 0.0].T
+    logs = logs / counts
+    left = 1.0 - np.minimum(leverage * np.exp(logs), MAX_LEVERAGE)
+    squares, fourth = squares / left, fourth / left**2
+    centred = logs - counts @ logs / counts.sum()
+
+    def slope(power: float) -> float:
+        """The derivative of minus the log likelihood; it rises."""
+        return float((centred * np.exp(power * centred)) @ squares)
+
+    if slope(1.0) <= 0.0:
         return 1.0
-    power = float(np.interp(0.0, slopes, POWERS))
-    centre = np.array([mean**2, -2.0 * mean, 1.0])
-    per_row = squares[:, 0] / n_rows
-    information = squares @ centre / per_row
-    variance = of_squares @ centre / per_row**2 - 2.0 * information + (second - n_rows * mean**2)
-    errors = np.sqrt(np.maximum(variance, 0.0)) / information
-    return min(power + N_ERRORS * float(np.interp(power, POWERS, errors)), 1.0)
+    power = brentq(slope, 0.0, 1.0, xtol=1e-6) if slope(0.0) < 0.0 else 0.0
+    scaled = np.exp(power * centred)
+    mean = scaled @ squares / counts.sum()
+    information = np.square(centred) @ (scaled * squares) / mean
+    variance = np.square(centred) @ (scaled**2 * fourth / mean**2 - 2.0 * scaled * squares / mean + counts)
+    return float(min(power + N_ERRORS * math.sqrt(max(variance, 0.0)) / information, 1.0))
 
 
 def dispersion_of_deviance(deviance: float, power: float) -> float:

@@ -34,12 +34,12 @@ from tabsym.solvers.newton.dispersion import (
     NONE_LEFT,
     UNEVEN,
     PowerOfWeights,
+    WeightBins,
     WorkingDispersion,
     for_sparse,
     lowest_positive,
     pearson_sums,
     sum_slopes,
-    sums_by_power,
 )
 from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
@@ -106,7 +106,7 @@ class Objective:
         The last result of `_joint_posterior`, by coefficients and precisions.
     working : WorkingDispersion or None
         Behind a log link, where variances are estimated.
-    power : PowerOfWeights or None
+    weight_bins, power : WeightBins, PowerOfWeights or None
         Of uneven weights, where variances are estimated.
     other_factors : dict of int -> list of list of int
         For such factors: the other factors of each of their terms.
@@ -129,6 +129,7 @@ class Objective:
         self._lowest = np.inf
         self.joint: dict[bytes, tuple[Floats, Floats]] = {}
         self.working: WorkingDispersion | None = None
+        self.weight_bins: WeightBins | None = None
         self.power: PowerOfWeights | None = None
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
@@ -235,7 +236,9 @@ def fit_formula(
         objective.working = _working_dispersion(objective, start)
     is_regression = task.loss.code not in (LOGISTIC, MULTINOMIAL)
     if penalty is None and is_regression and design_effect(rows.weight) > UNEVEN:
-        objective.power = PowerOfWeights(_sums_by_power(objective, *_grads(objective, start), objective.unit, 0.0))
+        slopes, hessians = (own[:, 0] for own in _grads(objective, start))
+        objective.weight_bins = WeightBins.of(rows.weight, None)
+        objective.power = PowerOfWeights(objective.weight_bins.sums(slopes, hessians, rows.weight, objective.unit))
     starts = [start]
     if not spec.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
@@ -585,14 +588,10 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
         working = objective.working(
             dispersion, deviance(objective.task.loss, _margins(objective, phi), rows.y, weight) / left, left
         )
-    if objective.power is not None and objective.power.value < 1.0 and np.isfinite(working):
-        leverage = float(edf.sum()) / objective.total
-        working *= objective.power.inflation(_sums_by_power(objective, slopes, hessians, working, leverage))
+    if objective.weight_bins is not None and objective.power is not None and np.isfinite(working):
+        by_weight = objective.weight_bins.sums(slopes[:, 0], hessians[:, 0], objective.rows.weight, working)
+        working *= objective.power.inflation(by_weight, float(edf.sum()) / objective.total)
     return _EvaluatedTerms(dispersion, working, edf, variances.ravel())
-
-
-def _sums_by_power(objective: Objective, slopes: Floats, hessians: Floats, unit: float, leverage: float) -> Floats:
-    return sums_by_power(slopes[:, 0], hessians[:, 0], objective.rows.weight, None, unit, leverage)
 
 
 def _working_dispersion(objective: Objective, constant: Floats) -> WorkingDispersion:

@@ -209,8 +209,8 @@ class DescentInParts(BlockDescent):
         squares, curvature = self._sums.ask("squares")
         return float(squares / curvature)
 
-    def sums_by_power(self, unit: float, leverage: float) -> Floats:
-        return np.asarray(self._sums.ask("power_sums", unit, leverage)[0])
+    def sums_by_weight(self, unit: float) -> Floats:
+        return np.asarray(self._sums.ask("weight_sums", unit)[0])
 
     def pearson_sums(self) -> tuple[float, float, float, float]:
         squares, hessians, slopes, terms = map(float, self._sums.ask("pearson_sums"))
@@ -544,8 +544,8 @@ class Shard(BlockDescent):
         assert isinstance(self.rows, SingleOutputRows)
         return self.rows.sum_gradients()
 
-    def power_sums(self, unit: float, leverage: float) -> tuple[Floats]:
-        return (self.sums_by_power(unit, leverage),)
+    def weight_sums(self, unit: float) -> tuple[Floats]:
+        return (self.sums_by_weight(unit),)
 
     def counts(self, index: int) -> tuple[Floats]:
         return (self.count_rows(index),)

@@ -139,7 +139,7 @@ class VarianceComponents:
                 solver.dispersion(),
             )  # fmt: skip
         if self.has_dispersion and solver.design_effect() > UNEVEN:
-            self._power = PowerOfWeights(solver.sums_by_power(solver.dispersion(), 0.0))
+            self._power = PowerOfWeights(solver.sums_by_weight(solver.dispersion()))
         if solver.loss.code == MULTINOMIAL:
             self._constant_loss = solver.mean_loss()
         for index, term in enumerate(self.solver.terms):
@@ -303,7 +303,7 @@ class VarianceComponents:
             now = self._working(now, deviance, self._freedom_left())
         used = float(self.edf[~solver.dropped].sum())
         if self._power is not None and self._power.value < 1.0:
-            now *= self._power.inflation(solver.sums_by_power(now, used / solver.total))
+            now *= self._power.inflation(solver.sums_by_weight(now), used / solver.total)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
         return change
