@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
 
 from tabsym.design.content import Dealt, Keys, content_of_rows
 from tabsym.design.model_spec import ModelSpec
@@ -58,6 +57,8 @@ class Scoring:
         self._errors = PLAIN_ERRORS.get(scoring) if isinstance(scoring, str) else None
         self._scorer: Callable[..., float] | None = scoring if callable(scoring) else None
         if self._errors is None and self._scorer is None:
+            from sklearn.metrics import get_scorer  # 0.1 s, which most fits do without
+
             try:
                 self._scorer = get_scorer(scoring or "")
             except (ValueError, TypeError):

@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +50,8 @@ class NameReader:
     @classmethod
     def fit(cls, symbols: Sequence[Any]) -> NameReader:
         """The reader of the names of these categories."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         reader = TfidfVectorizer(analyzer="char", ngram_range=(2, 4))
         texts = [_text(symbol) for symbol in symbols]
         if not any(text.strip() for text in texts):  # of blanks there are no pieces, which scikit-learn refuses
