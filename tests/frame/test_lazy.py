@@ -325,3 +325,18 @@ def test_a_type_of_the_engine_alone_is_told_of():
     encoder = OneHotEncoder(cols=["u"]).fit(with_ids)
     with pytest.raises(TypeError, match=r"Column 'u' has a type of the engine .* CAST\(... AS VARCHAR\)"):
         encoder.transform(with_ids)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("wanted", ["handle_unknown", "handle_missing"])
+def test_the_posters_estimates_are_over_all_documents_that_are_unknown(engine, wanted):
+    """Those that become NaN among them, which were not collected: estimates of the others were other ones."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"a": rng.choice(list("uvwx"), 200), "b": rng.choice(list("pqr"), 200), "y": rng.random(200)})
+    options = {"handle_unknown": "return_nan", "handle_missing": "return_nan"} | {wanted: "value"}
+    encoder = TIWSEncoder(method="poster", cols="a", target_type="continuous", **options).fit(frame, "y")
+    new = pl.DataFrame({"a": ["u", "new", "other", None, "new", None], "b": list("pqrrrq")})
+    want = encoder.transform(new)["a"].to_numpy()
+    got = nw.from_native(encoder.transform(ENGINES[engine](new))).collect(backend="polars").to_native()
+    assert np.isnan(want).sum() == (2 if wanted == "handle_unknown" else 3)
+    np.testing.assert_allclose(np.sort(got["a"].to_numpy()), np.sort(want), rtol=1e-9)
