@@ -262,6 +262,18 @@ def test_quantiles_are_numpys(engine, table):
         np.testing.assert_array_equal(rows.quantiles("price", shares), want)
 
 
+def test_quantiles_do_not_depend_on_the_unit_of_weights(engine):
+    rng = np.random.default_rng(0)
+    shares = np.arange(1, 10) / 10
+    for n in range(20, 60, 4):
+        values, weight = rng.integers(0, 30, n) * 1.0, rng.integers(1, 4, n)
+        want = np.quantile(np.repeat(values, weight), shares, method="inverted_cdf")
+        for unit in (0.1, 0.7, 3.0):
+            frame = engine(pl.DataFrame({"x": values, "w": weight * unit}))
+            rows = lazy.lazy_rows(frame, None, "w", "here", supervised=False)
+            np.testing.assert_array_equal(rows.quantiles("x", shares), want)
+
+
 def test_sentences(engine, table):
     frame = engine(table.select("word", "many", "weight", "kind"))
     with pytest.raises(TypeError, match=r"sample_weight is ndarray, and X a lazy frame, .*: sample_weight='NAME'"):
