@@ -23,6 +23,9 @@ Counts: TypeAlias = Any  # ndarray of float64, or csr_array
 
 SKETCH_ABOVE = 1_048_576
 """Numeric tables with more distinct values are kept as this number of bins of neighbouring values."""
+ROUNDING_OF_SHARES = 1e-10
+"""A sum of weights that falls short of a share of all by less, relatively, reaches it: sums of the same weights in
+another unit or order, or of equal rows taken together, differ by less."""
 _MAX_DENSE_TARGETS = 64
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.categories import Categories
 from tabsym.categories.coding import RawCodes, encode_column
-from tabsym.categories.contingency import Contingency
+from tabsym.categories.contingency import ROUNDING_OF_SHARES, Contingency
 from tabsym.frame import Column, Kind, Table, as_lazy, check_named, check_weights, read_table
 from tabsym.frame.storage import PER_DAY, object_array
 from tabsym.frame.target import warn_of_light_total
@@ -238,7 +238,7 @@ class LazyRows:
         else:
             weight = nw.col(self.weight).cast(nw.Float64)
             n_rows = rows.total(n=weight.sum())["n"]
-            reached, wanted = weight.cum_sum().over(order_by=name) / n_rows, shares
+            reached, wanted = weight.cum_sum().over(order_by=name) / n_rows, shares - ROUNDING_OF_SHARES
         if not n_rows:
             return np.empty(0)
         asked = [

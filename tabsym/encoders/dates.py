@@ -118,11 +118,13 @@ class DateParts(TableTransformer):
         if native is None or asked_container(self) == "pandas":
             return pd.DataFrame(columns, index=frame.index)
         untouched = set(self.feature_names_in_) - set(self.formats_)
-        out = {  # NaN is a number to libraries other than pandas
-            str(name): native[name] if name in untouched else [None if pd.isna(value) else value for value in column]
-            for name, column in columns.items()
-        }
-        return nw.from_dict(out, backend=native.implementation).to_native()
+        made = {str(name): column for name, column in columns.items() if name not in untouched}
+        parts = nw.from_dict(  # NaN is a number to libraries other than pandas
+            {name: [None if pd.isna(value) else value for value in column] for name, column in made.items()},
+            {name: nw.Float64() if name in self.formats_ else nw.String() for name in made},
+            backend=native.implementation,
+        )
+        return native.select(*(parts[str(n)] if str(n) in made else native[str(n)] for n in columns)).to_native()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order.

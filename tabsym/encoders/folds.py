@@ -99,7 +99,7 @@ def refuse_one_class(target: NDArray[Any], which: str) -> None:
 
 def _holds_classes(target: NDArray[Any], cv: Any) -> bool:
     """Whether the target holds classes; whole numbers that hardly repeat are a quantity."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # of numbers beyond 2**63, which are cast
         warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
         if type_of_target(target) not in ("binary", "multiclass"):
             return False
@@ -372,6 +372,8 @@ class OutOfFoldEncoder(ColumnEncoder):
         table, encoder = self._read_as_fitted(X), copy(self)
         encoder.cv = cv
         weight = check_weights(sample_weight, len(table))
+        if self.handle_unknown == "error" and weight is not None and not weight.all():
+            self._encode_table(table)  # a category of rows of weight 0 alone is not in the training data
         return self._put_together(table, encoder._out_of_fold(table, y, weight, groups))
 
     def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:

@@ -332,12 +332,14 @@ class OneHotEncoder(ColumnEncoder):
                 f"drop_invariant dropped {self.invariant_cols_[0]!r}, so the table cannot be restored; "
                 "fit with drop_invariant=False."
             )
+        n_columns = len(self.get_feature_names_out())
         encoding: DenseEncoding | SparseEncoding
         if sparse.issparse(X):
             encoding = SparseEncoding(X)
-        else:
+        elif n_columns:
             encoding = DenseEncoding(read_table(X, caller=type(self).__name__, allow_empty=True))
-        n_columns = len(self.get_feature_names_out())
+        else:
+            encoding = DenseEncoding(_without_columns(X))
         if encoding.n_columns != n_columns:
             raise ValueError(f"X has {encoding.n_columns} columns, but transform makes {n_columns}.")
         frame = restored_frame(encoding, self._types_in, self.columns_)
@@ -505,6 +507,19 @@ def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
 
 
 # -- back to the table ------------------------------------------------------------------------------
+
+
+def _without_columns(X: Any) -> Table:
+    """An encoding of no columns, whose rows are all alike: `drop` dropped the only category of each column."""
+    shape = getattr(X, "shape", ())
+    if len(shape) != 2 or shape[1]:
+        raise ValueError("transform makes no columns, as each column has one category, which was dropped; pass that.")
+    if not isinstance(X, (pd.DataFrame, np.ndarray)):
+        raise ValueError(
+            f"transform makes no columns, and a frame of {library_of_frame(X)} without columns has no rows; encode "
+            "with return_df=False, or pandas, or leave drop out."
+        )
+    return Table((), shape[0], X, isinstance(X, pd.DataFrame))
 
 
 class DenseEncoding:

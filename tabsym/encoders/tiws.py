@@ -591,10 +591,16 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _lazy_lookup(self, name: str, state: TIWSColumn, frame: nw.LazyFrame[Any]) -> ColumnLookup:
         """With the estimates of unknown categories, for which the rows that hold one are collected."""
         known = self._known_lookup(name, state)
+        of_unknown = self.handle_unknown == "value"
+        missing_is_unknown = not categories_of(self.counts_, state.fitted.number).has_missing
+        of_missing = self.handle_missing == "value" and missing_is_unknown
+        if not (of_unknown or of_missing):
+            return known
         pieces = []
-        if self.handle_unknown == "value":
+        together = self.method == "poster" and self.idf_rows == "all"  # those that become NaN are among its documents
+        if of_unknown or together:
             pieces.append(unknown_in(frame, known))
-        if self.handle_missing == "value" and not categories_of(self.counts_, state.fitted.number).has_missing:
+        if of_missing or (together and missing_is_unknown):
             pieces.append(frame.filter(is_missing(frame, name)))
         collected = [piece.select(self._names_in).collect() for piece in pieces]
         collected = [piece for piece in collected if len(piece)]
@@ -609,7 +615,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         unseen = self._rows.unseen(table, name).unseen
         values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
         columns = self._kept_columns(state, values)
-        return known.extended(unseen.symbols, stacked(list(columns.values()), len(unseen)))
+        wanted = [n for n, symbol in enumerate(unseen.symbols) if (of_missing if symbol is None else of_unknown)]
+        return known.extended([unseen.symbols[n] for n in wanted], stacked(list(columns.values()), len(unseen))[wanted])
 
     def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
         """The lookup in which all that is unknown is NaN."""

@@ -211,7 +211,8 @@ def _refuse_content(name: str, values: Any) -> None:
             "or a number: turn each value into one."
         )
     if len(types) > 1:
-        other = next(value for t, value in types.items() if t is not type(first))
+        others = [value for t, value in types.items() if t is not type(first)]
+        other = min(others, key=lambda value: _is_number(value) and _is_number(first))  # numbers go with each other
         raise TypeError(
             f"Column {name!r} mixes types: {first!r} is {type(first).__name__} and {other!r} is "
             f"{type(other).__name__}; convert the column to one type, e.g. with astype(str)."

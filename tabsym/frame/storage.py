@@ -134,6 +134,8 @@ def dtype_of(stored: Any) -> Any:
 def _dtype_in_narwhals(native: Any) -> Any:
     if isinstance(native, pd.ArrowDtype):
         native = native.pyarrow_dtype
+    if hasattr(native, "storage_type"):  # an extension type of Arrow, of whatever library, such as pandas' periods
+        return nw.Unknown()
     library = library_of(native)
     if library == "pyarrow":
         import pyarrow as pa

@@ -85,7 +85,9 @@ def check_classes(
         class only, a class that is not in `classes`.
     """
     values = check_target(y, n_rows, caller)
-    if values.dtype.kind == "f" and type_of_target(values) == "continuous":
+    with np.errstate(invalid="ignore"):  # of numbers beyond 2**63, which scikit-learn casts
+        is_continuous = values.dtype.kind == "f" and type_of_target(values) == "continuous"
+    if is_continuous:
         raise ValueError(
             "Unknown label type: continuous. The target holds continuous values, which are not classes; "
             "use a regressor, or bin the target."
@@ -294,15 +296,22 @@ def holds_classes(
 ) -> bool:  # fmt: skip
     """Whether a checked target (n,) holds classes, by `target_type`.
 
-    "auto": text and booleans are classes, numbers with a fraction are not; whole numbers by `kind_of_whole_numbers`,
-    and a warning says so where they could be either. `name`: of the target, if it has one. `few_are_classes`: up to
-    `MAX_CLASSES` whole numbers are classes without a guess, if only classes are possible. `rows` (n,): of
-    each value, where they were counted or weighted; whole numbers of none are absent.
+    "auto": text and booleans are classes, numbers with a fraction and more than two dates are not; whole numbers by
+    `kind_of_whole_numbers`, and a warning says so where they could be either. `name`: of the target, if it has one.
+    `few_are_classes`: up to `MAX_CLASSES` whole numbers are classes without a guess, if only classes are possible.
+    `rows` (n,): of each value, where they were counted or weighted; whole numbers of none are absent.
     """
     if target_type != "auto":
         return target_type == "classes"
-    if values.dtype == object and pd.api.types.infer_dtype(values) in ("floating", "mixed-integer-float", "decimal"):
-        values = values.astype(np.float64)
+    if values.dtype.kind in "OMm":
+        content = _kind_of_target(values)
+        if content == "moments":  # whose unit would be a guess: more than two are refused as numbers
+            return len(pd.unique(values)) <= 2
+        if content == "numbers":
+            try:
+                values = values.astype(np.float64)
+            except OverflowError:  # which is said where a regression's target is checked
+                return False
     if values.dtype.kind in "OUSb":
         return True
     if values.dtype.kind == "f" and (values != np.floor(values)).any():

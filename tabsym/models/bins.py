@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
-from tabsym.categories.contingency import code_numbers
+from tabsym.categories.contingency import ROUNDING_OF_SHARES, code_numbers
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
 from tabsym.frame import Column, Kind, symbolic_columns
@@ -73,7 +73,7 @@ class Ordered:
         elif self._whole:
             indices = np.searchsorted(self._below, np.ceil(self._below[-1] * shares - 1.0), side="right")
         else:
-            indices = np.searchsorted(self._below, (shares - ROUNDING) * self._below[-1])
+            indices = np.searchsorted(self._below, (shares - ROUNDING_OF_SHARES) * self._below[-1])
         return np.append(rounded_up(self.column, self._values[indices]), self._values[-1])
 
     @property
@@ -135,11 +135,6 @@ def cut_by_modl(
         return _bins(column, rounded_up(column, fitted.bounds)) if fitted.partition.n_parts > 1 else None
 
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
-
-
-ROUNDING = 1e-10
-"""A sum of weights that falls short of a share of all by less, relatively, reaches it: sums of the same weights in
-another order, or of equal rows taken together, differ by less."""
 
 
 def _distinct(quantiles: Floats, every: int = 1) -> Floats:

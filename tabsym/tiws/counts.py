@@ -27,6 +27,7 @@ from tabsym.categories import (
     encode_column,
     encode_columns,
 )
+from tabsym.categories.contingency import ROUNDING_OF_SHARES
 from tabsym.categories.lazy import LazyRows, LazyTarget, is_missing, number_of_bin, sizes_of
 from tabsym.frame import NUMBERS, Column, Kind, Measure, Table
 from tabsym.frame.storage import object_array
@@ -124,10 +125,14 @@ DECILES = np.arange(1, 10) / 10
 def deciles(values: Floats, weight: Floats | None = None) -> Floats:
     """The distinct inner deciles of numbers (n,) that are not missing, with weights (n,): nine edges at most."""
     present = ~np.isnan(values)
-    values, weight = values[present], None if weight is None else weight[present]
+    values = values[present]
     if not len(values):
         return np.empty(0)
-    return np.unique(np.quantile(values, DECILES, weights=weight, method="inverted_cdf"))
+    if weight is None:
+        return np.unique(np.quantile(values, DECILES, method="inverted_cdf"))
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weight[present][order])
+    return np.unique(values[order][np.searchsorted(reached, (DECILES - ROUNDING_OF_SHARES) * reached[-1])])
 
 
 def _by_text(name: str, symbols: list[Any]) -> Categories:

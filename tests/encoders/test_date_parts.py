@@ -1,6 +1,7 @@
 """Columns of dates by their parts: the public transformer, and what the contenders of a comparison get."""
 
 import datetime
+import decimal
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,33 @@ def test_other_columns_stay_as_they_are(make):
         assert got[name].to_pylist() == columns[name] if make is pa.table else got[name].equals(X[name])
     month, days = (got[name].to_pylist() if make is pa.table else got[name].to_list() for name in ("at month", "at"))
     assert month == [None, "02", "02"] and days == [None, 19782.0, 19782.0]
+
+
+def test_types_of_arrow_stay():
+    """Small integers, decimals and dictionaries came back as other types, and 2**63 as an OverflowError."""
+    columns = {
+        "small": pa.array([1, None, 3], pa.int8()),
+        "large": pa.array([2**63, 2**64 - 1, None], pa.uint64()),
+        "exact": pa.array([decimal.Decimal("1.1"), None, decimal.Decimal("2")], pa.decimal128(10, 2)),
+        "words": pa.array(["a", "b", None]).dictionary_encode(),
+        "at": pa.array([datetime.date(2024, 2, 29), None, datetime.date(1969, 12, 31)]),
+    }
+    X = pa.table(columns)
+    got = DateParts().fit_transform(X)
+    assert got.select(list(columns)[:-1]).equals(X.select(list(columns)[:-1]))
+    assert got.schema.field("at").type == pa.float64()
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_types_are_the_same_in_every_batch(make):
+    """Rows without a date had columns of no type."""
+    X = make({"at": np.array(["2024-02-29", "NaT", "1969-12-31"], "M8[ms]"), "n": [1, 2, 3]})
+    parts = DateParts().fit(X)
+
+    def types(encoded):
+        return [str(dtype) for dtype in (encoded.schema.types if make is pa.table else encoded.dtypes)]
+
+    assert types(parts.transform(X[1:2])) == types(parts.transform(X)) == types(parts.transform(X[:0]))
 
 
 def test_only_parts_that_training_rows_have():

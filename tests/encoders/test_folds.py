@@ -127,3 +127,16 @@ def test_a_symbol_that_the_other_folds_lack_is_not_unknown(encoder, frame):
     )
     with pytest.raises(ValueError, match=r"Column 'city' holds 'never' .* which is not in the training data"):
         strict.transform(frame({"city": ["never"]}))
+
+
+@FRAMES
+@pytest.mark.parametrize("encoder", ENCODERS[:3], ids=lambda e: type(e).__name__)
+def test_error_refuses_categories_of_rows_of_weight_zero_alone(encoder, frame):
+    X = frame({"city": ["u", "v"] * 20 + ["w"], "n": np.arange(41.0)})
+    y, weight = np.r_[np.tile([0, 1, 1, 0], 10), 1], np.r_[np.ones(40), 0.0]
+    strict = clone(encoder).set_params(handle_unknown="error", target_type="classes")
+    for crossfit in (strict, CrossFit(strict)):
+        with pytest.raises(ValueError, match="Column 'city' holds 'w' \\(row 40\\), which is not in the training data"):
+            crossfit.fit_transform(X, y, sample_weight=weight)
+        some = crossfit.fit_transform(X[:40], y[:40], sample_weight=np.r_[0.0, np.ones(39)])
+        assert len(some) == 40  # a row of weight 0 whose category others have is encoded

@@ -196,3 +196,28 @@ def test_rows_of_nan_that_could_be_missing_or_unknown(frame, recwarn):
         one = OneHotEncoder(**options).fit(X)
         one.inverse_transform(one.transform(X))
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("options", [{}, {"return_df": False}, {"sparse_output": True}])
+def test_columns_of_one_category_that_was_dropped(options):
+    X = pd.DataFrame({"c": ["a", "a", "a"], "d": pd.Categorical([2, 2, 2])}, index=[7, 8, 9])
+    encoder = OneHotEncoder(drop="first", **options).fit(X)
+    encoded = encoder.transform(X)
+    assert encoded.shape == (3, 0)
+    back = encoder.inverse_transform(encoded)
+    if options:
+        np.testing.assert_array_equal(np.asarray(back), X.to_numpy())
+    else:
+        pd.testing.assert_frame_equal(back, X)
+    with pytest.raises(ValueError, match="transform makes no columns"):
+        OneHotEncoder(drop="first").fit(X).inverse_transform(X)
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pa.table])
+def test_a_frame_without_columns_has_no_rows_in_some_libraries(frame):
+    X = frame({"c": ["a", "a"]})
+    encoder = OneHotEncoder(drop="first").fit(X)
+    with pytest.raises(ValueError, match="without columns has no rows; encode with return_df=False"):
+        encoder.inverse_transform(encoder.transform(X))
+    kept = OneHotEncoder(drop="first", return_df=False).fit(X)
+    assert kept.inverse_transform(kept.transform(X)).tolist() == [["a"], ["a"]]

@@ -1,6 +1,8 @@
 """Bad input gets one sentence that names the column or value and the remedy."""
 
 import copy
+import re
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.encoders import NativeCategories
+from tabsym.frame import read_table
 from tests.options import GLM
 
 CLASSIFIERS, REGRESSORS = (WideClassifier, WideSGDClassifier), (WideRegressor, WideSGDRegressor)
@@ -80,6 +83,22 @@ def test_columns_in_another_order(estimator):
 def test_mixed_types(estimator, values):
     with pytest.raises(TypeError, match=r"Column 'a' mixes types.*astype\(str\)"):
         estimator.fit(table(a=pd.Series(values, dtype=object)), Y)
+
+
+@pytest.mark.parametrize("values", [[1, "v", "u", 1.5], [1.5, "u", "v", 2], [Decimal(1), 2, "u", 1.5]])
+def test_the_types_that_are_named_cannot_go_together(values):
+    """Whole numbers and fractions can: they were named where text was the matter."""
+    with pytest.raises(TypeError, match=r"mixes types: .* is str") as error:
+        read_table(table(a=pd.Series(values, dtype=object)))
+    assert re.findall(r" is (\w+)", sentence(error)).count("str") == 1
+
+
+@pytest.mark.parametrize("values", [pd.period_range("2024-01", periods=3, freq="M"), pd.interval_range(0, 3)])
+def test_extension_types_of_arrow(values):
+    """pandas' own said that it cannot interpret ArrowPeriodType as a data type."""
+    X = pa.Table.from_pandas(pd.DataFrame({"a": pd.Series(values)}))
+    with pytest.raises(TypeError, match=r"Column 'a' has the type extension.*neither categorical nor numeric; convert"):
+        read_table(X)
 
 
 @pytest.mark.parametrize("value", [["x"], {"x": 1}, ("x",)])

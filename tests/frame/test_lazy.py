@@ -262,6 +262,18 @@ def test_quantiles_are_numpys(engine, table):
         np.testing.assert_array_equal(rows.quantiles("price", shares), want)
 
 
+def test_quantiles_do_not_depend_on_the_unit_of_weights(engine):
+    rng = np.random.default_rng(0)
+    shares = np.arange(1, 10) / 10
+    for n in range(20, 60, 4):
+        values, weight = rng.integers(0, 30, n) * 1.0, rng.integers(1, 4, n)
+        want = np.quantile(np.repeat(values, weight), shares, method="inverted_cdf")
+        for unit in (0.1, 0.7, 3.0):
+            frame = engine(pl.DataFrame({"x": values, "w": weight * unit}))
+            rows = lazy.lazy_rows(frame, None, "w", "here", supervised=False)
+            np.testing.assert_array_equal(rows.quantiles("x", shares), want)
+
+
 def test_sentences(engine, table):
     frame = engine(table.select("word", "many", "weight", "kind"))
     with pytest.raises(TypeError, match=r"sample_weight is ndarray, and X a lazy frame, .*: sample_weight='NAME'"):
@@ -325,3 +337,18 @@ def test_a_type_of_the_engine_alone_is_told_of():
     encoder = OneHotEncoder(cols=["u"]).fit(with_ids)
     with pytest.raises(TypeError, match=r"Column 'u' has a type of the engine .* CAST\(... AS VARCHAR\)"):
         encoder.transform(with_ids)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("wanted", ["handle_unknown", "handle_missing"])
+def test_the_posters_estimates_are_over_all_documents_that_are_unknown(engine, wanted):
+    """Those that become NaN among them, which were not collected: estimates of the others were other ones."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"a": rng.choice(list("uvwx"), 200), "b": rng.choice(list("pqr"), 200), "y": rng.random(200)})
+    options = {"handle_unknown": "return_nan", "handle_missing": "return_nan"} | {wanted: "value"}
+    encoder = TIWSEncoder(method="poster", cols="a", target_type="continuous", **options).fit(frame, "y")
+    new = pl.DataFrame({"a": ["u", "new", "other", None, "new", None], "b": list("pqrrrq")})
+    want = encoder.transform(new)["a"].to_numpy()
+    got = nw.from_native(encoder.transform(ENGINES[engine](new))).collect(backend="polars").to_native()
+    assert np.isnan(want).sum() == (2 if wanted == "handle_unknown" else 3)
+    np.testing.assert_allclose(np.sort(got["a"].to_numpy()), np.sort(want), rtol=1e-9)

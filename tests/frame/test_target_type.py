@@ -1,7 +1,9 @@
 """Classes or a quantity: encoders that have to choose choose alike, and can be told."""
 
+import datetime
 import warnings
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -39,6 +41,7 @@ TARGETS = {
     "ratings": (1 + np.minimum(np.random.default_rng(2).binomial(4, 0.6, N), 4), False),
     "prices": (RNG.integers(100, 10_000, N), False),
     "decimals": (np.array([Decimal(int(i)) / 4 for i in range(N)], dtype=object), False),
+    "two dates": (pd.Series(pd.to_datetime(["2024-01-31", "2024-02-29"] * (N // 2))), True),
 }
 
 
@@ -151,3 +154,32 @@ def test_words_that_are_wrong_or_contradict_the_model():
                 WideEncoder(model=model(), target_type=kind).fit(X, AMOUNTS)
     for model in (WideRegressor(), WideSGDRegressor(max_iter=1)):
         WideEncoder(model=model, target_type="continuous").fit(X, AMOUNTS)
+
+
+DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(i) for i in range(5)]
+
+
+@pytest.mark.parametrize("encoder", [MODLEncoder(), TIWSEncoder(), WideEncoder()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series(pd.to_datetime(DAYS * 80)),
+        pd.Series(DAYS * 80, dtype=object),
+        np.array(DAYS * 80, dtype="M8[D]"),
+        pd.Series(pd.to_timedelta(range(5), unit="h").tolist() * 80),
+        pl.Series(DAYS * 80),
+    ],
+    ids=["moments", "objects", "numpy", "durations", "polars"],
+)
+def test_a_few_dates_are_neither_numbers_nor_classes_by_themselves(encoder, y):
+    """The warning on few whole numbers could not write them; as objects they were classes, silently."""
+    with pytest.raises(ValueError, match="must be numeric, but holds dates or durations"):
+        encoder.fit(X, y)
+    assert len(MODLEncoder(target_type="classes").fit(X, y).classes_) == 5
+
+
+def test_fractions_as_objects_are_numbers():
+    """They were classes, silently."""
+    y = pd.Series([Fraction(i % 60, 7) for i in range(N)], dtype=object)
+    means = TIWSEncoder(cv=None, smooth=0).fit_transform(X, y)["city"]
+    np.testing.assert_allclose(means, y.astype(float).groupby(X["city"]).transform("mean"))

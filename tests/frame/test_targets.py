@@ -1,6 +1,7 @@
 """Targets of regressions: numbers of any type, and nothing that only looks like them; classes of any type."""
 
 import datetime
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -20,7 +21,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.frame import check_regression_target
+from tabsym.frame import check_classes, check_regression_target
 
 DAY = datetime.date(2020, 1, 2)
 MOMENT = datetime.datetime(2020, 1, 2, 3)
@@ -157,3 +158,10 @@ def test_objects_that_are_infinite_are_no_classes():
     for y in (np.array([1.0, np.inf] * 2, dtype=object), [Decimal(1), Decimal("inf")] * 2):
         with pytest.raises(ValueError, match="row 1 of the target is infinite"):
             WideClassifier().fit(X, y)
+
+
+def test_huge_numbers_are_no_classes_without_a_warning_of_numpy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="continuous values, which are not classes"):
+            check_classes(np.array([1e300, -2e300, 3e299]), 3)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tabsym import TIWSEncoder
+from tabsym.tiws.counts import deciles
 from tests.oracles import tiws as naive_tiws
 
 KINDS = ("regression", "binary", "multiclass")
@@ -470,6 +471,18 @@ def test_missing_values_never_seen_are_a_symbol_like_another():
     for handle_unknown in ("return_nan", "error"):  # which are for names, as in every encoder
         other = TIWSEncoder(cols=["a"], handle_unknown=handle_unknown).fit(X, y)
         np.testing.assert_array_equal(other.transform(new.assign(a=None))["a"], none)
+
+
+def test_deciles_depend_neither_on_the_unit_of_weights_nor_on_the_order_of_rows():
+    """Sums of weights that reach a tenth of all exactly fell short of it by rounding, one table in nine."""
+    rng = np.random.default_rng(0)
+    for n in range(2, 150):
+        values, weight = rng.integers(0, 30, n) * 1.0, rng.integers(1, 4, n)
+        want = np.unique(np.quantile(np.repeat(values, weight), np.arange(1, 10) / 10, method="inverted_cdf"))
+        order = rng.permutation(n)
+        for unit in (1.0, 0.1, 0.7, 1 / weight.mean(), 3.0):
+            np.testing.assert_array_equal(deciles(values, weight * unit), want)
+            np.testing.assert_array_equal(deciles(values[order], (weight * unit)[order]), want)
 
 
 @pytest.mark.parametrize("numeric", ["modl", "quantile", "passthrough", {"n": [0.0, 1.0]}])
