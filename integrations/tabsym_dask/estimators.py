@@ -19,6 +19,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
 from tabsym.frame import check_same_rows
+from tabsym.messages import plural
 from tabsym.models.out_of_core.fit import fit_read, refuse_options, wanted_of
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, ReadTable, rows_of_smallest
 from tabsym_dask.engine import OnWorkers, answers, as_arrow, position, start
@@ -271,7 +272,7 @@ def _pieces(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], Any, Any]:
             )
         if own.npartitions != X.npartitions:
             raise ValueError(
-                f"The table has {X.npartitions} partitions, and the {name.removeprefix('tabsym_')} "
+                f"The table has {plural(X.npartitions, 'partition')}, and the {name.removeprefix('tabsym_')} "
                 f"{own.npartitions}; repartition one of them."
             )
         columns[name] = own.to_delayed()
@@ -288,8 +289,8 @@ def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFr
     for name, values in zip(names, own, strict=True):
         if len(values) != len(piece):
             raise ValueError(
-                f"A partition has {len(piece)} rows, and that of the {name.removeprefix('tabsym_')} {len(values)}; "
-                "take both from one frame."
+                f"A partition has {plural(len(piece), 'row')}, and that of the {name.removeprefix('tabsym_')} "
+                f"{len(values)}; take both from one frame."
             )
         if isinstance(values, pd.Series) and values.index.isin(piece.index).all():  # in another order, perhaps
             check_same_rows(piece, **{{TARGET: "y", WEIGHT: "sample_weight"}[name]: values})

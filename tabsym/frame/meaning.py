@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import Kind, Table
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 
 Floats = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
         return
     distinct = list(dict.fromkeys(repr(cell.item() if isinstance(cell, np.generic) else cell) for cell in cells))
     shown = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
-    times = f"{len(cells):,} of its {n_present:,} cells"
+    times = f"{len(cells):,} of its {plural(n_present, 'cell')}"
     found = f"Column {name!r} held {what} in training and now holds {shown} in {times}"
     if 2 * len(cells) >= n_present:
         raise ValueError(f"{found}; pass the column that the model was trained with, or correct these cells.")

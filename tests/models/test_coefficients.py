@@ -121,7 +121,7 @@ def test_contrasts_of_classes_and_what_is_refused():
     assert found.index.tolist() == [(f"{one} - a", label) for one in "bc" for label in "hlm"]
     pd.testing.assert_frame_equal(found.loc["c - a"], model.contrast("s", "c", "a"), check_names=False)
     for a, b, words in (
-        (["b"], ["a", "c"], "a holds 1 categories and b 2"),
+        (["b"], ["a", "c"], "a holds 1 category and b 2"),
         ("b", ["a"], "give a list for a"),
         ([], "a", "no cat"),
     ):
