@@ -124,6 +124,11 @@ def _allows(one: Any, value: Any) -> bool:
     return value is one if one is None else isinstance(value, str) and value == one
 
 
+def plural(n: int, one: str, several: str = "") -> str:
+    """A count with its noun: "1 row", "2,000 rows"; a plural of another form is given, such as "categories"."""
+    return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
 # -- warnings and progress -------------------------------------------------------------------------
 
 _OURS = f"{Path(__file__).parent}{os.sep}"

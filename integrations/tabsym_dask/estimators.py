@@ -19,6 +19,7 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.categories import Categories
 from tabsym.categories.coding import RawCodes
 from tabsym.frame import check_same_rows
+from tabsym.messages import plural
 from tabsym.models.out_of_core.fit import fit_read, refuse_options, wanted_of
 from tabsym.models.out_of_core.parts import SAMPLE_ROWS, ReadTable, rows_of_smallest
 from tabsym_dask.engine import OnWorkers, answers, as_arrow, position, start
@@ -56,7 +57,7 @@ class _OverDask:
         state: Any = super().__getstate__()
         return {**state, "client": None}
 
-    def fit(self: Own, X: Any, y: Any = None, sample_weight: Any = None) -> Own:
+    def fit(self: Own, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Own:
         """Fit from scratch.
 
         Parameters
@@ -66,6 +67,9 @@ class _OverDask:
             The target: the name of its column, or a series of the same partitions. May be left out where the formula
             names it.
         sample_weight : str or dask.dataframe.Series, optional
+        **options
+            Those of the local estimator's `fit`, which are refused where they are not None: its offset is
+            `offset_column` or `exposure_column` here.
 
         Returns
         -------
@@ -78,6 +82,7 @@ class _OverDask:
         RuntimeError
             Where a worker is lost.
         """
+        _refuse_with_dask("fit", signature(self._local.fit), options)  # type: ignore[attr-defined]
         config = self._config()  # type: ignore[attr-defined]
         refuse_options(config, self)
         client = self.client or get_client()
@@ -120,8 +125,45 @@ class _OverDask:
         meta = pd.Series([], name="prediction", dtype=kind)
         return X.map_partitions(_predict, dask.delayed(self.to_local()), meta=meta)
 
+    def explain(self, X: Any) -> Any:
+        """Contributions of the terms: of a Dask frame lazily, as a frame of the same partitions."""
+        if not _is_dask(X):
+            return super().explain(X)  # type: ignore[misc]
+        local = self.to_local()
+        return X.map_partitions(_explain, dask.delayed(local), meta=_explain(X._meta, local))
 
-class DaskWideClassifier(_OverDask, WideClassifier):  # type: ignore[misc]
+    def predict_to_parquet(self, X: Any, path: Any, **options: Any) -> int:
+        """Predictions of a table larger than memory, see the local class; not of a Dask frame."""
+        if _is_dask(X):
+            raise ValueError(
+                "predict_to_parquet takes no Dask frame, whose predictions are lazy: write what predict gives, as by "
+                "predict(X).to_frame().to_parquet(path)."
+            )
+        return super().predict_to_parquet(X, path, **options)  # type: ignore[misc]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> float:
+        """The score of rows in memory, see the local class."""
+        remedy = "or give a metric of scikit-learn the y and predict(X).compute(), one value a row"
+        _refuse_unread("score", remedy, X, y, sample_weight)
+        return super().score(X, y, sample_weight, **options)  # type: ignore[misc]
+
+    def report(self, path: Any, X: Any = None, y: Any = None, **options: Any) -> Any:
+        """The report, see the local class; `X` and `y` are rows in memory."""
+        _refuse_unread("report", "or leave X and y out", X, y)
+        return super().report(path, X, y, **options)  # type: ignore[misc]
+
+    def plot_explanation(self, X: Any, **options: Any) -> Any:
+        """The plot of a row in memory, see the local class."""
+        _refuse_unread("plot_explanation", "which has the row", X)
+        return super().plot_explanation(X, **options)  # type: ignore[misc]
+
+    def to_shap(self, X: Any) -> Any:
+        """Contributions of rows in memory, see the local class."""
+        _refuse_unread("to_shap", "or call explain, which is lazy", X)
+        return super().to_shap(X)  # type: ignore[misc]
+
+
+class DaskWideClassifier(_OverDask, WideClassifier):
     """`WideClassifier` on the workers of a Dask cluster.
 
     Bins, and where they are not given interactions, are chosen on the client by a random sample of 200,000 rows;
@@ -153,8 +195,16 @@ class DaskWideClassifier(_OverDask, WideClassifier):  # type: ignore[misc]
         meta = pd.DataFrame({label: np.empty(0) for label in self.classes_.tolist()})
         return X.map_partitions(_shares, dask.delayed(self.to_local()), meta=meta)
 
+    def decision_function(self, X: Any, **options: Any) -> Any:
+        """Linear predictors: of a Dask frame lazily, as a series, or for more than two classes a frame of them."""
+        if not _is_dask(X):
+            return super().decision_function(X, **options)
+        _refuse_with_dask("decision_function", signature(self._local.decision_function), options)
+        local = self.to_local()
+        return X.map_partitions(_margins, dask.delayed(local), meta=_margins(X._meta, local))
 
-class DaskWideRegressor(_OverDask, WideRegressor):  # type: ignore[misc]
+
+class DaskWideRegressor(_OverDask, WideRegressor):
     """`WideRegressor` on the workers of a Dask cluster; see `DaskWideClassifier`.
 
     Parameters
@@ -181,15 +231,26 @@ def _columns_of_one_type() -> Iterator[None]:
 
 
 def _refuse_with_dask(method: str, known: Signature, options: dict[str, Any]) -> None:
-    """An error where a method of a Dask frame has an option: partitions are predicted without any."""
+    """An error where a method of a Dask frame has an option: partitions are fitted and predicted without any."""
     for name, value in options.items():
         if name not in known.parameters:
             raise TypeError(f"{method} has no option {name!r}; leave it out.")
         if value is not None and value is not False:
-            column = "fit with offset_column (or exposure_column), or " if name == "offset" else ""
-            raise ValueError(
-                f"{method} takes no {name} with a Dask frame; {column}ask to_local() about the partitions in memory."
-            )
+            column = "with offset_column (or exposure_column)" if name == "offset" else ""
+            if method == "fit":
+                remedy = f"fit {column or 'without it'}, or the local class on rows in memory"
+            else:
+                remedy = f"{column and f'fit {column}, or '}ask to_local() about the partitions in memory"
+            raise ValueError(f"{method} takes no {name} with a Dask frame; {remedy}.")
+
+
+def _refuse_unread(method: str, remedy: str, *given: Any) -> None:
+    """An error where a method that needs all rows at once is given a Dask frame, which may not fit into memory."""
+    if any(map(_is_dask, given)):
+        raise ValueError(
+            f"{method} takes rows in memory, and a Dask frame may be larger; give it a part, such as "
+            f"X.partitions[0].compute(), {remedy}."
+        )
 
 
 def _is_dask(X: Any) -> bool:
@@ -211,7 +272,7 @@ def _pieces(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], Any, Any]:
             )
         if own.npartitions != X.npartitions:
             raise ValueError(
-                f"The table has {X.npartitions} partitions, and the {name.removeprefix('tabsym_')} "
+                f"The table has {plural(X.npartitions, 'partition')}, and the {name.removeprefix('tabsym_')} "
                 f"{own.npartitions}; repartition one of them."
             )
         columns[name] = own.to_delayed()
@@ -228,8 +289,8 @@ def _side_by_side(piece: pd.DataFrame, names: list[str], *own: Any) -> pd.DataFr
     for name, values in zip(names, own, strict=True):
         if len(values) != len(piece):
             raise ValueError(
-                f"A partition has {len(piece)} rows, and that of the {name.removeprefix('tabsym_')} {len(values)}; "
-                "take both from one frame."
+                f"A partition has {plural(len(piece), 'row')}, and that of the {name.removeprefix('tabsym_')} "
+                f"{len(values)}; take both from one frame."
             )
         if isinstance(values, pd.Series) and values.index.isin(piece.index).all():  # in another order, perhaps
             check_same_rows(piece, **{{TARGET: "y", WEIGHT: "sample_weight"}[name]: values})
@@ -283,6 +344,17 @@ def _predict(rows: pd.DataFrame, model: Any) -> pd.Series:
 def _shares(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
     found = model.predict_proba(_features(rows, model))
     return pd.DataFrame(found, index=rows.index, columns=model.classes_.tolist())
+
+
+def _margins(rows: pd.DataFrame, model: Any) -> pd.Series | pd.DataFrame:
+    found = model.decision_function(_features(rows, model))
+    if found.ndim == 1:
+        return pd.Series(found, index=rows.index, name="decision")
+    return pd.DataFrame(found, index=rows.index, columns=model.classes_.tolist())
+
+
+def _explain(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
+    return model.explain(_features(rows, model))
 
 
 def _features(rows: pd.DataFrame, model: Any) -> pd.DataFrame:

@@ -32,7 +32,7 @@ class LightGBMAdapter(MarginAdapter):
     objective_names = ("objective", "objective_type", "app", "application", "loss")
     kind_names = ("boosting_type", "boosting", "boost")
     kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
-    without_margins = ("boost_from_average",)
+    without_margins = ("boost_from_average", "pred_early_stop")  # which looks at the sum of trees without the margin
     filled_in = ("init_score", "eval_init_score")
     of_links = {"reg_sqrt": (False, False), "sigmoid": (1.0, True)}
     objectives = {

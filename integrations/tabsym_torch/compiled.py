@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn, optim
 
+from tabsym.messages import plural
 from tabsym_torch import kernels
 from tabsym_torch.counting import CountedParameter
 from tabsym_torch.operations import buffers_of, make_buffers
@@ -155,7 +156,9 @@ class Kernels:
         wrong = kernels.count(plan, self._hits, self._last, self._distinct, self._counts, self._found)
         if wrong >= 0:
             table = tables[wrong]
-            raise RuntimeError(f"{table.name} was called with a code that is none of its {table.size} entries.")
+            raise RuntimeError(
+                f"{table.name} was called with a code that is none of its {plural(table.size, 'entry', 'entries')}."
+            )
         return CountedTables(tables, all_rows, plan, gradients, sparse, alike)
 
     def _make_room(self, tables: list[CountedParameter], n_pairs: int) -> None:

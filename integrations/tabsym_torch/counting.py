@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
 
+from tabsym.messages import plural
 from tabsym_torch.layers import OneHotLinear
 from tabsym_torch.state import PresentRows, Slice
 
@@ -72,8 +73,8 @@ class CountedParameter:
         """Raise where the parameter is not what it was; forget what was counted for a gradient cleared since."""
         if self.parameter.shape[self.dim] != self.size:
             raise RuntimeError(
-                f"{self.name} had {self.size} entries when GSE was made, and has {self.parameter.shape[self.dim]} now; "
-                "make GSE anew."
+                f"{self.name} had {plural(self.size, 'entry', 'entries')} when GSE was made, and has "
+                f"{self.parameter.shape[self.dim]} now; make GSE anew."
             )
         if self.batches and self.gradient_is_new():
             self.forget()

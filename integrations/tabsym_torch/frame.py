@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tabsym_torch.frame needs {error.name!r}: pip install pytorch-frame") from error
 
 from tabsym.design.sources import Symbols
+from tabsym.messages import plural
 from tabsym.models.base import WideBase
 
 
@@ -93,8 +94,8 @@ class WideStypeEncoder(StypeEncoder):
         super().init_modules()
         if len(self.columns) != len(self.stats_list):
             raise ValueError(
-                f"columns names {len(self.columns)} columns, and the tensor frame has {len(self.stats_list)} "
-                "categorical ones; pass tensor_frame.col_names_dict[stype.categorical]."
+                f"columns names {plural(len(self.columns), 'column')}, and the tensor frame has "
+                f"{len(self.stats_list)} categorical ones; pass tensor_frame.col_names_dict[stype.categorical]."
             )
         sizes = [len(stats[StatType.COUNT][0]) for stats in self.stats_list]
         self.emb = nn.Embedding(1 + sum(sizes), self.out_channels, padding_idx=0)
@@ -127,7 +128,9 @@ def _learned(name: str, values: Any, categories: Sequence[Any], channels: int) -
     if values is None:
         return None
     if values.shape[1] > channels:
-        raise ValueError(f"The model has {values.shape[1]} scores, and out_channels={channels} must hold them all.")
+        raise ValueError(
+            f"The model has {plural(values.shape[1], 'score')}, and out_channels={channels} must hold them all."
+        )
     if len(categories) and not values.index.isin(list(categories)).any():
         raise ValueError(
             f"Column {name!r} has categories such as {categories[0]!r}, and the model such as {values.index[0]!r}: "

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tabsym.messages import plural
+
 
 class OneHotLinear(nn.Module):
     """`nn.Linear` on one-hot input that is never built: a row selects entries, it does not multiply by zeros.
@@ -137,7 +139,7 @@ class OneHotLinear(nn.Module):
             column = int((codes >= self.sizes).any(0).nonzero()[0])
             size, code = self.alphabet_sizes[column], int(codes[:, column].max())
             raise ValueError(
-                f"Column {column} of the codes has {size} categories, and a code of {code}; "
+                f"Column {column} of the codes has {plural(size, 'category', 'categories')}, and a code of {code}; "
                 "give unknown categories the code -1."
             )
 
@@ -148,4 +150,5 @@ class OneHotLinear(nn.Module):
         -------
         str
         """
-        return f"{len(self.alphabet_sizes)} columns, {sum(self.alphabet_sizes)} categories, {self.out_features}"
+        columns = plural(len(self.alphabet_sizes), "column")
+        return f"{columns}, {plural(sum(self.alphabet_sizes), 'category', 'categories')}, {self.out_features}"

@@ -10,6 +10,7 @@ from typing import Any
 from tabsym.compare.ranking import rank
 from tabsym.compare.results import Results
 from tabsym.compare.text import cells, headings, split_words
+from tabsym.messages import plural
 
 
 class Live:
@@ -122,8 +123,8 @@ def opening(settings: dict[str, Any]) -> list[str]:
     )
     return [
         notes[0],
-        f"{settings['table']}: {settings['rows']:,} rows, {len(settings['columns'])} columns; {split_words(settings)}, "
-        f"ranked by {settings['metric']}; {tuned}",
+        f"{settings['table']}: {plural(settings['rows'], 'row')}, {plural(len(settings['columns']), 'column')}; "
+        f"{split_words(settings)}, ranked by {settings['metric']}; {tuned}",
         *(f"  {note}" for note in notes[1:]),
     ]
 

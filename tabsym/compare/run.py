@@ -51,7 +51,7 @@ from tabsym.compare.table.prepare import Prepared, RoleColumns, prepare
 from tabsym.compare.text import in_one_line, listed, no_role_of_its_own, perhaps, summary
 from tabsym.compare.workers import Runner
 from tabsym.jit import compilation_notice
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 from tabsym.plots.style import BLUE, PALE, SCHEME, dressed, new_figure, plain, svg
 
 USUAL_FOLDS = 5
@@ -577,7 +577,7 @@ def summary_of_tables(ranks: pd.DataFrame, critical: float, p: float, failures: 
     """The conclusions over all tables."""
     n = ranks.shape[1] - 1
     best, mean = str(ranks.index[0]), float(ranks["mean"].iloc[0])
-    out = [f"Over {n} tables {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
+    out = [f"Over {plural(n, 'table')} {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
     if not _can_be_tested(ranks):
         out.append(
             f"Differences between contenders were not tested: Friedman's test needs {_MIN_CONTENDERS} contenders "

@@ -26,7 +26,7 @@ from tabsym.compare.splits import Split
 from tabsym.compare.table.features import is_number
 from tabsym.compare.table.files import ReadOptions, name_of_file
 from tabsym.compare.table.prepare import Prepared
-from tabsym.messages import Number, check_option
+from tabsym.messages import Number, check_option, plural
 from tabsym.plots.style import load_matplotlib
 
 MAX_SEED = 2**32 - 1
@@ -180,7 +180,7 @@ def settings_of(config: RunConfig, table: str) -> dict[str, Any]:
         "classes": prepared.classes,
         "notes": prepared.notes,
         "versions": _versions(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        "machine": f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}, "
         f"Python {platform.python_version()}",
     }
 
@@ -330,7 +330,7 @@ def fingerprint_of_splits(splits: Sequence[Split]) -> str:
 def _describe(column: pd.Series) -> str:
     if pd.api.types.is_bool_dtype(column):
         return "boolean"
-    return "number" if is_number(column) else f"{column.nunique(dropna=False):,} categories"
+    return "number" if is_number(column) else plural(column.nunique(dropna=False), "category", "categories")
 
 
 def _versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 
 from tabsym.compare.table.prepare import CLASSES
 from tabsym.frame.meaning import date_format
+from tabsym.messages import plural
 
 Indices = NDArray[np.int64]
 Split = tuple[Indices, Indices]
@@ -56,7 +57,7 @@ class SplitPlan:
         if self.folds < 2:
             raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
         if self.folds > len(y):
-            raise ValueError(f"folds={self.folds} is more than the {len(y)} rows; use fewer.")
+            raise ValueError(f"folds={self.folds} is more than the {plural(len(y), 'row')}; use fewer.")
         if self.repeats > 1 and self.how in ("time", "column"):
             raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
         splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
@@ -139,15 +140,15 @@ def make_plan(
         if as_read and how != "time":
             remedy = f", or keep the text by categorical=[{name!r}] (--categorical {quote(name)})"
         raise ValueError(
-            f"Column {name!r}, which splits the rows, has {int(column.isna().sum()):,} missing values{as_read}; fill "
-            f"them or drop the rows{remedy}."
+            f"Column {name!r}, which splits the rows, has "
+            f"{plural(int(column.isna().sum()), 'missing value')}{as_read}; fill them or drop the rows{remedy}."
         )
     if how == "time":
         keys = _ranks_of_moments(column, name, dayfirst)
         if keys.max() < folds:
             raise ValueError(
-                f"Column {name!r} has {keys.max() + 1} distinct times, too few for {folds} folds in time; use fewer "
-                "folds."
+                f"Column {name!r} has {plural(int(keys.max()) + 1, 'distinct time')}, too few for {folds} folds in "
+                "time; use fewer folds."
             )
         return SplitPlan(how, name, folds, repeats, seed, keys)
     if how == "unseen" and pd.api.types.is_float_dtype(column):
@@ -161,8 +162,10 @@ def make_plan(
             raise ValueError(f"Column {name!r} has one value only, which cannot be split; choose another column.")
         return SplitPlan(how, name, len(categories), repeats, seed, np.asarray(codes, dtype=np.int64))
     if len(categories) < folds:
-        words = "categories" if how == "unseen" else "groups"
-        raise ValueError(f"Column {name!r} has {len(categories)} {words}, fewer than {folds} folds; use fewer folds.")
+        words = ("category", "categories") if how == "unseen" else ("group",)
+        raise ValueError(
+            f"Column {name!r} has {plural(len(categories), *words)}, fewer than {folds} folds; use fewer folds."
+        )
     return SplitPlan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
 
 

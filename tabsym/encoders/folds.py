@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.frame import Table, check_same_rows, check_weights, split_columns
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 
 Floats = NDArray[np.float64]
 
@@ -120,7 +120,10 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         return None
     labels = column_or_1d(groups)
     if len(labels) != n_rows:
-        raise ValueError(f"The table has {n_rows} rows and groups {len(labels)} values; pass one group for each row.")
+        raise ValueError(
+            f"The table has {plural(n_rows, 'row')} and groups {plural(len(labels), 'value')}; pass one group for "
+            "each row."
+        )
     missing = pd.isna(labels)
     if missing.any():
         raise ValueError(f"The group of row {int(np.argmax(missing))} is missing; give every row one.")
@@ -140,8 +143,8 @@ def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
     n_others = len(never_held_out(splits, n_rows))
     if n_others:
         warn_user(
-            f"cv holds {n_others:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
-            "Leave them out of training, or use a splitter that holds every row out."
+            f"cv holds {n_others:,} of {n_rows:,} rows out in no fold; {'it is' if n_others == 1 else 'they are'} "
+            "encoded by the prior, a constant. Leave them out of training, or use a splitter that holds every row out."
         )
 
 
@@ -158,9 +161,9 @@ def warn_of_small_folds(splits: Sequence[Split]) -> None:
     n_held_out = float(np.mean([len(test) for _, test in splits])) if splits else np.inf
     if len(splits) > MANY_FOLDS and n_held_out < FEW_HELD_OUT:
         warn_user(
-            f"cv holds out {n_held_out:.3g} rows at a time: the mean of the others, which categories that they lack "
-            "are encoded by, falls as these rows' targets rise, so that a column of ids predicts the target of "
-            "training rows; use fewer folds, such as cv=5."
+            f"cv holds out {n_held_out:.3g} row{'s' * (n_held_out != 1)} at a time: the mean of the others, which "
+            "categories that they lack are encoded by, falls as these rows' targets rise, so that a column of ids "
+            "predicts the target of training rows; use fewer folds, such as cv=5."
         )
 
 

@@ -137,6 +137,11 @@ def encode_lazily(
         for new, column in zip(lookup.names, columns, strict=True):
             is_text = isinstance(outputs[new], nw.Categorical)  # which not every engine has: it stays text
             out.append((column if is_text else column.cast(outputs[new])).alias(new))
+    if not out:  # which no engine selects
+        raise ValueError(
+            "No column is left of the lazy frame: each is encoded by none, as drop_invariant and drop leave out "
+            "constant ones; encode the collected frame, or columns that differ."
+        )
     return frame.select(*out)
 
 

@@ -62,7 +62,7 @@ from tabsym.frame import (
 )
 from tabsym.frame.frames import take_rows
 from tabsym.frame.target import warn_of_light_weights
-from tabsym.messages import Number, check_declared_options
+from tabsym.messages import Number, check_declared_options, plural
 from tabsym.modl import CRITERIA, Intervals, Settings
 
 Floats = NDArray[np.float64]
@@ -433,8 +433,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             )
         if len(encoded.names) != len(self.get_feature_names_out()):
             raise ValueError(
-                f"X has {len(encoded.names)} columns, but the training data had {self.n_features_in_}; pass what "
-                "transform returned."
+                f"X has {plural(len(encoded.names), 'column')}, but the training data had {self.n_features_in_}; pass "
+                "what transform returned."
             )
         frame = restored_frame(encoded, self._types_in, self.columns_)
         return frame if self.return_df else as_array(frame)

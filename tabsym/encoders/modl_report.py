@@ -18,7 +18,7 @@ from tabsym.categories import UNSEEN
 from tabsym.encoders.lookups import MISSING
 from tabsym.encoders.modl_column import MODLColumn, estimates
 from tabsym.frame import check_weights
-from tabsym.messages import check_option
+from tabsym.messages import check_option, plural
 from tabsym.modl import Groups, Intervals
 from tabsym.plots.style import (
     BLUE,
@@ -367,8 +367,8 @@ def partitions_html(encoder: PartitionReport) -> str:
             more = paragraph(f"{_MAX_LINES} of {len(shown)} parts.", muted=True) if len(shown) > _MAX_LINES else ""
             parts.append(details(f"{name}: {one.n_parts} {kind}", table(list(map(str, shown.columns)), cells) + more))
     left = len(levels) - len(rows)
-    more = paragraph(f"{left} further columns; see levels_.", muted=True) if left > 0 else ""
-    heading = f"{type(encoder).__name__}: {len(levels)} columns by Level, the normalized gain of their parts"
+    more = paragraph(f"{plural(left, 'further column')}; see levels_.", muted=True) if left > 0 else ""
+    heading = f"{type(encoder).__name__}: {plural(len(levels), 'column')} by Level, the normalized gain of their parts"
     columns = ["column", "Level", "", "parts", "of", "cost", "null cost"]
     return fragment(paragraph(heading), table(columns, rows), more, *parts)
 
@@ -424,7 +424,9 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
             f"{one.criterion}, {proof})"
         )
         if isinstance(fitted, Intervals) and fitted.error:
-            lines.append(f"    counted in cells of neighbouring values: bounds to within {fitted.error:,.0f} rows")
+            lines.append(
+                f"    counted in cells of neighbouring values: bounds to within {plural(round(fitted.error), 'row')}"
+            )
         if one.n_parts == 1:
             lines += ["    uninformative about the target on its own", ""]
             continue
@@ -477,7 +479,7 @@ def plot_parts(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
     _label_parts(ax.xaxis, fitted.labels, lefts, widths)
     ax.set_xlim(0, 1)
     level = fitted.partition.level
-    titled(ax, f"{name}: {len(rows)} parts, Level {level:.4f} (width: rows)")
+    titled(ax, f"{name}: {plural(len(rows), 'part')}, Level {level:.4f} (width: rows)")
     return dressed(ax)
 
 
@@ -499,7 +501,9 @@ def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str,
     colours = dict(zip(largest, (colormaps["tab20"](k) for k in range(_MAX_COLOURS)), strict=False))
     bottom, others = np.zeros(len(widths)), False
     for j, name in enumerate(target.names):
-        label = plain(str(name)) if j in colours else "_" if others else f"{len(target.names) - len(largest)} others"
+        label = (
+            plain(str(name)) if j in colours else "_" if others else plural(len(target.names) - len(largest), "other")
+        )
         others = others or j not in colours
         ax.bar(lefts, shares[:, j], widths, bottom=bottom, color=colours.get(j, "#c9c9c9"), label=label, **style)
         bottom += shares[:, j]
@@ -537,7 +541,11 @@ def plot_cells(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.outline.set_visible(False)
     bar.set_label("rows, over those of independence", fontsize=8, color=INK)
-    titled(ax, f"{name}: {counts.shape[0]} parts by {counts.shape[1]} intervals of the target (sizes: rows)")
+    titled(
+        ax,
+        f"{name}: {plural(counts.shape[0], 'part')} by {plural(counts.shape[1], 'interval')} of the target (sizes: "
+        "rows)",
+    )
     return dressed(ax)
 
 

@@ -46,7 +46,7 @@ from tabsym.frame import (
     split_columns,
     type_of,
 )
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 
 MAX_NANS = 1 << 22
 """NaN entries that a sparse matrix may hold in any case: 50 MB."""
@@ -341,7 +341,7 @@ class OneHotEncoder(ColumnEncoder):
         else:
             encoding = DenseEncoding(_without_columns(X))
         if encoding.n_columns != n_columns:
-            raise ValueError(f"X has {encoding.n_columns} columns, but transform makes {n_columns}.")
+            raise ValueError(f"X has {plural(encoding.n_columns, 'column')}, but transform makes {n_columns}.")
         frame = restored_frame(encoding, self._types_in, self.columns_)
         return frame if self.return_df else as_array(frame)
 
@@ -501,8 +501,8 @@ def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
     block = blocks[worst]
     raise ValueError(
         f"Rows of NaN would take {sum(numbers):,} entries of the sparse matrix, {numbers[worst]:,} of them in column "
-        f"{block.name!r} ({numbers[worst] // block.width:,} rows, {block.width:,} output columns); set handle_unknown "
-        "and handle_missing to 'value' or 'indicator', which take one entry a row at most."
+        f"{block.name!r} ({plural(numbers[worst] // block.width, 'row')}, {plural(block.width, 'output column')}); "
+        "set handle_unknown and handle_missing to 'value' or 'indicator', which take one entry a row at most."
     )
 
 

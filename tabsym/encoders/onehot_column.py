@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from tabsym.categories import UNSEEN, Categories, RawCodes
 from tabsym.categories.coding import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.messages import Instance, Number, check_option
+from tabsym.messages import Instance, Number, check_option, plural
 
 Indices = NDArray[np.int64]
 
@@ -130,8 +130,8 @@ def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]
     entries = list(value)
     if len(entries) != len(encoded):
         raise ValueError(
-            f"{option} has {len(entries)} entries for {len(encoded)} encoded columns; give one for each, or a dict "
-            "by column."
+            f"{option} has {plural(len(entries), 'entry', 'entries')} for {plural(len(encoded), 'encoded column')}; "
+            "give one for each, or a dict by column."
         )
     return dict(zip(encoded, entries, strict=True))
 

@@ -22,7 +22,7 @@ from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import with_missing
 from tabsym.frame import Table, check_classes, check_regression_target, check_target, holds_classes, name_of_target
 from tabsym.jit import in_threads
-from tabsym.messages import check_declared_options
+from tabsym.messages import check_declared_options, plural
 from tabsym.models.export_terms import Coding
 from tabsym.tiws.column import FittedColumn, Method, Observed, Unseen, UnseenRows, unseen_rows
 from tabsym.tiws.counts import CategoryWords, TableCounts, codes_of
@@ -226,7 +226,7 @@ def print_columns(states: dict[str, TIWSColumn]) -> None:
             if share
             else "contexts are uninformative"
         )
-        print(f"{name}: {len(fitted.symbols)} categories, {finding}", file=sys.stderr)
+        print(f"{name}: {plural(len(fitted.symbols), 'category', 'categories')}, {finding}", file=sys.stderr)
 
 
 def donor_table(state: TIWSColumn, unknown: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:

@@ -157,7 +157,7 @@ class _SpecTable:
         # Arrow has to_pylist, and iterates over scalars of its own, which equal no category
         column = list((getattr(column, "to_list", None) or getattr(column, "to_pylist", column.__iter__))())
         if len(column) != self.n:
-            raise ValueError(f"Column {name!r} has {len(column)} values, and the first column {self.n}.")
+            raise ValueError(f"Column {name!r} is of length {len(column)}, and the first one of {self.n}.")
         column = [_part(one, made["part"], made["style"]) for one in column] if "part" in made else column
         return column if raw else [_plain(one) for one in column]
 

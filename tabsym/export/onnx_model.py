@@ -34,6 +34,7 @@ from tabsym.export.onnx_graph import (
 )
 from tabsym.export.spec import as_text, number_of_part, terms_of
 from tabsym.frame.storage import object_array
+from tabsym.messages import plural
 from tabsym.models.export_terms import Coding, ModelTerms
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor
@@ -500,8 +501,8 @@ def _columns(graph: Graph, variables: list[Any], parts: GraphParts) -> dict[str,
             widths = [len(parts.features)]  # which the variable may lack
         if None in widths or sum(widths) != len(parts.features):
             raise ValueError(
-                f"The step was fitted on {len(parts.features)} columns, and its inputs have {widths}; give each column "
-                "its type in initial_types, [None, 1]."
+                f"The step was fitted on {plural(len(parts.features), 'column')}, and its inputs have {widths}; give "
+                "each column its type in initial_types, [None, 1]."
             )
         order = [
             (variable, position if width > 1 else None)

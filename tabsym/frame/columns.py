@@ -41,7 +41,7 @@ from tabsym.frame.storage import (
     stored_in,
     to_numbers,
 )
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 
 Numbers = NDArray[np.float64] | NDArray[np.complex128]
 
@@ -454,7 +454,7 @@ def _resolve(table: Table, col: Any, option: str) -> str:
     is_position = isinstance(col, (int, np.integer)) and not isinstance(col, bool)
     if is_position and str(col) not in table.names and not table.named:
         if not 0 <= col < len(table.names):
-            raise ValueError(f"{option} asks for column {col}, but the table has {len(table.names)} columns.")
+            raise ValueError(f"{option} asks for column {col}, but the table has {plural(len(table.names), 'column')}.")
         return table.names[int(col)]
     if (str(col) if is_position else col) not in table.names:
         shown = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")

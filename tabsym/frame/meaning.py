@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.frame.columns import Kind, Table
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 
 Floats = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
         return
     distinct = list(dict.fromkeys(repr(cell.item() if isinstance(cell, np.generic) else cell) for cell in cells))
     shown = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
-    times = f"{len(cells):,} of its {n_present:,} cells"
+    times = f"{len(cells):,} of its {plural(n_present, 'cell')}"
     found = f"Column {name!r} held {what} in training and now holds {shown} in {times}"
     if 2 * len(cells) >= n_present:
         raise ValueError(f"{found}; pass the column that the model was trained with, or correct these cells.")
@@ -234,11 +234,22 @@ _GROUPED = re.compile(
 )
 
 
+_CURRENCIES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY KRW MXN NOK PLN RON RUB SEK TRY USD ZAR"
+_CURRENCY = rf"(?:[A-Z]{{0,2}}[$€£¥₹₩₪₺₽]|(?:{'|'.join(_CURRENCIES.split())}|Rs|kr)(?![A-Za-z])\.?|zł)"
+_AMOUNT = re.compile(
+    rf"(?P<sign>[-+]?)(?:(?P<before>{_CURRENCY})\s?)?(?P<number>[-+]?[\d{_MARKS}]*\d)"
+    rf"\s?(?P<times>[kKM]?)(?:\s?(?P<after>%|{_CURRENCY}))?"
+)
+MIN_AMOUNT_SHARE = 0.95
+"""Of the categories of a column of amounts of money or percentages; the others become missing."""
+
+
 def meant_by_text(categories: Sequence[Any], series: str) -> tuple[str, str, str] | None:
     """What text categories stand for: "numbers" or "dates", one of them, and pandas code that converts `series`.
 
-    The code is "" where a point or comma may be of decimals or of thousands. None of integers, which may be codes, of
-    numbers with zeros in front, of fewer than `MIN_MEANT` categories, and where some are neither.
+    The code is "" where a point or comma may be of decimals or of thousands, and where units differ. None of integers,
+    which may be codes, of numbers with zeros in front, of fewer than `MIN_MEANT` categories, and where some are
+    neither; beside amounts of money and percentages a few may be.
     """
     if len(categories) <= MIN_MEANT - 1:
         return None
@@ -246,45 +257,90 @@ def meant_by_text(categories: Sequence[Any], series: str) -> tuple[str, str, str
     words = [word.strip() if isinstance(word, str) else word for word in categories[::step] if word is not None]
     if not all(isinstance(word, str) for word in words[:MIN_MEANT]):
         return None
-    return _meant_by_numbers(words, series) or _meant_by_dates(words, series)
+    found = _meant_by_numbers(words, series) or _meant_by_amounts(words, series)
+    return found or _meant_by_dates(words, series)
 
 
 def _meant_by_numbers(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
-    decimals, thousands, open_marks = set(), set(), set()  # marks by what they surely are, and those that may be both
-    example, n_meant, n_whole, n_missing = "", 0, 0, 0
+    numbers, n_whole, n_missing = [], 0, 0
     for word in words:
         if not isinstance(word, str):
             return None
-        fraction, grouped = _FRACTION.fullmatch(word), _GROUPED.fullmatch(word)
-        if grouped is not None and fraction is not None:
-            open_marks.add(grouped["mark"])
-        elif grouped is not None:
-            thousands.add(grouped["mark"])
-            decimals |= {grouped["decimal"]} - {None}
-        elif fraction is not None:
-            decimals.add(fraction["decimal"])
-        elif _WHOLE.fullmatch(word):
+        if _WHOLE.fullmatch(word):
             n_whole += 1
-            continue
+        elif _FRACTION.fullmatch(word) or _GROUPED.fullmatch(word):
+            numbers.append(word)
         elif not word or means_missing(word):
             n_missing += 1
-            continue
         else:
             return None
-        n_meant += 1
-        example = example or word
-    if n_meant < MIN_MEANT or n_meant < n_whole:
+    if len(numbers) < max(MIN_MEANT, n_whole):
         return None
+    return "numbers", numbers[0], _conversion(numbers, series, coerce=n_missing > 0)
+
+
+def _meant_by_amounts(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
+    """The same of numbers beside a currency, "%", or "k" for thousands: "$1,200", "12.50 EUR", "12 %", "1.2k"."""
+    few = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
+    if 2 * sum(_AMOUNT.fullmatch(word) is not None for word in few) < len(few):  # most columns end here
+        return None
+    if not all(isinstance(word, str) for word in words):
+        return None
+    present = [word for word in words if word and not means_missing(word)]
+    cells = [(word, cell) for word in present if (cell := _amount(word)) is not None]
+    with_unit = [(word, cell) for word, cell in cells if cell[1] or cell[2]]
+    scaled = [number for _, (number, _, times) in with_unit if times]
+    n_plain = len(cells) - len(with_unit)
+    if len(with_unit) < max(MIN_MEANT, n_plain) or len(cells) < MIN_AMOUNT_SHARE * len(present):
+        return None
+    if 2 * sum(_FRACTION.fullmatch(number) is not None for number in scaled) < len(scaled):  # 12K may be a code
+        return None
+    units, code = {unit for _, (_, unit, _) in with_unit}, ""
+    if len(units) == 1 and not scaled:
+        (unit,) = units
+        text, numbers = f"{series}.str.replace({unit!r}, '')", [number for _, (number, _, _) in cells]
+        if any(re.search(r"\s", word) for word, _ in cells):  # pandas reads no "- 5.20"
+            text, numbers = rf"{text}.str.replace(r'\s', '', regex=True)", [re.sub(r"\s", "", one) for one in numbers]
+        numbers = [number for number in numbers if not _WHOLE.fullmatch(number)]
+        code = _conversion(numbers, text, coerce=len(cells) < len(words))
+    return "numbers", with_unit[0][0], code
+
+
+def _amount(word: str) -> tuple[str, str, str] | None:
+    """The number, the unit and "k" or "M" of a cell, "" where it has none; None where it is no number with a unit."""
+    found = _AMOUNT.fullmatch(word)
+    if found is None or (found["before"] and found["after"]):
+        return None
+    number = found["sign"] + found["number"]
+    if not any(kind.fullmatch(number) for kind in (_WHOLE, _FRACTION, _GROUPED)):
+        return None
+    return number, found["before"] or found["after"] or "", found["times"]
+
+
+def _conversion(numbers: Sequence[str], text: str, *, coerce: bool) -> str:
+    """pandas code that converts `text`, by the marks in numbers that are not whole; "" where their meaning is open.
+
+    `coerce`: whether there are other cells, which become missing.
+    """
+    decimals, thousands, open_marks = set(), set(), set()  # marks by what they surely are, and those that may be both
+    for number in numbers:
+        fraction, grouped = _FRACTION.fullmatch(number), _GROUPED.fullmatch(number)
+        if grouped is None:
+            assert fraction is not None
+            decimals.add(fraction["decimal"])
+        elif fraction is not None:
+            open_marks.add(grouped["mark"])
+        else:
+            thousands.add(grouped["mark"])
+            decimals |= {grouped["decimal"]} - {None}
     open_marks -= decimals | thousands
     if decimals and open_marks:  # of 1.234 and 0,5
         thousands, open_marks = thousands | open_marks, set()
-    code = ""
-    if not open_marks and len(decimals) <= 1 and not decimals & thousands:
-        steps = [f".str.replace({mark!r}, '')" for mark in sorted(thousands)]
-        steps += [".str.replace(',', '.')"] if "," in decimals else []
-        text = f"{series}{''.join(steps)}"
-        code = f"pd.to_numeric({text}, errors='coerce')" if n_missing else f"{text}.astype(float)"
-    return "numbers", example, code
+    if open_marks or len(decimals) > 1 or decimals & thousands:
+        return ""
+    text += "".join(f".str.replace({mark!r}, '')" for mark in sorted(thousands))
+    text += ".str.replace(',', '.')" if "," in decimals else ""
+    return f"pd.to_numeric({text}, errors='coerce')" if coerce else f"{text}.astype(float)"
 
 
 def _meant_by_dates(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:

@@ -27,7 +27,7 @@ from tabsym.frame.frames import as_array
 from tabsym.frame.meaning import MAX_CLASSES, kind_of_whole_numbers
 from tabsym.frame.read import is_stream
 from tabsym.frame.storage import TOO_WIDE, as_given, library_of
-from tabsym.messages import Number, check_option, warn_user
+from tabsym.messages import Number, check_option, plural, warn_user
 
 TARGET_TYPES = ("auto", "classes", "continuous")
 
@@ -182,8 +182,8 @@ def check_target(y: Any, n_rows: int, caller: str = "tabsym") -> NDArray[Any]:
     values = column_or_1d(as_given(y), warn=True)
     if len(values) != n_rows:
         raise ValueError(
-            f"The table has {n_rows} rows and the target {len(values)} values: found input variables with "
-            f"inconsistent numbers of samples: [{n_rows}, {len(values)}]."
+            f"The table has {plural(n_rows, 'row')} and the target {plural(len(values), 'value')}: found input "
+            f"variables with inconsistent numbers of samples: [{n_rows}, {len(values)}]."
         )
     missing = pd.isna(values)
     if missing.any():
@@ -442,7 +442,9 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
 def check_length(y: Any, n_rows: int) -> None:
     """A `ValueError` where a target that is not looked at has another number of rows than the table."""
     if y is not None and hasattr(y, "__len__") and len(y) != n_rows:
-        raise ValueError(f"The table has {n_rows} rows and y {len(y)}; transform does not need y: leave it out.")
+        raise ValueError(
+            f"The table has {plural(n_rows, 'row')} and y {len(y):,}; transform does not need y: leave it out."
+        )
 
 
 def _labels(data: Any) -> pd.Index | None:
@@ -505,7 +507,9 @@ def check_frequencies(freq_weights: Any, n_rows: int) -> NDArray[np.int64] | Non
         return None
     given = _as_numbers(freq_weights, "freq_weights must hold whole numbers, one for each row")
     if given.shape != (n_rows,):
-        raise ValueError(f"freq_weights has shape {given.shape} and the table {n_rows} rows; pass one number for each.")
+        raise ValueError(
+            f"freq_weights has shape {given.shape} and the table {plural(n_rows, 'row')}; pass one number for each."
+        )
     wrong = ~((given >= 0.0) & (given == np.floor(given)) & (given < MOST_COPIES))
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -547,8 +551,8 @@ def warn_of_light_total(n_rows: int, total: float, taker: str, effect: str) -> N
     """The same by the number of rows of weight above 0, and the sum of the weights."""
     if total < LIGHT * n_rows:
         warn_user(
-            f"The weights of {n_rows:,} rows add up to {total:.4g}, which {taker} takes for the number of rows, so "
-            f"that {effect}; if weights are proportions, multiply them by the number of rows: "
+            f"The weights of {plural(n_rows, 'row')} add up to {total:.4g}, which {taker} takes for the number of "
+            f"rows, so that {effect}; if weights are proportions, multiply them by the number of rows: "
             "sample_weight * len(sample_weight) / sample_weight.sum().",
         )
 

@@ -20,7 +20,7 @@ from sklearn.base import clone, is_classifier
 
 from tabsym.frame import check_weights
 from tabsym.losses.loss import Loss
-from tabsym.messages import Number, check_option
+from tabsym.messages import Number, check_option, plural
 
 Floats = NDArray[np.float64]
 
@@ -161,7 +161,9 @@ class MarginAdapter(ABC):
         weight = _weights(sample_weight)
         for name, size in (("y", len(target)), ("sample_weight", len(target) if weight is None else len(weight))):
             if size != len(X):
-                raise ValueError(f"X has {len(X)} rows and {name} {size} values; pass one for each row.")
+                raise ValueError(
+                    f"X has {plural(len(X), 'row')} and {name} {plural(size, 'value')}; pass one for each row."
+                )
         check_weights(weight, len(target))
         rows = BoosterRows(ready(X, self), target, _shaped(margin, target, labels), weight)
         held_out = None

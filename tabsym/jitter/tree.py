@@ -21,7 +21,7 @@ from tabsym.encoders import TIWSEncoder
 from tabsym.encoders.base import refuse_unknown
 from tabsym.frame import Column, Measure, Table, symbolic_columns
 from tabsym.jitter.kernels import COVER, DONE, INDEPENDENT, MIXTURE, NODES_FULL, STOP, find_leaves, grow, spread_rows
-from tabsym.messages import Number
+from tabsym.messages import Number, plural
 from tabsym.tiws.column import CONTEXTS, FittedColumn, UnseenRows
 from tabsym.tiws.counts import CategoryWords
 
@@ -280,9 +280,9 @@ def write_tree(
             lines.append(bar + condition)
         inner = "|   " * depth + "|--- "
         if tree.feature[node] < 0:
-            lines.append(f"{inner}{said(node)} ({tree.n_rows[node]} rows)")
+            lines.append(f"{inner}{said(node)} ({plural(tree.n_rows[node], 'row')})")
         elif depth == max_depth:
-            lines.append(f"{inner}... {_splits_below(tree, node)} more splits")
+            lines.append(f"{inner}... {plural(_splits_below(tree, node), 'more split')}")
         else:
             left, right = _conditions(tree, columns, node, max_categories, decimals)
             todo += [(tree.right[node], depth + 1, right), (tree.left[node], depth + 1, left)]

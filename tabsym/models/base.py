@@ -49,7 +49,7 @@ from tabsym.frame.meaning import CODES, code_columns, meant_by_text
 from tabsym.frame.storage import library_of
 from tabsym.jit import one_blas_thread
 from tabsym.losses.loss import Loss
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 from tabsym.models.bins import Precomputed
 from tabsym.models.checks import by_class, check_offset, columns_of
 from tabsym.models.config import Config
@@ -254,8 +254,8 @@ class WideBase(InspectionMethods, TableEstimator):
             category = f" (X[{name!r}].astype('category'))" if is_pandas else ""
             warn_user(
                 f"Column {name!r} is text of {what} ({example!r}, ...), and {config.caller} takes it for "
-                f"{len(alphabet):,} categories; convert it{example_code}, or pass it as a category{category} where "
-                "that is meant."
+                f"{plural(len(alphabet), 'category', 'categories')}; convert it{example_code}, or pass it as a "
+                f"category{category} where that is meant."
             )
 
     def _has_log_link(self) -> bool:
@@ -300,8 +300,8 @@ class WideBase(InspectionMethods, TableEstimator):
         self._by_formula = config.formula is not None
         if not outcome.interrupted:
             return None
-        what = "iterations" if isinstance(config.optimizer, Newton) else "epochs"
-        return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} {what}; the model is fitted, and usable.")
+        done = plural(len(outcome.loss_curve), "iteration" if isinstance(config.optimizer, Newton) else "epoch")
+        return KeyboardInterrupt(f"Stopped after {done}; the model is fitted, and usable.")
 
     def _remember(self, training: Training) -> None:
         """Store the feature names and the offset column for validation in predict."""

@@ -22,7 +22,7 @@ from tabsym.frame import as_given
 from tabsym.interactions.search import AutoInteractions
 from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
-from tabsym.messages import Number, check_option
+from tabsym.messages import Number, check_option, plural
 from tabsym.solvers.sgd.options import OPTIMIZERS, SGD, Optimizer
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -59,8 +59,8 @@ def columns_of(chosen: Any, names: Sequence[str]) -> Any:
     if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
         if len(chosen) != len(names):
             raise ValueError(
-                f"categorical_features is a mask of {len(chosen)} columns, and the table has {len(names)}; give one "
-                "value for each."
+                f"categorical_features is a mask of {plural(len(chosen), 'column')}, and the table has {len(names)}; "
+                "give one value for each."
             )
         return [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
     return [name_of(one, names) for one in chosen]
@@ -297,7 +297,9 @@ def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64
             "a number added to all classes alike changes nothing; give one column per class."
         )
     if n_outputs == 1 and values.shape not in ((n_rows,), (n_rows, 1)):
-        raise ValueError(f"offset has shape {values.shape}, but the table has {n_rows} rows; give one number per row.")
+        raise ValueError(
+            f"offset has shape {values.shape}, but the table has {plural(n_rows, 'row')}; give one number per row."
+        )
     values = values.reshape(n_rows, n_outputs)
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values).all(axis=1)))

@@ -25,7 +25,7 @@ from tabsym.design.sources import Bins, CountEffect, Flag, Symbols, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 from tabsym.models.checks import are_classes, by_class, nearest, numbers_by_class, positions_of_classes
 from tabsym.models.config import Config
 from tabsym.models.data import Training
@@ -85,7 +85,8 @@ class FixedTerm:
             others = ", ".join(map(repr, list(known)[:3]))
             first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
             warn_user(
-                f"fixed[{self.name!r}] has no value for {int((codes == UNSEEN).sum()):,} rows, such as of {first!r}, "
+                f"fixed[{self.name!r}] has no value for {plural(int((codes == UNSEEN).sum()), 'row')}, such as of "
+                f"{first!r}, "
                 "and adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
             )
         return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])

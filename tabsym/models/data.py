@@ -23,6 +23,7 @@ from tabsym.frame import NUMBERS, Kind, Table, check_weights, relative_weights
 from tabsym.frame.storage import as_given
 from tabsym.frame.target import Copies, of_one_copy
 from tabsym.losses.loss import HUBER, Loss
+from tabsym.messages import plural
 from tabsym.models.checks import check_offset, name_of, nearest
 from tabsym.models.model import WideModel
 from tabsym.solvers.sgd.kernels import sum_by_entry
@@ -159,8 +160,9 @@ class Training:
         if not isinstance(given, Mapping):
             if len(given) != len(names):
                 raise ValueError(
-                    f"monotonic_cst has {len(given)} directions, and the table has {len(names)} columns; give one for "
-                    "each, 0 for none, or a mapping from column to 1 or -1."
+                    f"monotonic_cst has {plural(len(given), 'direction')}, and the table has "
+                    f"{plural(len(names), 'column')}; give one for each, 0 for none, or a mapping from column to 1 or "
+                    "-1."
                 )
             given = dict(zip(names, given, strict=True))
         found = {name_of(name, names): direction for name, direction in given.items()}

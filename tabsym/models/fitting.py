@@ -15,7 +15,7 @@ from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
 from tabsym.jit import one_blas_thread
 from tabsym.losses.loss import HUBER, Loss, settled_shift
-from tabsym.messages import show_progress
+from tabsym.messages import plural, show_progress
 from tabsym.models.bins import NumericBins, Precomputed, columns_by_kind, plan_cuts
 from tabsym.models.config import Config, piece_options, training_options
 from tabsym.models.constraints import find_fixed, with_directions, with_fixed_scores, with_fixed_term
@@ -91,8 +91,8 @@ def fit_model(
     spec, chosen = plan_terms(config, training, loss, n_outputs, rng, precomputed)
     if isinstance(config.optimizer, Newton):
         model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
-        size = f"{len(model.spec.blocks)} terms coded: {model.spec.n_coefs:,} coefficients"
-        show_progress(config.verbose, f"{size}, {training.n_rows:,} rows")
+        size = f"{plural(len(model.spec.blocks), 'term')} coded: {plural(model.spec.n_coefs, 'coefficient')}"
+        show_progress(config.verbose, f"{size}, {plural(training.n_rows, 'row')}")
         model, outcome = solve(config, model, coded, rng, precomputed.sampler)
         for term in fixed:
             model = with_fixed_term(model, term, training)

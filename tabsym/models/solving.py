@@ -20,7 +20,7 @@ from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
 from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.jit import by_rows, threads_for_rows
 from tabsym.losses.loss import HUBER, deviance_and_likelihood
-from tabsym.messages import show_progress, warn_user
+from tabsym.messages import plural, show_progress, warn_user
 from tabsym.models.config import Config
 from tabsym.models.constraints import order_of
 from tabsym.models.data import Sampler, Training, lay_training, robust_spread, training_loss
@@ -165,7 +165,7 @@ def _ended(
     """The model without idle terms, and warnings of what went wrong; the last three: see `with_separation`."""
     if not answer.converged and not interrupted:
         warn_user(
-            f"{config.caller} ended short of the optimum after {answer.n_sweeps} iterations in all; give "
+            f"{config.caller} ended short of the optimum after {plural(answer.n_sweeps, 'iteration')} in all; give "
             f"max_iter={10 * config.newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
@@ -176,7 +176,7 @@ def _ended(
             "or penalties (alpha='auto', or a number)."
         )
     fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain, complete))
-    show_progress(config.verbose, f"{answer.n_sweeps} iterations, mean loss {answer.loss:.6g}")
+    show_progress(config.verbose, f"{plural(answer.n_sweeps, 'iteration')}, mean loss {answer.loss:.6g}")
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
 

@@ -19,6 +19,7 @@ from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.sources import Coder, CountEffect, rows_by_code
 from tabsym.design.units import Moments, Units, find_units, users_units
 from tabsym.losses.loss import Loss, best_constant
+from tabsym.messages import plural
 from tabsym.models.checks import Init
 from tabsym.models.config import Config
 from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
@@ -289,7 +290,7 @@ def _scales(value: float | pd.Series | pd.DataFrame, name: str, n_outputs: int) 
     found = value.to_numpy(dtype=np.float64).ravel()
     if len(found) not in (1, n_outputs):
         raise ValueError(
-            f"coef_init[{name!r}] holds {len(found)} numbers; give one, or {n_outputs}, one for each class."
+            f"coef_init[{name!r}] holds {plural(len(found), 'number')}; give one, or {n_outputs}, one for each class."
         )
     return found
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from tabsym.frame import NUMBERS, check_classes, match_features
 from tabsym.frame.read import is_stream
 from tabsym.losses.loss import LOSSES, Loss
+from tabsym.messages import plural
 from tabsym.models.base import WideBase
 from tabsym.models.checks import by_class, check_loss
 from tabsym.models.config import Config, online_config
@@ -33,7 +34,7 @@ class WideSGDBase(WideBase):
         return online_config(self)
 
     def _rows_in_words(self) -> str:
-        return f"{self.n_rows_seen_:,} rows in all, repeats counted"
+        return f"{plural(self.n_rows_seen_, 'row')} in all, repeats counted"
 
     def _partial_fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> None:
         """One epoch over one more batch of rows; a failure leaves the model unchanged."""

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from tabsym.messages import Number, check_option
+from tabsym.messages import Number, check_option, plural
 from tabsym.plots.style import BLUE, INK, ORANGE, PALE, axes_of, cut, dressed, label_of, legend, plain, titled, widened
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,9 @@ def double_lift(
     ['observed', 'constant', 'perfect']
     """
     if len(labels) != 2:
-        raise ValueError(f"labels has {len(labels)} names; give two, of the first and of the second predictions.")
+        raise ValueError(
+            f"labels has {plural(len(labels), 'name')}; give two, of the first and of the second predictions."
+        )
     one, two = held_out_rows(y, first, sample_weight), held_out_rows(y, second, sample_weight)
     is_ratio = one.predicted.min() > 0.0 and two.predicted.min() > 0.0
     order = two.predicted / one.predicted if is_ratio else two.predicted - one.predicted
@@ -190,7 +192,9 @@ def held_out_rows(y: Any, prediction: Any, sample_weight: Any = None) -> HeldOut
     weight = np.ones(len(observed)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     for name, values in (("prediction", predicted), ("sample_weight", weight)):
         if len(values) != len(observed):
-            raise ValueError(f"{name} has {len(values)} values and y has {len(observed)}; give one of each a row.")
+            raise ValueError(
+                f"{name} has {plural(len(values), 'value')} and y has {len(observed)}; give one of each a row."
+            )
     for name, values in (("y", observed), ("prediction", predicted), ("sample_weight", weight)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} holds values that are not finite; leave these rows out.")
@@ -253,7 +257,7 @@ def draw_waterfall(
     values, names = [float(amounts[at]) for at in order[:top]], [texts[at] for at in order[:top]]
     if len(order) > top:
         values.append(float(amounts[order[top:]].sum()))
-        names.append(f"{len(order) - top} others")
+        names.append(plural(len(order) - top, "other"))
     ends = base + np.cumsum([0.0, *values])
     ax = axes_of(ax, height=0.34 * max(len(values), 1) + 1.5)
     for position, (value, start) in enumerate(zip(values, ends[:-1], strict=True)):
@@ -570,7 +574,7 @@ def cells_of(column: pd.Series, rows: Ints) -> tuple[Ints, list[str]]:
         new = np.full(len(labels), len(common))
         new[common] = np.arange(len(common))
         rest = len(labels) - len(common)
-        return new[codes], [labels[code] for code in common] + [f"({rest:,} less frequent ones)"]
+        return new[codes], [labels[code] for code in common] + [f"({plural(rest, 'less frequent one')})"]
     return codes, labels
 
 

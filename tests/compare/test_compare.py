@@ -517,7 +517,7 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
     assert prepared.task == "regression"
     assert len(prepared.y) == 59
     assert any("1 cell that is not a number ('oops') as missing" in note for note in prepared.notes)
-    assert any("1 rows without a target" in note for note in prepared.notes)
+    assert any("1 row without a target is" in note for note in prepared.notes)
     strays = pd.DataFrame(
         {"a": ["x", "y"] * 30, "price": [f"{row}.5" if row % 3 else f"{row} apples, or so" for row in range(60)]}
     )

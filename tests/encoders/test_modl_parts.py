@@ -102,7 +102,7 @@ def test_inverse_gives_the_middle_rows_value_and_the_most_frequent_symbol():
         ValueError, match=r"Column 'g' holds '\{never\}' \(row 3\), which is none of its intervals or groups"
     ):
         encoder.inverse_transform(odd)
-    with pytest.raises(ValueError, match="X has 1 columns, but the training data had 2; pass what transform returned"):
+    with pytest.raises(ValueError, match="X has 1 column, but the training data had 2; pass what transform returned"):
         encoder.inverse_transform(odd[["g"]])
     dropped = MODLEncoder(drop_invariant=True).fit(frame.assign(k=1), y)
     with pytest.raises(ValueError, match="drop_invariant=True has dropped 'k', which cannot come back"):

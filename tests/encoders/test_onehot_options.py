@@ -257,7 +257,7 @@ def test_categories_by_column_and_what_lies_beside_them():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"categories": [["x"]]}, "categories has 1 entries for 2 encoded columns"),
+        ({"categories": [["x"]]}, "categories has 1 entry for 2 encoded columns"),
         ({"categories": {"C": ["x"]}}, "categories names column 'C', which is not encoded; encoded are 'A', 'B'"),
         ({"categories": "sorted"}, "categories='sorted' is not possible"),
         ({"categories": {"A": ["x", "x"]}}, "categories of column 'A' hold a value twice"),
@@ -271,7 +271,7 @@ def test_categories_by_column_and_what_lies_beside_them():
         ),
         ({"drop": "last"}, "drop='last' is not known"),
         ({"drop": {"A": "z"}}, "drop names 'z' of column 'A', which is none of its categories"),
-        ({"drop": ["x"]}, "drop has 1 entries for 2 encoded columns"),
+        ({"drop": ["x"]}, "drop has 1 entry for 2 encoded columns"),
         ({"drop": {"B": "r"}, "max_categories": 2}, "drop names 'r' of column 'B', which is among its infrequent"),
         ({"min_frequency": 0}, "min_frequency=0 is not possible"),
         ({"min_frequency": 1.5}, "min_frequency=1.5 is not possible"),

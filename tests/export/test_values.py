@@ -255,7 +255,7 @@ def test_a_scorer_reads_rows_as_a_service_has_them():
     X = pd.DataFrame({"a": list("xy") * 50, "b": list("uuvv") * 25})
     model = WideRegressor(loss="squared_error", interactions=None).fit(X, np.tile([1.0, 5.0, 4.0, 8.0], 25))
     scorer = from_spec(json.loads(json.dumps(to_spec(model))))
-    with pytest.raises(ValueError, match="Column 'b' has 1 values, and the first column 2"):
+    with pytest.raises(ValueError, match="Column 'b' is of length 1, and the first one of 2"):
         scorer.predict({"a": ["x", "y"], "b": ["u"]})
     T = pd.DataFrame({"a": list("xyx") * 20, "t": ["p", None, "q"] * 20})
     encoder = MODLEncoder(cols=["a"], output="mean").fit(T, np.arange(60.0))

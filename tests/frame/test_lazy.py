@@ -296,6 +296,26 @@ def test_sentences(engine, table):
         fitted.transform(engine(table.select("word")))
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OneHotEncoder(drop_invariant=True),
+        OneHotEncoder(drop="first"),
+        MODLEncoder(drop_invariant=True),
+        TIWSEncoder(drop_invariant=True),
+        WideEncoder(drop_invariant=True),
+    ],
+)
+def test_a_lazy_frame_of_which_no_column_is_left_is_refused(engine, table, encoder):
+    """The collected one has no column then; an engine selects none, which narwhals said in its own words."""
+    constant = table.select(one=pl.lit("k"), other=pl.lit("m"), amount="amount")
+    fitted = clone(encoder).fit(engine(constant), "amount") if not isinstance(encoder, OneHotEncoder) else None
+    fitted = fitted or clone(encoder).fit(engine(constant.drop("amount")))
+    assert fitted.transform(constant.drop("amount")).columns == []
+    with pytest.raises(ValueError, match=r"No column is left of the lazy frame: .* encode the collected frame"):
+        fitted.transform(engine(constant.drop("amount")))
+
+
 def test_weights_by_name_of_a_collected_table(table):
     frame = table.select("word", "price", "weight", "kind")
     got = MODLEncoder().fit(frame, "kind", "weight")

@@ -23,6 +23,7 @@ from tabsym import (
     WideEncoder,
     WideSGDClassifier,
 )
+from tabsym.frame.meaning import is_code
 from tabsym.integrations import load_adapter
 from tests.options import GLM
 
@@ -270,3 +271,11 @@ def test_labels_of_rare_types_are_labels(name, labels):
 def test_tuples_are_no_labels():
     with pytest.raises(TypeError, match=r"The target holds nested values such as \('a', 1\)"):
         WideClassifier().fit(table_of(FULL["integers"](N)), pd.Series([("a", 1), ("b", 2)] * (N // 2)))
+
+
+@pytest.mark.parametrize(("n_rows", "is_one"), [(49, False), (50, True)])
+def test_numbers_are_codes_from_fifty_rows_on(n_rows, is_one):
+    rng = np.random.default_rng(0)
+    ids, effects = rng.choice(1_000_000, 20, replace=False), 10.0 * rng.normal(size=20)
+    row = np.arange(n_rows) % 20  # each number comes twice
+    assert is_code("x", ids[row].astype(float), effects[row] + 0.1 * rng.normal(size=n_rows)) is is_one

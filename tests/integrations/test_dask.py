@@ -139,6 +139,67 @@ def test_options_of_predictions_of_a_dask_frame_are_refused(client):
         classifier.predict_proba(frame[FEATURES], offset=np.ones(N))
 
 
+@pytest.mark.parametrize("target", ["two", "three"])
+def test_linear_predictors_and_contributions_are_lazy(client, target):
+    """They are those of the local model, partition by partition, also of one without rows; all rows came at once."""
+    frame = frame_of([*FEATURES, target])
+    model = DaskWideClassifier(client, **GIVEN | {"max_iter": 100}).fit(frame, target)
+    local, rows = model.to_local(), TABLE[FEATURES]
+    for part, expected in ((frame, rows), (frame.map_partitions(lambda rows: rows[rows.index > 2_000]), rows[2_001:])):
+        margins, explained = model.decision_function(part), model.explain(part)
+        assert margins.npartitions == explained.npartitions == frame.npartitions
+        np.testing.assert_array_equal(margins.compute().to_numpy(), local.decision_function(expected))
+        pd.testing.assert_frame_equal(explained.compute(), local.explain(expected))
+    columns = model.decision_function(frame).columns
+    assert list(columns) == (["u", "v", "w"] if target == "three" else ["decision"])
+    with pytest.raises(ValueError, match="decision_function takes no return_std with a Dask frame"):
+        model.decision_function(frame, return_std=True)
+    np.testing.assert_array_equal(model.decision_function(rows), local.decision_function(rows))
+
+
+def test_contributions_hold_the_exposure_of_each_row(client):
+    frame = frame_of(["store", "weight", "count"])
+    model = DaskWideRegressor(client, exposure_column="weight", loss="poisson", interactions=None).fit(frame, "count")
+    explained = model.explain(frame).compute()
+    np.testing.assert_allclose(explained["(offset)"], np.log(TABLE["weight"]))
+    np.testing.assert_allclose(np.exp(explained.sum(axis=1)), model.predict(frame).compute())
+
+
+def test_what_needs_all_rows_at_once_takes_no_dask_frame(client, tmp_path):
+    """They read all rows into memory without a word; `fit(offset=...)` ended in Python's TypeError."""
+    frame = frame_of([*FEATURES, "amount"])
+    model = DaskWideRegressor(client, loss="squared_error", **GIVEN).fit(frame, "amount")
+    X, y, rows = frame[FEATURES], frame["amount"], TABLE[FEATURES]
+    with pytest.raises(ValueError, match=r"score takes rows in memory, .* X.partitions\[0\].compute\(\), or give a"):
+        model.score(X, y)
+    with pytest.raises(ValueError, match="score takes rows in memory"):
+        model.score(rows, y)
+    with pytest.raises(ValueError, match=r"report takes rows in memory, .* or leave X and y out"):
+        model.report(tmp_path / "model.html", X, y)
+    with pytest.raises(ValueError, match="plot_explanation takes rows in memory"):
+        model.plot_explanation(X)
+    with pytest.raises(ValueError, match=r"to_shap takes rows in memory, .* or call explain, which is lazy"):
+        model.to_shap(X)
+    with pytest.raises(ValueError, match=r"predict_to_parquet takes no Dask frame, .* predict\(X\).to_frame\(\)"):
+        model.predict_to_parquet(X, tmp_path / "predicted.parquet")
+    assert model.score(rows, TABLE["amount"]) == model.to_local().score(rows, TABLE["amount"])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("offset", r"fit takes no offset with a Dask frame; fit with offset_column \(or exposure_column\), or the"),
+        ("freq_weights", "fit takes no freq_weights with a Dask frame; fit without it, or the local class on rows"),
+        ("eval_set", "fit has no option 'eval_set'"),
+    ],
+)
+def test_options_of_fit_that_need_rows_in_memory_are_refused(client, option, message):
+    frame = frame_of(["x", "amount"])
+    with pytest.raises((ValueError, TypeError), match=message):
+        DaskWideRegressor(client).fit(frame, "amount", **{option: frame["x"]})
+
+
 def test_estimated_penalties_and_the_loss_are_near_those_of_one_machine(client):
     model = DaskWideRegressor().fit(frame_of([*FEATURES, "count"]), "count")
     local = WideRegressor().fit(TABLE[[*FEATURES, "count"]], "count")

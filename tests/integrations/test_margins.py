@@ -225,6 +225,7 @@ def test_options_without_effect_are_refused(library):
     [
         (XGBRegressor, "base_score", 5.0),
         (LGBMRegressor, "boost_from_average", True),
+        (LGBMRegressor, "pred_early_stop", True),
         (CatBoostClassifier, "class_names", [1, 0]),
     ],
 )

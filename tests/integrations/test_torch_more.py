@@ -621,7 +621,7 @@ def test_an_encoder_of_pytorch_frame_starts_from_the_wide_model():
     assert moved[encoder.offset[0] : encoder.offset[0] + 2].all() and moved.sum() == 3
 
 
-@pytest.mark.parametrize(("channels", "columns", "says"), [(4, ["a"], "names 1 columns"), (1, ["a", "b"], "3 scores")])
+@pytest.mark.parametrize(("channels", "columns", "says"), [(4, ["a"], "names 1 column,"), (1, ["a", "b"], "3 scores")])
 def test_an_encoder_that_does_not_fit_says_so(channels, columns, says):
     from tabsym_torch.frame import WideStypeEncoder
     from torch_frame import stype

@@ -9,6 +9,9 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor, load, save
 from tabsym.export import from_spec, to_csv, to_spec, to_sql
 from tabsym.interactions import AutoInteractions
+from tabsym.interactions.gains import CodeColumn, HeldOutGains
+from tabsym.interactions.search import _Search, choose_crosses
+from tabsym.losses.loss import LOSSES
 from tabsym.models import wide
 from tabsym.models.out_of_core import fit as out_of_core
 from tabsym.models.out_of_core import parts
@@ -324,6 +327,56 @@ def test_a_pair_of_all_categories_leads_into_none():
     chosen = WideRegressor(loss="squared_error", random_state=0).fit(X, y).interactions_["interaction"].tolist()
     assert "carrier:shop" in chosen
     assert not [name for name in chosen if "missing" in name]
+
+
+def codes_of_one_category(n_own, n=4000):
+    """Codes of three columns, the first of which is 0 in `n_own` rows, where the others interact; and a target."""
+    rng = np.random.default_rng(0)
+    codes = {"own": np.r_[np.zeros(n_own, dtype=int), rng.integers(1, 4, n - n_own)]}
+    codes |= {"a": rng.integers(0, 3, n), "b": rng.integers(0, 3, n)}
+    effect = 3.0 * (codes["a"] == 1) + 4.0 * ((codes["a"] + codes["b"]) % 3 == 0)
+    y = effect * (codes["own"] == 0) + 0.3 * rng.normal(size=n)
+    return codes, y - y.mean(), (np.arange(n) % 2).astype(np.int8)
+
+
+def search_of_codes(codes, y, fold, penalty):
+    columns = [
+        CodeColumn(name, own.astype(np.int32), own.max() + 1, np.arange(own.max() + 1)) for name, own in codes.items()
+    ]
+    held_out = HeldOutGains(np.zeros((1, len(y), 2)), fold, y, np.empty(0), LOSSES["squared_error"])
+    return columns, held_out, AutoInteractions(folds=2, within_categories=True, penalty=penalty)
+
+
+@pytest.mark.parametrize(("n_own", "is_one"), [(99, False), (100, True), (1000, True), (1001, False)])
+def test_a_category_of_its_own_has_a_hundred_rows_and_a_quarter_of_all_at_most(n_own, is_one):
+    search = _Search(*search_of_codes(*codes_of_one_category(n_own), penalty=1.0), n_jobs=1)
+    search.take(search.pairs(), round_=1)
+    assert "own" in {name for one in search.chosen for name in one.columns}
+    assert [search.columns[column].name for (column, code), _ in search._within if code == 0][:1] == ["own"] * is_one
+
+
+def test_effects_within_a_category_have_an_eighth_of_the_penalty():
+    """The gain of each interaction is that of ridge steps on the other fold, after those chosen before it."""
+    codes, y, fold = codes_of_one_category(400)
+    chosen = choose_crosses(*search_of_codes(codes, y, fold, penalty=50.0))
+    assert [one.within is None for one in chosen[-2:]] == [True, False]
+    scores, each = np.zeros((len(y), 2)), np.arange(len(y))
+
+    def gain(cells, rows, penalty):
+        """Mean gain of the squared error, half of it, of steps by cell, which are added to the scores."""
+        before = np.square(y - scores[each, fold])
+        for trained_without in (0, 1):
+            for cell in np.unique(cells[rows]):
+                own = rows & (cells == cell)
+                left = (y - scores[:, trained_without])[own & (fold != trained_without)]
+                scores[own, trained_without] += left.sum() / (len(left) + penalty)
+        return (before - np.square(y - scores[each, fold])).mean() / 2
+
+    for one in chosen[:-1]:
+        cells = sum(codes[name] * 10**place for place, name in enumerate(one.columns))
+        assert gain(cells, np.full(len(y), True), 50.0) == pytest.approx(one.gain, rel=1e-6)
+    gain(codes["a"], codes["own"] == 0, 50.0 / 8)  # a single column there that gains is added first
+    assert gain(codes["a"] + 10 * codes["b"], codes["own"] == 0, 50.0 / 8) == pytest.approx(chosen[-1].gain, rel=1e-6)
 
 
 def test_a_bin_of_a_number_is_no_category():

@@ -480,7 +480,7 @@ def test_importances_text_and_pickles():
     assert model.feature_importances_.sum() == pytest.approx(1) and model.feature_importances_.argmax() in (0, 3)
     text = model.export_text(max_categories=1)
     assert text.count("value:") == model.get_n_leaves() and "in all}" in text
-    assert "more splits" in model.export_text(max_depth=1)
+    assert "1 more split\n" in model.export_text(max_depth=1)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     new = X.assign(s="never")
     np.testing.assert_array_equal(again.predict(new), model.predict(new))

@@ -121,7 +121,7 @@ def test_contrasts_of_classes_and_what_is_refused():
     assert found.index.tolist() == [(f"{one} - a", label) for one in "bc" for label in "hlm"]
     pd.testing.assert_frame_equal(found.loc["c - a"], model.contrast("s", "c", "a"), check_names=False)
     for a, b, words in (
-        (["b"], ["a", "c"], "a holds 1 categories and b 2"),
+        (["b"], ["a", "c"], "a holds 1 category and b 2"),
         ("b", ["a"], "give a list for a"),
         ([], "a", "no cat"),
     ):
@@ -750,6 +750,51 @@ def test_text_of_numbers_is_told_of_with_code_that_converts_it(write, missing, k
     np.testing.assert_allclose(found[present], numbers[present], atol=1.0)  # whole numbers are rounded down
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda v: f"${v:,.2f}",
+        lambda v: f"-$ {v:.2f}",
+        lambda v: _rounded(v, ",", ".") + " \u20ac",
+        lambda v: f"\u20ac\u00a0{v:.2f}",
+        lambda v: f"EUR {v:.0f}",
+        lambda v: f"{v:,.0f}".replace(",", " ") + " kr",
+        lambda v: f"{v:.0f}%",
+        lambda v: f"{v:.1f} %" if v > 3e5 else f"{v:.1f}",
+    ],
+    ids=["dollars", "below 0", "euros", "euros in front", "whole euros", "kronor", "percent", "percent of most"],
+)
+@pytest.mark.parametrize("others", [["free"] * 8, []], ids=["with others", "alone"])
+def test_amounts_and_percentages_are_told_of_with_code_that_converts_them(write, others):
+    """They were categories without a word, "$1,200.50" and "12 %"."""
+    numbers = np.round(np.random.default_rng(0).uniform(1, 9e5, 200), 2)
+    X = pd.DataFrame({"price": [write(number) for number in numbers[len(others) :]] + others})
+    with pytest.warns(UserWarning, match=r"Column 'price' is text of numbers \(.*, \.\.\.\)") as caught:
+        WideRegressor(loss="squared_error").fit(X, numbers)
+    (said,) = [str(one.message) for one in caught if "text of" in str(one.message)]
+    found = eval(re.search(r"e\.g\. with (.*), or pass it as a category", said)[1], {"X": X, "pd": pd})  # noqa: S307
+    sign = -1.0 if X["price"][0].startswith("-") else 1.0
+    assert found.isna().sum() == len(others)
+    np.testing.assert_allclose(found.dropna(), sign * numbers[len(others) :], atol=1.0)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda v: f"{v:.1f}k",
+        lambda v: f"${v:.2f}M",
+        lambda v: f"{'$' if v < 200 else 'EUR '}{v:.2f}",
+        lambda v: f"${1000 + round(v):,}",
+    ],
+    ids=["thousands", "millions of dollars", "two currencies", "a comma of either meaning"],
+)
+def test_amounts_of_several_units_are_told_of_without_code(write):
+    values = np.random.default_rng(0).uniform(1, 500, 200)
+    X = pd.DataFrame({"price": [write(value) for value in values]})
+    with pytest.warns(UserWarning, match=r"'price' is text of numbers .*; convert it to numbers, or pass it"):
+        WideRegressor(loss="squared_error").fit(X, values)
+
+
 @pytest.mark.parametrize("format_", ["%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M"])
 def test_text_of_dates_is_told_of_with_code_that_converts_it(format_):
     days = pd.Series(pd.date_range("2021-01-05", periods=100))
@@ -776,6 +821,13 @@ def test_other_text_and_columns_that_the_user_has_decided_on_are_not_told_of():
             "ip": [".".join(map(str, v)) for v in rng.integers(0, 256, (n, 4))],
             "clock": [f"{v // 60:02d}:{v % 60:02d}" for v in rng.integers(0, 1440, n)],
             "category": pd.Categorical(prices),
+            "id": [f"A-{v}" for v in rng.integers(1, 900, n)],
+            "euro id": [f"EUR{v:05d}" for v in rng.integers(1, 90_000, n)],
+            "seat": [f"{v}{'AKM'[v % 3]}" for v in rng.integers(1, 90, n)],
+            "load": [f"{v}K" for v in rng.integers(1, 900, n)],
+            "rarely": [f"{v}%" if v % 5 else f"q{v}" for v in rng.integers(1, 900, n)],
+            "whole": [str(v) if v % 3 else f"{v}%" for v in rng.integers(1, 900, n)],
+            "few": rng.choice([f"{v}%" for v in range(10)], n),
         }
     )
     y, price = rng.normal(size=n), pd.DataFrame({"price": prices})

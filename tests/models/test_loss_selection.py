@@ -203,3 +203,10 @@ def test_losses_are_compared_in_one_blas_thread(monkeypatch):
         after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
     assert set(before) == {2} and after == before
     assert threads and set(threads) == {1}
+
+
+@pytest.mark.parametrize(("n", "losses"), [(29, {"squared_error"}), (30, {"squared_error", "poisson"})])
+def test_losses_are_compared_from_thirty_rows_on(n, losses):
+    y = np.random.default_rng(0).poisson(3.0, n)
+    model = WideRegressor().fit(pd.DataFrame({"a": (list("uvw") * n)[:n]}), y)
+    assert set(model.losses_["loss"]) == losses

@@ -111,7 +111,7 @@ ENCODERS = [TIWSEncoder(), MODLEncoder(output="mean"), CrossFit(TargetEncoder(cv
 def test_folds_of_few_rows_are_told_to_show_the_target(encoder, rows):
     X, y = rows
     X, y = X.assign(key=[f"k{row}" for row in range(len(X))])[["g", "key"]].head(60), y.head(60)
-    with pytest.warns(UserWarning, match="cv holds out 1 rows at a time"):
+    with pytest.warns(UserWarning, match="cv holds out 1 row at a time"):
         encoder.set_params(cv=LeaveOneOut()).fit_transform(X, y)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
 
     model = WideSGDClassifier(random_state=0).fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "yes", "no"))
     monkeypatch.setattr(Trainer, "one_epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="Stopped after 1 epochs"):
+    with pytest.raises(KeyboardInterrupt, match="Stopped after 1 epoch;"):
         model.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))
     assert set(model.predict(TABLE[["a"]])) <= {"red", "green"}
     fresh = WideSGDClassifier(random_state=0)

@@ -5,9 +5,21 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
 
-from tabsym import WideBoostRegressor, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym import (
+    CrossFit,
+    OneHotEncoder,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.interactions import AutoInteractions
+from tabsym.messages import plural
 from tabsym.models.inspection import page
 from tabsym.models.inspection.explain import category_range
 from tabsym.stacking.base import _lines_of
@@ -334,3 +346,69 @@ def test_titles_name_the_class_where_one_of_several_is_drawn():
             for model, options in ((three, {}), (three, {"output": "b"}), (two, {}))
         ]
         assert titles == [term if term != "k" else "k: a", f"{term}: b", term]
+
+
+# -- one of what is counted -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "words", "said"),
+    [
+        (0, ("row",), "0 rows"),
+        (1, ("row",), "1 row"),
+        (2_000, ("row",), "2,000 rows"),
+        (1, ("category", "categories"), "1 category"),
+        (3, ("category", "categories"), "3 categories"),
+    ],
+)
+def test_a_count_has_its_noun(n, words, said):
+    assert plural(n, *words) == said
+
+
+def test_a_page_of_one_term_says_so():
+    """It was "1 terms with 1 coefficients" and "1 iterations"."""
+    X = pd.DataFrame({"a": ["u", "v"] * 20})
+    model = WideRegressor("c[1]", alpha=0.0, **SQUARED).fit(X, np.arange(40.0))
+    assert page.facts(model).startswith("1 term with 1 coefficient; 1.0 effective degrees of freedom; ")
+    model.n_iter_ = 1
+    assert page.facts(model).endswith("; 1 iteration")
+
+
+def test_fits_of_one_row_or_epoch_say_so():
+    X, y = pd.DataFrame({"a": list("uvwx") * 10}), [0, 1] * 20
+    model = WideSGDClassifier(max_iter=1, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 epoch; give more"):
+        model.fit(X, y)
+    online = WideSGDClassifier().partial_fit(X[:1], y[:1], classes=[0, 1])
+    assert ", 1 row in all, repeats counted" in online.summary()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: WideRegressor().fit(X[:1], [1.0, 2.0]), "The table has 1 row and the target 2 values: found input"),
+        (
+            lambda X: WideRegressor(categorical_features=[True]).fit(X.assign(b=1.0), np.arange(20.0)),
+            "is a mask of 1 column, and the table has 2;",
+        ),
+        (
+            lambda X: WideRegressor(monotonic_cst=[1, 0], **SQUARED).fit(X, np.arange(20.0)),
+            "monotonic_cst has 2 directions, and the table has 1 column; give",
+        ),
+        (
+            lambda X: WideRegressor(**SQUARED).fit(X, np.arange(20.0)).predict(X[:1], offset=[1.0, 2.0]),
+            "but the table has 1 row; give one number per row",
+        ),
+        (
+            lambda X: OneHotEncoder(cols=[3]).fit(X.to_numpy()),
+            "asks for column 3, but the table has 1 column.",
+        ),
+        (
+            lambda X: CrossFit(WideEncoder(), cv=GroupKFold(2)).fit_transform(X, np.arange(20.0), groups=[1]),
+            "The table has 20 rows and groups 1 value; pass one group for each row",
+        ),
+    ],
+)
+def test_errors_of_one_row_or_column_say_so(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(pd.DataFrame({"a": list("uvwxy") * 4}))

@@ -91,7 +91,7 @@ def test_progress_is_shown(monkeypatch, capsys):
     assert len(model.coefs_) <= n_terms  # count effects that are dropped are not shown
     assert lines[1].startswith(f"{n_terms} terms coded: ")
     assert lines[1].endswith(f" coefficients, {N} rows")
-    assert lines[2].startswith("1 iterations, the objective falls by ")
+    assert lines[2].startswith("1 iteration, the objective falls by ")
     assert any(line.startswith(f"variances of {n_terms - 1} terms estimated, ") for line in lines)
     assert "mean loss" in lines[-1]
     assert len(lines) <= 10

@@ -710,6 +710,7 @@ def test_what_cannot_be_is_said_in_a_sentence():
         ),
         (LGBMClassifier(boosting="random_forest"), r"\(boosting='random_forest'\) averages its trees"),
         (LGBMClassifier(sigmoid=0.3), r"\(sigmoid=0.3\) has scores on another scale than those of a wide model"),
+        (LGBMClassifier(pred_early_stop=True), r"\(pred_early_stop=True\) can't start from margins; leave pred_early"),
         (CatBoostClassifier(boost_from_average=True), r"\(boost_from_average=True\) can't start from margins"),
         (XGBClassifier(booster="gblinear"), r"XGBClassifier\(booster='gblinear'\) has no trees, and can't start"),
         (

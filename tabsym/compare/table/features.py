@@ -36,6 +36,7 @@ from tabsym.frame.meaning import (
     whole_values,
     words_of,
 )
+from tabsym.messages import plural
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 
@@ -96,7 +97,7 @@ def without_infinity(frame: pd.DataFrame, categorical: Sequence[str], notes: lis
         if name in categorical or not infinite.any():
             continue
         changed[name], times = frame[name].mask(infinite), int(infinite.sum())
-        cells = "1 infinite value" if times == 1 else f"{times:,} infinite values"
+        cells = plural(times, "infinite value")
         notes.append(f"Column {name!r} has {cells}, which {'counts' if times == 1 else 'count'} as missing.")
     return frame.assign(**changed) if changed else frame
 
@@ -174,7 +175,7 @@ def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, 
         option = "--no-dayfirst" if order.startswith("the day") else "--dayfirst"
         order += f", though all cells could be read the other way: {option}"
     lost = series[moments.isna().to_numpy() & series.notna().to_numpy()]
-    cells = "1 cell that is not a date" if len(lost) == 1 else f"{len(lost):,} cells that are not dates"
+    cells = plural(len(lost), "cell that is not a date", "cells that are not dates")
     missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""
     used = ", ".join(["days", *parts[:-1]]) + f" and {parts[-1]}"
     clock = "; its times are those of the local clock as written, without the offset from UTC"

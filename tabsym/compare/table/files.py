@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.text import listed, perhaps
 from tabsym.frame.read import Batches, is_dataset, is_larger_than_memory
+from tabsym.messages import plural
 
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT, _WORKBOOKS = (".csv", ".tsv", ".txt"), (".xlsx", ".xlsm")
@@ -102,7 +103,7 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
     notes: tuple[str, ...] = ()
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-        notes = (f"The lazy table was collected: {len(frame):,} rows.",)
+        notes = (f"The lazy table was collected: {plural(len(frame), 'row')}.",)
     return Source(_named(with_labels(frame.to_pandas())), notes=notes)
 
 
@@ -222,7 +223,7 @@ def _unpacked(path: Path) -> bytes:
             with zipfile.ZipFile(path) as archive:
                 names = [name for name in archive.namelist() if not name.endswith("/")]
                 if len(names) != 1:
-                    raise ValueError(f"it holds {len(names)} files, not one")
+                    raise ValueError(f"it holds {plural(len(names), 'file')}, not one")
                 return archive.read(names[0])
         with _PACKED[path.suffix.lower()](path) as file:
             return bytes(file.read())
@@ -568,7 +569,7 @@ def read_text(
     frame = frame.iloc[1:].reset_index(drop=True)
     quoted = re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE)
     if short:
-        rows_are = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
+        rows_are = f"{plural(len(short), 'row')} {'has' if len(short) == 1 else 'have'}"
         notes.append(
             f"{rows_are} fewer fields than the header, the first in line {short[0]}: what is not there"
             f"{', and quoted empty text,' if quoted else ''} is read as missing; if a line was cut, correct it."
@@ -605,7 +606,7 @@ def name_columns(
             out[-1] = f"column {number}"
             notes.append(f"Column {position + 1} has no name in the header and is called 'column {number}'.")
     if blank:
-        words = "1 blank column without a name was" if blank == 1 else f"{blank} blank columns without a name were"
+        words = plural(blank, "blank column without a name was", "blank columns without a name were")
         notes.append(f"{words} left out.")
     return out, kept
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.table.files import ReadOptions
 from tabsym.frame.meaning import means_missing
+from tabsym.messages import plural
 from tabsym.plots.style import cut
 
 Floats = NDArray[np.float64]
@@ -308,7 +309,7 @@ def _listed(names: Counter[str]) -> str:
 def not_read(words: Mapping[str, int], one: str, several: str) -> str:
     """Cells that are not what the column is, in words."""
     times = sum(words.values())
-    cells = f"1 cell that is not {one}" if times == 1 else f"{times:,} cells that are not {several}"
+    cells = plural(times, f"cell that is not {one}", f"cells that are not {several}")
     return f"{cells} ({quoted(words)})"
 
 

@@ -25,7 +25,7 @@ from tabsym.compare.text import listed, perhaps
 from tabsym.design.sources import Symbols
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.frame.meaning import format_of, moments_of
-from tabsym.messages import check_option
+from tabsym.messages import check_option, plural
 from tabsym.models.model import WideModel
 
 TASKS = ("binary", "multiclass", "regression", "count")
@@ -277,7 +277,9 @@ def prepare(
         raise ValueError("The table has no rows; pass a table with rows.")
     present = frame[target].notna().to_numpy()
     if not present.all():
-        notes.insert(0, f"{int((~present).sum()):,} rows without a target are left out.")
+        notes.insert(
+            0, plural(int((~present).sum()), "row without a target is left out.", "rows without a target are left out.")
+        )
     frame = frame[present]
     as_given = source.frame[target][present]
     was_text = not source.untyped and pd.api.types.infer_dtype(as_given.astype(object), skipna=True) == "string"

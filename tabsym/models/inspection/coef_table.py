@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tabsym.design.sources import Bins, Crossing, Flag, Source
-from tabsym.messages import check_option, warn_user
+from tabsym.messages import check_option, plural, warn_user
 from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
 from tabsym.models.inspection.explain import interactions_of_levels
@@ -297,7 +297,10 @@ def _pairs(a: Any, b: Any) -> tuple[list[Any], list[Any]]:
     if not isinstance(b, COLLECTIONS):
         return list(a), [b] * len(a)
     if len(a) != len(b):
-        raise ValueError(f"a holds {len(a)} categories and b {len(b)}; give as many, pair by pair, or one base for b.")
+        raise ValueError(
+            f"a holds {plural(len(a), 'category', 'categories')} and b {len(b)}; give as many, pair by pair, or one "
+            "base for b."
+        )
     return list(a), list(b)
 
 

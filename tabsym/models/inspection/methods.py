@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.frame import Table, split_target
 from tabsym.frame.frames import as_rows
-from tabsym.messages import check_option
+from tabsym.messages import check_option, plural
 from tabsym.models.inspection.coef_table import differences, model_by, table_of
 from tabsym.models.inspection.explain import (
     OFFSET,
@@ -436,7 +436,7 @@ class InspectionMethods:
 
     def _rows_in_words(self) -> str:
         """The number of training rows, as text."""
-        return f"{self._n_rows():,} rows"
+        return plural(self._n_rows(), "row")
 
     def _output_names(self) -> list[str]:
         return ["value"]
@@ -563,7 +563,9 @@ class InspectionMethods:
         check_option("scale", scale, ("link", "response"))
         table = self._read_to_predict(as_rows(X))[0]
         if not isinstance(row, Integral) or not -len(table) <= row < len(table):
-            raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
+            raise ValueError(
+                f"row={row!r} is not among the {plural(len(table), 'row')}; use a place from 0 to {len(table) - 1}."
+            )
         explained = self.explain(X).iloc[row]
         return draw_explanation(
             self.model_, explained, table, int(row), self._output_names(), scale=scale, top=top, output=output, ax=ax

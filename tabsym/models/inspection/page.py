@@ -20,7 +20,7 @@ from sklearn.base import is_classifier
 
 from tabsym.design.sources import Bins, CountEffect, Crossing, Symbols
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
-from tabsym.messages import Number, check_option
+from tabsym.messages import Number, check_option, plural
 from tabsym.models.inspection.coef_table import base_of_term, has_ratios, table_of_term
 from tabsym.models.inspection.explain import (
     category_range,
@@ -127,12 +127,14 @@ def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | 
 def facts(model: Any) -> str:
     """The fit in one line."""
     spec, certainty = model.model_.spec, model.model_.certainty
-    words = [f"{len(spec.blocks)} terms with {sum(spec.sizes) * model.model_.n_outputs:,} coefficients"]
+    words = [
+        f"{plural(len(spec.blocks), 'term')} with {plural(sum(spec.sizes) * model.model_.n_outputs, 'coefficient')}"
+    ]
     if certainty is not None:
         words.append(f"{certainty.total_edf:,.1f} effective degrees of freedom")
         measures = (("deviance", model.deviance_), ("AIC", model.aic_), ("dispersion", model.dispersion_))
         words += [f"{name} {value:,.4g}" for name, value in measures if np.isfinite(value)]
-    words.append(f"{model.n_iter_} iterations")
+    words.append(plural(model.n_iter_, "iteration"))
     return "; ".join(words)
 
 
@@ -370,7 +372,8 @@ def _facts(rows: RowsOfReport) -> str:
     single = rows.of_output(0)
     of = f" of {rows.names[0]}" if rows.task in ("binary", "multiclass") else ""
     means = [float(np.average(values, weights=single.weight)) for values in (single.observed, single.predicted)]
-    words = f"{len(rows.weight):,} rows; {rows.score}; mean{of} {means[0]:.4g} observed and {means[1]:.4g} predicted"
+    means_said = f"mean{of} {means[0]:.4g} observed and {means[1]:.4g} predicted"
+    words = f"{plural(len(rows.weight), 'row')}; {rows.score}; {means_said}"
     if rows.task != "multiclass":
         words += f"; normalized Gini {gini(single):.3f}"
     return f"{words}. Rows that the model was trained on look better than new ones."
@@ -428,7 +431,7 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
         n = int(np.count_nonzero(row_codes < 0))
         if n:
             fraction = f"({n / len(row_codes):.1%})"
-            told = f"1 row {fraction} has" if n == 1 else f"{n:,} rows {fraction} have"
+            told = f"{plural(n, 'row')} {fraction} {'has' if n == 1 else 'have'}"
             sentences.append(f"{told} a category of {read.columns[0]!r} that fit has not seen.")
     return list(dict.fromkeys(sentences))
 

@@ -30,7 +30,7 @@ from tabsym.frame.read import Batches
 from tabsym.frame.target import weights_of_classes
 from tabsym.jit import one_blas_thread, threads_for_rows
 from tabsym.losses.loss import HUBER, Loss, best_constant
-from tabsym.messages import show_progress
+from tabsym.messages import plural, show_progress
 from tabsym.models.bins import Precomputed
 from tabsym.models.checks import check_target_of_loss, columns_of
 from tabsym.models.config import Config
@@ -119,7 +119,9 @@ def _read(
     fingerprint = fingerprint_of(batches.source, wanted, SAMPLE_ROWS, _seed_of(estimator))
     coded = cache.find(fingerprint, wanted, store := InFiles(folder))
     if coded is not None:
-        show_progress(config.verbose, f"{sum(map(len, coded[1])):,} coded rows of an earlier fit taken from cache_dir")
+        show_progress(
+            config.verbose, f"{plural(sum(map(len, coded[1])), 'coded row')} of an earlier fit taken from cache_dir"
+        )
     else:
         new_rows = _coded(estimator, config, chain([first], rows), wanted, InFiles(cache.rows))
         coded = cache.keep(fingerprint, *new_rows, store)
@@ -137,7 +139,7 @@ def _coded(
         part = reader.read(batch)
         if part is not None:
             parts.append(part)
-            show_progress(config.verbose, f"{sum(map(len, parts)):,} rows coded")
+            show_progress(config.verbose, f"{plural(sum(map(len, parts)), 'row')} coded")
     part = reader.rest()
     if part is not None:
         parts.append(part)
@@ -286,7 +288,9 @@ def fit_parts(
     _refuse_terms(config, spec, loss)
     spec = grow_by_parts(config, spec, parts)
     show_progress(
-        config.verbose, f"{len(spec.blocks)} terms coded: {spec.n_coefs:,} coefficients, {parts.n_rows:,} rows"
+        config.verbose,
+        f"{plural(len(spec.blocks), 'term')} coded: {plural(spec.n_coefs, 'coefficient')}, "
+        f"{plural(parts.n_rows, 'row')}",
     )
     model = _blank(config, spec, parts, loss, n_outputs, rng)
     model = counted(model, parts.engine.total("count_terms", spec))

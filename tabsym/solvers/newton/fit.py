@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Keys
 from tabsym.losses.loss import MULTINOMIAL, SQUARED
-from tabsym.messages import show_progress
+from tabsym.messages import plural, show_progress
 from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.certainty import Certainty, JointCovariance, PosteriorSamples
@@ -131,7 +131,7 @@ def find_optimum(
         n_sweeps, stood = _find_variances(solver, components, newton, rng, given) if estimates else (0, True)
         if estimates:
             n_terms, n_dropped = len(penalized), int(solver.dropped.sum())
-            show_progress(newton.verbose, f"variances of {n_terms} terms estimated, {n_dropped} of them as 0")
+            show_progress(newton.verbose, f"variances of {plural(n_terms, 'term')} estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=not estimates)
         n_sweeps, converged = n_sweeps + more, converged and stood
         dispersion = components.dispersion if components.has_dispersion else 1.0
@@ -171,7 +171,9 @@ class Sweeps:
         seconds = time.monotonic() - self._start
         if seconds >= self._next:
             self._next = 2.0 * seconds
-            print(f"{self._n_sweeps} iterations, the objective falls by {decrease:.3g} a row", file=sys.stderr)
+            print(
+                f"{plural(self._n_sweeps, 'iteration')}, the objective falls by {decrease:.3g} a row", file=sys.stderr
+            )
 
 
 def _find_variances(
@@ -247,7 +249,7 @@ def _widen(
     factor = MulticlassHalves(solver, rows, dealt, column).factor(free, WIDER * newton.tol)
     if factor == 1.0:
         return 0
-    show_progress(newton.verbose, f"variances of {len(free)} terms times {factor:g}, by held-out rows")
+    show_progress(newton.verbose, f"variances of {plural(len(free), 'term')} times {factor:g}, by held-out rows")
     solver.precision[free] /= factor
     n_sweeps, _ = solver.iterate(newton.tol, newton.max_passes)
     for index in free:

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec, Program, Rows, Work
 from tabsym.losses.loss import Loss, best_constant
-from tabsym.messages import warn_user
+from tabsym.messages import plural, warn_user
 from tabsym.solvers.sgd.kernels import (
     finish,
     newton_sums,
@@ -492,8 +492,8 @@ class TrainingLoop:
     def _warn(self) -> None:
         n = len(self.curve)
         warn_user(
-            f"Training did not converge in {n} epochs; give more, e.g. max_iter={4 * n}"
-            f"{_remedies(self.trainer.options)}.",
+            f"Training did not converge in {plural(n, 'epoch')}; give more, e.g. "
+            f"max_iter={4 * n}{_remedies(self.trainer.options)}.",
             ConvergenceWarning,
         )
 
