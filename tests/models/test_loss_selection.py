@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_deviance, root_mean_squared_error
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -203,3 +204,8 @@ def test_losses_are_compared_in_one_blas_thread(monkeypatch):
         after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
     assert set(before) == {2} and after == before
     assert threads and set(threads) == {1}
+
+
+def test_what_was_compared_is_there_after_a_fit():
+    with pytest.raises(NotFittedError, match="This WideRegressor instance is not fitted yet"):
+        WideRegressor().losses_  # noqa: B018
