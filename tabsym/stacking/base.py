@@ -220,6 +220,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
     @property
     def evidence_(self) -> pd.DataFrame | None:
         """What was compared, a row each."""
+        check_is_fitted(self)
         return None if self._evidence is None else pd.DataFrame(self._evidence)
 
     def summary(self) -> str:

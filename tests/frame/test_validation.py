@@ -9,6 +9,7 @@ from tabsym.messages import Instance, Number, check_declared_options, check_opti
 
 COUNT = Number(at_least=1, whole=True, of="rows")
 FRACTION = Number(above=0, at_most=1)
+SHARE = Number(above=0, at_most=1, fraction=True, of="the rows")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,11 @@ FRACTION = Number(above=0, at_most=1)
         (1, ("auto", FRACTION)),
         (np.float32(0.5), (FRACTION,)),
         (3.5, (Instance((int, float), "a number"),)),
+        (False, ("folds", False)),
+        (np.False_, (False,)),
+        (3, (COUNT, SHARE)),
+        (1.0, (COUNT, SHARE)),
+        (1, (Number(at_least=1, at_most=1),)),
     ],
 )
 def test_allowed_values_come_back(value, allowed):
@@ -40,6 +46,19 @@ def test_allowed_values_come_back(value, allowed):
         (0, ("auto", FRACTION), "option=0 is not possible; use 'auto' or a number above 0 and at most 1."),
         ("all", ("auto", FRACTION), "option='all' is not known; use 'auto' or a number above 0 and at most 1."),
         (float("nan"), (Number(),), "option=nan is not possible; use a number."),
+        (True, ("folds", False), "option=True is not possible; use 'folds' or False."),
+        (np.True_, (False,), f"option={np.True_!r} is not possible; use False."),
+        ("a", ("A",), "option='a' is not known; use 'A'."),
+        (1, (SHARE,), "option=1 is not possible; use a fraction of the rows above 0 and at most 1."),
+        (
+            1.5,
+            (COUNT, SHARE),
+            "option=1.5 is not possible; use a whole number of rows of at least 1 or a fraction of the "
+            "rows above 0 and at most 1.",
+        ),
+        (float("inf"), (Number(above=0), None), "option=inf is not possible; use a number above 0 or None."),
+        (0.0, (Number(above=0), None), "option=0.0 is not possible; use a number above 0 or None."),
+        ([], ("a", True), "option=[] is not possible; use 'a' or True."),
         (3.0, (Number(below=3),), "option=3.0 is not possible; use a number below 3."),
         ("x", (Instance(int, "an object"),), "option='x' is not possible; use an object."),
     ],

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
+from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier, messages
 from tabsym.models import fitting
 from tests.options import ADDITIVE
 
@@ -72,7 +72,26 @@ def test_the_line_of_the_user_is_named(begin):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         call()
-    assert {warning.filename for warning in seen} == {HERE}
+    assert {(warning.filename, warning.lineno) for warning in seen} == {(HERE, call.__code__.co_firstlineno)}
+
+
+def test_the_line_that_imports_is_named(tmp_path, monkeypatch):
+    """Python leaves the frames of imports out where it counts them; a module that imports another is of the package."""
+    (tmp_path / "warns_inside.py").write_text("from tabsym.messages import warn_user\nwarn_user('at import')\n")
+    (tmp_path / "warns_when_imported.py").write_text("import warns_inside\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(messages, "_OURS", str(tmp_path))
+    with pytest.warns(UserWarning, match="at import") as seen:
+        importer = lambda: __import__("warns_when_imported")  # noqa: E731
+        importer()
+    assert [(warning.filename, warning.lineno) for warning in seen] == [(HERE, importer.__code__.co_firstlineno)]
+
+
+def test_progress_is_a_line_of_standard_error(capsys):
+    messages.show_progress(0, "not shown")
+    messages.show_progress(1, "one")
+    messages.show_progress(2, "two")
+    assert capsys.readouterr() == ("", "one\ntwo\n")
 
 
 @pytest.mark.filterwarnings("error")

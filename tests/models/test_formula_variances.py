@@ -595,3 +595,36 @@ def test_the_deviation_of_a_curve_is_that_of_its_walk_about_the_mean(fraction_mi
     about = walks - walks.mean(axis=0)
     row = model.variances_.loc["x"]
     assert row["sd"] == pytest.approx(np.sqrt(row["variance"] * np.square(about).sum() / q))
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_levels_move_between_terms_at_the_least_penalty_and_predictions_stay(loss, monkeypatch):
+    """The mean of a term is the intercept's, and those of its groups are shared with the groups' term."""
+    rng = np.random.RandomState(0)
+    a, b, fine = rng.randint(4, size=300), rng.randint(3, size=300), np.r_[np.arange(8), rng.randint(8, size=292)]
+    eta = rng.normal(0, 0.5, 8)[fine] + rng.normal(1, 0.3, 4)[a] * rng.normal(1, 0.3, 3)[b]
+    y = rng.poisson(np.exp(eta)) if loss == "poisson" else eta + rng.normal(0, 0.3, 300)
+    calls, recenter = [], formula_posteriors.CommonLevels.recenter
+
+    def recorded(self, phi, precision):
+        calls.append((self._spec, phi.copy(), precision.copy(), recenter(self, phi, precision)))
+        return calls[-1][-1].copy()
+
+    monkeypatch.setattr(formula_posteriors.CommonLevels, "recenter", recorded)
+    X = frame(a=a, b=b, fine=fine, groups=fine // 2)
+    WideRegressor("u[a] * v[b] + w[fine] + z[groups] + d[1]", loss=loss).fit(X, y)
+    known = [call for call in calls if (call[2][[block.name in "wz" for block in call[0].blocks]] > 0.0).all()]
+    assert len(known) > 5
+    for spec, before, precision, after in known:
+        index = {block.name: number for number, block in enumerate(spec.blocks)}
+        own = {name: spec.coefs(number) for name, number in index.items()}
+        for name in "uv":
+            np.testing.assert_array_equal(after[own[name]], before[own[name]])
+
+        def added(phi, own=own):
+            return phi[own["w"]] + phi[own["z"]].repeat(2) + phi[own["d"]]
+
+        np.testing.assert_allclose(added(after), added(before), rtol=1e-9, atol=1e-9)
+        w, z = (precision[index[name]] * after[own[name]] for name in "wz")  # the slopes of half the penalty
+        size = max(np.abs(w).max(), np.abs(z).max())
+        assert abs(z.sum()) <= 1e-5 * size and np.abs(w.reshape(4, 2).sum(axis=1) - z).max() <= 1e-5 * size

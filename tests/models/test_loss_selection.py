@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_deviance, root_mean_squared_error
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -210,3 +211,8 @@ def test_losses_are_compared_from_thirty_rows_on(n, losses):
     y = np.random.default_rng(0).poisson(3.0, n)
     model = WideRegressor().fit(pd.DataFrame({"a": (list("uvw") * n)[:n]}), y)
     assert set(model.losses_["loss"]) == losses
+
+
+def test_what_was_compared_is_there_after_a_fit():
+    with pytest.raises(NotFittedError, match="This WideRegressor instance is not fitted yet"):
+        WideRegressor().losses_  # noqa: B018

@@ -1,5 +1,7 @@
 """Degrees of freedom, information criteria and tests of fits without penalties, beside statsmodels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -387,3 +389,20 @@ def test_constraints_must_be_the_same(table):
     found = larger.likelihood_ratio_test(smaller[0])
     assert found["df"] == 4 and found["df_residual"] == N - 8  # intercept, 4 categories, 3 bins
     assert bound.likelihood_ratio_test(smaller[1])["df"] == 4
+
+
+@pytest.mark.parametrize("column", ["poisson", "squared_error"])
+def test_a_larger_deviance_within_rounding_is_that_of_the_optimum(table, column):
+    """A column that tells nothing gains 0, and solvers end a little beside it: a millionth of the deviance."""
+
+    def with_deviance(factor):
+        larger = fit(table, f"{column} ~ u[a] + c[1]", column)
+        certainty = replace(larger.model_.certainty, deviance=factor * smaller.deviance_)
+        larger.model_ = replace(larger.model_, certainty=certainty)
+        return larger
+
+    smaller = fit(table, f"{column} ~ c[1]", column)
+    found = with_deviance(1.0 + 9e-7).likelihood_ratio_test(smaller)
+    assert found["statistic"] == 0.0 and found["df"] == 4 and found["p"] == 1.0
+    with pytest.raises(ValueError, match="has as many coefficients, or a lower deviance: it is not nested"):
+        with_deviance(1.0 + 1.1e-6).likelihood_ratio_test(smaller)

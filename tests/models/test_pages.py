@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 
 from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.models.inspection import page as page_module
 from tests.compare.test_report import Page
 
 EVIL = "<script>alert(1)</script>"
@@ -109,6 +111,32 @@ def test_reports_of_classes_and_of_separated_terms(rows, tmp_path):
     page = Page(apart.report(tmp_path / "b.html", X, X["g"] == "u").read_text(encoding="utf-8"))
     assert "Separation: 'f' predict" in page.text
     assert "normalized Gini 1.000" in page.text  # 2 AUC - 1
+
+
+def test_what_explains_is_muted_and_what_is_told_is_not(tmp_path, monkeypatch):
+    """Each paragraph of the page of a model and of the notebook, by how it begins."""
+    monkeypatch.setattr(page_module, "MAX_TERMS", 1)
+    monkeypatch.setattr(page_module, "MAX_COEFFICIENTS", 2)
+    monkeypatch.setattr(page_module, "_MAX_SEGMENTS", 2)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(list(product("pqr", repeat=3)) * 10, columns=["g", "h", "none"])
+    y = 1.0 * (X["g"] == "p") + 0.5 * (X["h"] == "q") + 0.1 * rng.normal(size=270)
+    y -= y.groupby(X["none"]).transform("mean")  # which has no effect then
+    model = WideRegressor(loss="squared_error", interactions=None).fit(X, y)
+
+    def told(text):
+        found = re.findall(r'<p( class="muted")?>(.*?)</p>', text, re.DOTALL)
+        return [(bool(muted), words.split()[0]) for muted, words in found]
+
+    terms = [(True, f"{len(model.model_.spec.blocks)}"), (True, "Dropped,")]
+    pictures = [(True, "They"), (True, "2"), (True, "1")]  # what they show; 2 of 3 coefficients; 1 further term
+    before = [terms[0], (True, "Fraction:"), terms[1], (False, "g[g]"), *pictures]
+    without = model.report(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert told(without) == [*before, (False, "They")]
+    given = model.report(tmp_path / "b.html", X, y).read_text(encoding="utf-8")
+    rows = [(False, "270"), (True, "Rows"), *[(True, "2")] * 3]  # of each column 2 of 3 segments
+    assert told(given) == [*before, *rows]
+    assert told(model._repr_html_()) == [(False, "WideRegressor:"), *terms, (False, "g[g]")]
 
 
 def test_notebooks_show_fitted_models_and_scikit_learns_diagram_before(model, rows):

@@ -1,6 +1,11 @@
 """scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
 
+import inspect
+import re
+
+import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import (
     check_class_weight_classifiers,
     check_sample_weight_equivalence_on_dense_data,
@@ -9,6 +14,7 @@ from sklearn.utils.estimator_checks import (
 
 from tabsym import (
     AugmentedModel,
+    CrossFit,
     JitterPredictor,
     JitterTreeClassifier,
     JitterTreeRegressor,
@@ -96,3 +102,23 @@ def test_class_weights_of_online_models_where_epochs_end_by_the_tolerance():
 def test_rows_of_weight_2_are_two_rows_where_penalties_are_given():
     model = WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False)
     check_sample_weight_equivalence_on_dense_data("WideRegressor", model)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OneHotEncoder(), NativeCategories(), WideEncoder(), TIWSEncoder(), MODLEncoder(), CrossFit(TIWSEncoder()),
+        WideSGDClassifier(), WideSGDRegressor(), WideClassifier(), WideRegressor(), WideBoostClassifier(),
+        WideBoostRegressor(), JitterTreeClassifier(), JitterTreeRegressor(), AugmentedModel(WideRegressor()),
+        SelectiveNaiveBayesClassifier(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)  # fmt: skip
+def test_results_before_a_fit_say_that_there_was_none(estimator):
+    """As scikit-learn's do: also those that some options alone give, and are told of after a fit."""
+    kinds = {name: inspect.getattr_static(type(estimator), name) for name in dir(type(estimator))}
+    results = [name for name, kind in kinds.items() if re.fullmatch(r"[a-z]\w*_", name) and isinstance(kind, property)]
+    for name in results:
+        with pytest.raises(NotFittedError, match="not fitted"):
+            getattr(estimator, name)
+    assert results or not isinstance(estimator, (WideRegressor, WideClassifier, WideBoostRegressor))

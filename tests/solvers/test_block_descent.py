@@ -324,3 +324,38 @@ def test_what_the_prior_adds_to_posterior_samples_has_the_covariance_of_its_pena
     wanted = 3.0 * walk_beside_missing(size, n_missing)
     errors = np.sqrt((np.square(wanted) + np.outer(np.diag(wanted), np.diag(wanted))) / n_samples)
     assert (np.abs(right @ right.T / n_samples - wanted) <= 5.0 * errors + 1e-12).all()
+
+
+def sweep_small(solver):
+    """Of the others none, which are dropped."""
+    solver.dropped[len(SIZES) + 1 :] = True
+    solver.sweep()
+
+
+MOVES = {
+    "a large block": lambda solver: solver.update_block(5),
+    "a walk": lambda solver: solver.update_block(2),
+    "small blocks": sweep_small,
+    "a block that is dropped": lambda solver: solver.drop(3),
+    "other coefficients": lambda solver: solver.put([0.5 * theta for theta in solver.theta]),
+    "the level": lambda solver: solver.balance(),
+    "an intercept and a slope": lambda solver: solver._update_together(),
+}
+
+
+@pytest.mark.parametrize("kind", MOVES)
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_posteriors_follow_every_move_of_the_rows(loss, kind):
+    """What they have summed over the rows' Hessians is of the coefficients before, as new posteriors show."""
+    terms, y, rng = problem(5, loss, numbers=True)
+    if kind == "an intercept and a slope":
+        terms.append(SolverTerm(len(terms), np.zeros(N, dtype=np.int32), rng.normal(size=N), 1, Prior.FLAT))
+    solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
+    solver.precision[1:7] = 2.0
+    solver.sweep()
+    posteriors = SingleOutputPosteriors(solver)
+    before = posteriors.of(6).variances
+    MOVES[kind](solver)
+    found = posteriors.of(6).variances
+    np.testing.assert_array_equal(found, SingleOutputPosteriors(solver).of(6).variances)
+    assert np.abs(found / before - 1.0).max() > 1e-6

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -434,6 +435,27 @@ def test_nested_margins_have_not_seen_the_fold():
     np.testing.assert_array_equal(plain.margins(0), own.margins(0))
     assert np.abs(plain.margins(1) - own.margins(1)).max() > 1.0
     assert np.abs(plain.margins(0) - other.margins(0)).max() > 1.0
+
+
+@pytest.mark.parametrize("sizes", [(0, 20, 20), (1, 20, 20), (1, 1, 20), (2, 20, 20)])
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_rows_have_margins_where_their_model_has_something_to_learn_from(task, sizes):
+    """Numbers as soon as one row is left, in neither of the two folds, and classes as soon as there are two of them."""
+    n = sum(sizes)
+    parts = [np.arange(*ends) for ends in pairwise(np.cumsum((0, *sizes)).tolist())]
+    splits = [(np.setdiff1d(np.arange(n), part), part) for part in parts]
+    if task == "numbers":
+        y, wide, labels, n_needed = VALUES[:n], WideRegressor(**SQUARED), None, 1
+    else:
+        y, wide, labels, n_needed = np.resize(["no", "yes"], n), WideClassifier(**ADDITIVE), np.array(["no", "yes"]), 2
+    nested = NestedCV(OutOfFoldMargins(Learner(wide, X[:n], y, None, labels), splits))
+    for fold in range(3):
+        left = {other: np.delete(y, np.concatenate([parts[fold], parts[other]])) for other in range(3) if other != fold}
+        wanted = [parts[other] for other, targets in left.items() if len(set(targets)) >= n_needed]
+        rows = np.concatenate([np.arange(0), *wanted])
+        np.testing.assert_array_equal(nested.rows(fold), rows)
+        if len(rows):
+            assert nested.margins(fold).shape == (len(rows), 1)
 
 
 def test_margins_to_train_on_are_of_models_of_the_other_folds():

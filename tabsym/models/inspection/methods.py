@@ -408,6 +408,7 @@ class InspectionMethods:
     @property
     def interactions_(self) -> pd.DataFrame:
         """The selected interactions, with ``interactions="auto"``."""
+        check_is_fitted(self, "model_")
         chosen = getattr(self, "_chosen", None)
         if chosen is None:
             raise AttributeError("interactions_ is there after a fit with interactions='auto' only.")

@@ -392,7 +392,7 @@ def iterate_within(
     n_sweeps += solver.polish(dispersion, newton.close, max_more)
     n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
     for _ in range(n_rounds):
-        n_sweeps += 1 + finish(solver, dispersion, newton.close, estimated=not surely)[0]
+        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
         if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
             return n_sweeps, converged
     return n_sweeps, converged and n_rounds == 1
